@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that do next to nothing, so that launching them is all that is measured.
+// Kernels with almost no work, so that only the launch is measured.
 #include "bench_kernels.hpp"
 
 namespace bench {
@@ -14,7 +14,7 @@ ISTHMUS_KERNEL(four_views, Index i, View<int> a, View<const int> b, View<const i
     a[i] = b[i] + c[i] + d[i];
 }
 
-// Many arguments, of which the last one is used.
+// Many arguments, of which only the last one is used.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 ISTHMUS_KERNEL(views_16, Index i, ISTHMUS_BENCH_16_VIEWS(a)) {
     a33[i] += 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host to device and back: pageable memory through pinned pieces, pinned memory, and the driver's own copies of both in
-// the same run. A time is that of a whole copy: until the data is there.
+// Measures copies from host to device and back: pageable memory through pinned bounce buffers, pinned memory, and the
+// driver's own copies of both in the same run. A time is that of a whole copy, until the data has arrived.
 #include "raw_driver.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -26,7 +26,7 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-// The driver's copies, without anything of isthmus around them.
+// Copies through the driver alone, without isthmus.
 struct RawCopies {
     bench::RawDriver driver;
     int (*up)(std::uint64_t, const void*, std::size_t, void*) = nullptr;
@@ -44,7 +44,7 @@ struct RawCopies {
 
 enum class Way { bounce, driver_pageable, pinned, driver_pinned };
 
-// What one run copies: touched once, so that no page is new.
+// The source and the target of the copies. They are touched once, so that no page is new.
 struct Sides {
     Sides(Device& device, std::size_t bytes)
         : there(device.allocate<std::uint8_t>(bytes).value()),
@@ -52,7 +52,7 @@ struct Sides {
           pageable(bytes, 1) {
         auto view = locked.write_on_host().value();
         std::memset(view.data(), 2, bytes);
-        pinned = std::span<std::uint8_t>(view.data(), bytes);  // nobody else looks at it
+        pinned = std::span<std::uint8_t>(view.data(), bytes);  // not used elsewhere while the view is open
     }
     Buffer<std::uint8_t> there;
     Buffer<std::uint8_t> locked;
@@ -84,7 +84,7 @@ void copy(benchmark::State& state, Way way, bool up) {
     state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// How long the caller is held by an upload, the wait for the data left out: what a small copy costs a frame.
+// Time of the upload call alone, without the wait for the data: what a small copy adds to a frame.
 void upload_call(benchmark::State& state, bool by_driver) {
     Device& device = runtime().default_device();
     if (device.is_cpu()) return state.SkipWithError("there is no GPU");

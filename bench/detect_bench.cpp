@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What opening a runtime costs: all of it, what the system is asked for, and turning a device's attributes into its
-// capabilities. The first runtime of a process also starts the driver: main() opens one before anything is measured.
+// Measures opening a runtime: all of it, the questions to the system, and deriving capabilities from a device's
+// attributes. The first runtime of a process also starts the driver, so main() opens one before the measurements.
 #include <isthmus/runtime.hpp>
 
 #include <platform/detect.hpp>
@@ -32,7 +32,7 @@ void machine_facts(benchmark::State& state) {
 }
 BENCHMARK(machine_facts);
 
-// Opens and closes. With a driver: what the library adds to one that has started.
+// Opens and closes a runtime. With a driver: what the library adds to a driver that has started.
 void open_runtime(benchmark::State& state, bool use_cuda) {
     isthmus::RuntimeOptions options;
     options.use_cuda = use_cuda;
@@ -45,7 +45,7 @@ void open_runtime(benchmark::State& state, bool use_cuda) {
 BENCHMARK_CAPTURE(open_runtime, with_the_driver, true);
 BENCHMARK_CAPTURE(open_runtime, cpu_device_alone, false);
 
-// … and all attributes, which opening leaves to those who ask.
+// Opens a runtime and reads all attributes, which opening alone leaves out.
 void open_runtime_and_ask_for_all_facts(benchmark::State& state) {
     for (auto _ : state) {
         isthmus::Runtime runtime = isthmus::Runtime::open().value();

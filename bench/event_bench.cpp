@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What events cost: recording and waiting, fresh ones, asking, and following many operations, beside the driver's own
+// Measures events: recording and waiting, new events, queries, and tracking of many operations, beside the driver's own
 // calls in the same run.
-//
 //   bench_event --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1
 //               --benchmark_report_aggregates_only=true
-//
-// Each pair is `…/isthmus` and `…/raw…`. The tracking benchmarks ask about `outstanding` operations behind work that
-// still runs, or that has ended without the runtime knowing; `ns_per_operation`, a median, is what to read there.
+// Each pair is `…/isthmus` and `…/raw…`. The tracking benchmarks query `outstanding` operations behind work that still
+// runs, or that has ended without notice to the runtime; their result is `ns_per_operation`, a median.
 #include "raw_driver.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -31,7 +29,7 @@ using isthmus::Stream;
 // Records between two synchronisations: the driver's queue must not fill, or its back-pressure is measured.
 constexpr int batch = 256;
 constexpr std::size_t outstanding = 64;
-constexpr int rounds = 100;        // of the tracking benchmarks: what they time is short, what they prepare is long
+constexpr int rounds = 100;  // of the tracking benchmarks, whose measured part is short and whose preparation is long
 constexpr unsigned no_timing = 2;  // CU_EVENT_DISABLE_TIMING
 
 isthmus::Runtime& runtime() {
@@ -45,7 +43,7 @@ Device& gpu() {
     return runtime().default_device();
 }
 
-// Two raw streams and a few events of device 0's primary context, which is current on this thread then.
+// Two raw streams and a few events of device 0's primary context, which is made current on this thread.
 struct Raw {
     RawDriver driver;
     RawDriver::Handle first = nullptr, second = nullptr;
@@ -130,7 +128,7 @@ void raw_create_record_destroy(benchmark::State& state) {
         [&] { raw.driver.stream_sync(raw.first); });
 }
 
-// The least that a pool can be: one thread, no lock, no owner.
+// The smallest possible pool: one thread, no lock, no owner.
 void raw_pooled_record(benchmark::State& state) {
     Raw raw;
     if (!raw.open(4)) return state.SkipWithError("no GPU");
@@ -167,10 +165,10 @@ void raw_query_of_a_finished_event(benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(raw.driver.event_query(raw.events[0]));
 }
 
-// Work that lasts long enough to be asked about: fills of much memory.
+// Work that runs long enough to be queried: fills of large memory.
 struct Busy {
     static constexpr int fills = 16;
-    // A simulated GPU fills at the speed of a CPU.
+    // A simulated GPU fills at the speed of a CPU, so it gets less memory.
     std::size_t bytes = std::size_t{simulated() ? 1U : 256U} << 20;
     Buffer<std::uint8_t> memory = gpu().allocate<std::uint8_t>(bytes).value();
     Buffer<int> small = gpu().allocate<int>(64).value();
@@ -179,7 +177,7 @@ struct Busy {
     }
 };
 
-// Times `ask` alone; what pausing the library's clock costs would be more than what is measured.
+// Times `ask` alone with a clock of its own: pausing the benchmark library's clock costs more than the call.
 template <class Ask>
 void timed(benchmark::State& state, std::vector<double>& taken, Ask ask) {
     const auto begin = std::chrono::steady_clock::now();
@@ -196,8 +194,8 @@ void report(benchmark::State& state, std::vector<double> taken) {
     state.counters["ns_per_operation"] = *middle;
 }
 
-// Operations dealt out to so many streams. `behind_work`: none has finished; else all have, and the runtime was not
-// told.
+// Operations distributed over `streams` streams. `behind_work`: none has finished; otherwise all have, and the runtime
+// has not noticed.
 void track(benchmark::State& state, std::size_t streams, bool behind_work) {
     Busy busy;
     std::vector<Stream> on;
@@ -225,7 +223,7 @@ void track(benchmark::State& state, std::size_t streams, bool behind_work) {
     report(state, std::move(taken));
 }
 
-// The peer: an event for each operation, and a query for each.
+// The peer: an event for each operation, and a query of each.
 void raw_track(benchmark::State& state, bool behind_work) {
     Raw raw;
     if (!raw.open(outstanding)) return state.SkipWithError("no GPU");

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay costs: of 1 to 1000 kernels, and with k of them given other arguments first, beside the driver's own
-// calls, and beside recording the work again.
-//
+// Measures replays of graphs with 1 to 1000 kernels, also with new arguments for k of them first, beside the driver's
+// own calls, and beside recording the work again.
 //   bench_graph --benchmark_filter=paired
 //   bench_graph --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1
 //               --benchmark_report_aggregates_only=true
-//
-// "paired" takes batches of the raw calls and of ours by turns and answers the medians of both and of their ratio: what
-// slows a machine down for a while then meets both.
-//
-// Times are of the calls alone; every batch is waited for, untimed. The figure after the last slash is the number of
-// kernels in the graph; "patch_k" says of how many the arguments are set before each launch.
+// "paired" alternates batches of raw calls and of isthmus' calls, and reports the medians of both and of their ratio,
+// so that a temporary slowdown of the machine affects both. Times are of the calls alone; the wait after every batch is
+// not timed. The figure after the last slash is the number of kernels in the graph; in "patch_k", k is the number of
+// kernels whose arguments are set before each launch.
 #include "bench_kernels.hpp"
 #include "raw_driver.hpp"
 
@@ -44,7 +41,7 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-// Calls `step` in batches, and `wait` behind each, untimed.
+// Calls `step` in batches, and `wait` after each batch, untimed.
 template <class Step, class Wait>
 void run(benchmark::State& state, Step step, Wait wait) {
     step();
@@ -64,7 +61,7 @@ void run(benchmark::State& state, Step step, Wait wait) {
     }
 }
 
-// A chain of kernels on two buffers of the device.
+// A chain of kernels that use two buffers of the device.
 struct Chain {
     explicit Chain(Device& device)
         : stream(device.create_stream().value()),
@@ -83,7 +80,7 @@ struct Chain {
         return capture.end().value();
     }
 
-    // Gives the first kernels the other buffer, by turns, and launches all of them.
+    // Sets the other of the two buffers as argument of the first `patched` kernels, and launches the graph.
     void patch_and_launch(GraphInstance& instance, std::size_t patched, std::size_t turn) {
         Buffer<int>& buffer = buffers[turn % 2];
         for (std::size_t at = 0; at < patched; ++at) (void)instance.set_arguments(nodes[at], items, buffer);
@@ -103,7 +100,8 @@ void replay(benchmark::State& state, Device& device, std::size_t kernels, std::s
         state, [&] { chain.patch_and_launch(instance, patched, ++turn); }, [&] { chain.stream.synchronize().value(); });
 }
 
-// The other ways to launch the same work with other arguments: from nothing, or recorded again and taken over.
+// Other ways to launch the same work with new arguments: record and instantiate again, or record again and update the
+// instance.
 void again(benchmark::State& state, Device& device, std::size_t kernels, bool update) {
     Chain chain(device);
     std::optional<GraphInstance> instance = chain.record(kernels, false).instantiate().value();
@@ -115,7 +113,7 @@ void again(benchmark::State& state, Device& device, std::size_t kernels, bool up
             if (update) {
                 (void)instance->update(graph);
             } else {
-                chain.stream.synchronize().value();  // what an instance is made for again, the old one has to leave
+                chain.stream.synchronize().value();  // the old instance must be idle before it is replaced
                 instance = graph.instantiate().value();
             }
             (void)chain.stream.launch(*instance);
@@ -123,7 +121,7 @@ void again(benchmark::State& state, Device& device, std::size_t kernels, bool up
         [&] { chain.stream.synchronize().value(); });
 }
 
-// The driver's own functions for the same.
+// The same through the driver's own functions.
 struct RawGraphs : bench::RawDriver {
     struct Params {
         Handle function;
@@ -181,7 +179,7 @@ struct RawGraphs : bench::RawDriver {
         } pack{address, items};
         isthmus::Extent extent{items, 1, 1};
         void* arguments[] = {&extent, &pack};
-        // A kernel and its context need no current one, as ours; a function does.
+        // A node with a kernel and its context needs no current context, as in isthmus; a node with a function does.
         const Params params{kernel == nullptr ? entry : nullptr,  {1, 1, 1}, {256, 1, 1}, 0, arguments, nullptr, kernel,
                             kernel == nullptr ? nullptr : context};
         (void)set_params(instance, nodes[node], &params);
@@ -250,7 +248,7 @@ void raw_again(benchmark::State& state, std::size_t kernels, bool update) {
     (void)driver.destroy_graph(graph);
 }
 
-// `ours` and `theirs` by turns: each is a pair of what is timed and what waits for it.
+// Alternates `ours` and `theirs`; each is a timed call with its wait.
 template <class Ours, class OursWait, class Theirs, class TheirsWait>
 void take_turns(benchmark::State& state, Ours ours, OursWait ours_wait, Theirs theirs, TheirsWait theirs_wait) {
     const auto timed = [](auto& step, auto& wait) {
@@ -267,7 +265,8 @@ void take_turns(benchmark::State& state, Ours ours, OursWait ours_wait, Theirs t
     for (int i = 0; i < 3; ++i) (void)timed(ours, ours_wait), (void)timed(theirs, theirs_wait);
     std::vector<double> ours_ns, theirs_ns, ratios;
     for (auto _ : state) {
-        const bool first = ours_ns.size() % 2 == 0;  // neither has always the other's caches
+        // Alternates the order, so that neither always runs with the other's caches.
+        const bool first = ours_ns.size() % 2 == 0;
         if (first) ours_ns.push_back(timed(ours, ours_wait));
         theirs_ns.push_back(timed(theirs, theirs_wait));
         if (!first) ours_ns.push_back(timed(ours, ours_wait));
@@ -301,7 +300,7 @@ void add_paired(Device& device) {
     for (const std::size_t kernels : {std::size_t{1}, std::size_t{10}, std::size_t{100}, std::size_t{1000}}) {
         for (const std::size_t patched : {std::size_t{0}, std::size_t{1}, std::size_t{10}, std::size_t{100}}) {
             if (patched > kernels) continue;
-            // Both ways that the driver has to name a node's kernel.
+            // With a function, and with a kernel: the driver's two ways to name a node's code.
             for (const bool current : {true, false}) {
                 if (patched == 0 && !current) continue;
                 std::string what = patched == 0 ? "replay" : "patch_" + std::to_string(patched) + "_then_replay";

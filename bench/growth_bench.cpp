@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to grow device memory: in doubling steps, in place against allocate + copy + free and against the
-// driver's own three calls, and by 64 MiB at sizes from 64 MiB to 8 GiB, which should cost the same at all of them.
-// torch's growth is measured beside it by growth_torch.py; plot_growth.py draws the second.
-//
+// Measures growth of device memory: in doubling steps, in place against allocate + copy + free and against the driver's
+// own three calls; and by 64 MiB at sizes from 64 MiB to 8 GiB, where the cost should not depend on the size.
+// growth_torch.py measures torch's growth; plot_growth.py draws the second measurement.
 //   bench_growth --benchmark_repetitions=7 --benchmark_report_aggregates_only=true
-//
-// Growing alone is timed: the memory that it begins with and giving everything back are not. What a copy frees on the
-// way is part of it. Every growth is followed by a synchronisation, so that what the driver or the device put off is
-// counted.
+// Only the growth is timed, without the initial memory and the final release. The memory that a copy frees on the way
+// is included. Every growth is followed by a synchronisation, so that work deferred by the device or the driver is
+// included.
 #include "raw_driver.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -43,14 +41,14 @@ bool has_room(benchmark::State& state, std::size_t bytes) {
         state.SkipWithError("this device maps no memory");
         return false;
     }
-    if (!device.allocate<std::byte>(bytes)) {  // and gone again
+    if (!device.allocate<std::byte>(bytes)) {  // and frees it again
         state.SkipWithError("this device has less memory");
         return false;
     }
     return true;
 }
 
-// From 2 MiB to range(0) MiB by doubling. The content is kept, and new bytes are touched by nobody.
+// From 2 MiB to range(0) MiB by doubling. The content is kept; the new bytes are not touched.
 void doubling_in_place(benchmark::State& state) {
     const std::size_t most = static_cast<std::size_t>(state.range(0)) * mebibyte;
     if (!has_room(state, most)) return;
@@ -71,10 +69,10 @@ void doubling_in_place(benchmark::State& state) {
     state.counters["MiB"] = static_cast<double>(state.range(0));
 }
 
-// The same with what a vector does: a new buffer, a copy on the device, and the old one freed.
+// The same as a vector grows: a new buffer, a copy on the device, and the old buffer freed.
 void doubling_by_copy(benchmark::State& state) {
     const std::size_t most = static_cast<std::size_t>(state.range(0)) * mebibyte;
-    if (!has_room(state, most + most / 2)) return;  // both live during the copy
+    if (!has_room(state, most + most / 2)) return;  // both buffers exist during the copy
     Device& device = runtime().default_device();
     Stream& stream = device.stream();
     for (auto _ : state) {
@@ -94,7 +92,7 @@ void doubling_by_copy(benchmark::State& state) {
     state.counters["MiB"] = static_cast<double>(state.range(0));
 }
 
-// Growing by the driver's own calls on device 0, as a program without isthmus does it.
+// Growth through the driver's own calls on device 0, as in a program without isthmus.
 class RawGrowth {
 public:
     explicit RawGrowth(std::size_t most) : most_(most) {
@@ -163,7 +161,7 @@ void doubling_by_driver(benchmark::State& state) {
     state.counters["MiB"] = static_cast<double>(state.range(0));
 }
 
-// 64 MiB more at range(0) MiB. Making the first range(0) and giving them back is not timed.
+// Adds 64 MiB to range(0) MiB. Allocating the first range(0) MiB and releasing all are not timed.
 void add_in_place(benchmark::State& state) {
     const std::size_t bytes = static_cast<std::size_t>(state.range(0)) * mebibyte;
     if (!has_room(state, bytes + step_bytes)) return;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to grow a tensor of PyTorch: the peer of growth_bench.cpp that is no C++ library of its own. Growing is
-what a vector does: a new tensor, a copy of what was there, and the old one given back to the caching allocator. Prints
-microseconds, as medians over repetitions: once with the allocator's cache emptied before (its memory comes from the
-driver), once with what the repetition before left in it.
+"""Measures growth of a PyTorch tensor, a peer of growth_bench.cpp. Growth works as in a vector: a new tensor, a copy of
+the content, and release of the old tensor to the caching allocator. Prints microseconds, as medians over repetitions:
+once with the allocator's cache emptied before (the memory comes from the driver), once with the cache as the previous
+repetition left it.
 
     python3 bench/growth_torch.py [--repetitions N]
 
-Growing alone is timed, and every growth is followed by a synchronisation, as in growth_bench.cpp: the tensor that it
-begins with and the end of the last one are not in it.
+Only the growth is timed, with a synchronisation after each, as in growth_bench.cpp; allocation of the first tensor and
+release of the last one are not included.
 """
 import argparse
 import statistics

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a piece of host memory near a device costs: out of slabs, from libnuma, by hand, and from malloc, which promises
-// no node. Each iteration gives the oldest of 16 pieces back, gets a new one and touches each of its pages.
+// Measures allocations of host memory near a device: from slabs, from libnuma, by hand, and from malloc, which promises
+// no node. Each iteration frees the oldest of 16 pieces, allocates a new one and touches each of its pages.
 #include <host_slabs.hpp>
 
 #include <benchmark/benchmark.h>
@@ -31,7 +31,7 @@ SlabOptions near_node(int node) {
     return options;
 }
 
-// The node that the benchmark runs on, which is local for its thread; -1: this system has none.
+// The node that the benchmark runs on, local to its thread; -1: this system has no NUMA.
 int node_here() {
     return ::numa_available() < 0 ? -1 : std::max(0, isthmus::platform::os::SystemCalls::real().current_node());
 }
@@ -109,7 +109,7 @@ void plain_aligned_alloc(benchmark::State& state) {
         [](void* data, std::size_t) { ::free(data); });
 }
 
-// One slab as a whole, touched by the caller or by lent threads together.
+// One whole slab, touched by the caller alone or together with other threads.
 void touch_slab(benchmark::State& state) {
     const int node = node_here();
     if (node < 0) return state.SkipWithError("no NUMA here");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does one deed of the hot paths a given number of times, for tools/scripts/count-instructions, which counts the
-// library's instructions with callgrind on a simulated machine.
-//
+// Runs one operation of the hot paths a given number of times. tools/scripts/count-instructions counts the library's
+// instructions with callgrind on a simulated machine.
 //   hot_paths DEED TIMES       DEED: one of those below; without arguments it lists them
 #include "bench_kernels.hpp"
 
@@ -72,7 +71,7 @@ int main(int arguments, char** argument) {
         const long times = std::strtol(argument[2], nullptr, 10);
         for (long i = 0; i < times; ++i) {
             deed(scene);
-            // The simulator's queue stays short, so that no launch waits for a place in it.
+            // Keeps the simulator's queue short, so that no launch waits for room in it.
             if (i % 16 == 15) scene.stream.synchronize().value();
         }
         scene.stream.synchronize().value();

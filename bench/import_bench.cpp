@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What importing another process's memory costs, and what it saves not to: import and release of 2 MiB, 64 MiB and
-// 1 GiB that a process of its own exported by file descriptor, against the driver's own functions called by hand; and a
-// message that tells of new content in memory that was imported before, against one that brings memory to import.
-//
+// Measures imports of another process's memory, and what avoiding them saves: import and release of 2 MiB, 64 MiB and
+// 1 GiB that a separate process exported by file descriptor, against the driver's own functions; and a message that
+// announces new content in memory imported before, against one that brings memory to import.
 //   bench_import --benchmark_enable_random_interleaving=true --benchmark_repetitions=7
-//
-// Every import takes a fresh copy of the descriptor, as a transport gives it, and ends with nothing left of it. The
-// exporter is forked before either process opens a driver. `imports` and `driver_calls` (of one iteration) are counted
-// in the simulator alone; the `_us` of raw_import are its parts.
+// Every import takes a new copy of the descriptor, as a transport delivers it, and releases everything. The exporter is
+// forked before either process opens a driver. `imports` and `driver_calls` (per iteration) are counted in the
+// simulator alone; the `_us` counters of raw_import are its parts.
 #include "raw_driver.hpp"
 
 #include <isthmus/ipc/channel.hpp>
@@ -34,17 +32,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t mebibyte = 1 << 20;
 constexpr std::array<std::size_t, 3> sizes_mib{2, 64, 1024};
-constexpr std::uint32_t give = 100;       // + the index of a size: memory, please; or here it is
-constexpr std::uint32_t have_none = 1;    // there is no such memory
-constexpr std::uint32_t new_content = 2;  // of memory that both have; answered in kind
+constexpr std::uint32_t give = 100;       // + the index of a size: a request for memory, and its answer
+constexpr std::uint32_t have_none = 1;    // no such memory is available
+constexpr std::uint32_t new_content = 2;  // in memory that both processes have; the answer has the same kind
 
 ChannelOptions channel_options() {
     ChannelOptions options;
-    options.step_timeout = std::chrono::seconds(60);  // a driver starts
+    options.step_timeout = std::chrono::seconds(60);  // starting a driver takes long
     return options;
 }
 
-// The other process: hands its memory to whoever asks, until the channel ends.
+// The exporting process: sends its memory on request, until the channel ends.
 int serve(FileDescriptor socket) {
     Result<Channel> channel = Channel::over(std::move(socket), ChannelSide::offering, channel_options());
     if (!channel) return 1;
@@ -79,9 +77,9 @@ int serve(FileDescriptor socket) {
     }
 }
 
-// Device 0 and the functions that import memory, as a program without isthmus declares them.
+// Device 0 and the driver's functions that import memory, declared as in a program without isthmus.
 struct RawImport {
-    struct Location {  // CUmemLocation, CUmemAccessDesc
+    struct Location {  // as CUmemLocation, CUmemAccessDesc
         int type = 1;
         int id = 0;
         int flags = 3;
@@ -105,7 +103,7 @@ struct RawImport {
     }
 };
 
-// This process's side of both.
+// The importing side of both processes.
 struct Importer {
     Runtime runtime;
     Channel channel;
@@ -115,7 +113,7 @@ struct Importer {
 };
 std::optional<Importer> importer;
 
-// What came for this benchmark's size; null where there is none.
+// The message with the memory of this benchmark's size; null where the exporter has none.
 const ChannelMessage* memory_for(benchmark::State& state) {
     std::optional<ChannelMessage>& kept = importer->memories[static_cast<std::size_t>(state.range(0))];
     if (!kept) {
@@ -139,7 +137,7 @@ Buffer<std::uint8_t> import_from(const ChannelMessage& message, FileDescriptor f
         .value();
 }
 
-// Calls of the driver since it was made, per iteration.
+// Counts the driver's calls during its lifetime, per iteration.
 class Counted {
 public:
     explicit Counted(benchmark::State& state) : state_(state) {}
@@ -171,7 +169,7 @@ void import_and_release(benchmark::State& state) {
     }
 }
 
-// The sizes and the device are known here, and nothing is checked.
+// The sizes and the device are known here; nothing is checked.
 void raw_import(benchmark::State& state) {
     const ChannelMessage* message = memory_for(state);
     if (message == nullptr) return;
@@ -224,7 +222,7 @@ void touch(Buffer<std::uint8_t>& buffer) {
     stream.synchronize().value();
 }
 
-// A message there and one back, then work of the device on 4 KiB of it, waited for.
+// A message and its answer, then device work on 4 KiB of the memory, with a wait for it.
 void message_without_import(benchmark::State& state) {
     const ChannelMessage* message = memory_for(state);
     if (message == nullptr) return;
@@ -239,7 +237,7 @@ void message_without_import(benchmark::State& state) {
     }
 }
 
-// The same, where the answer brings the memory, which is imported for it and released behind it.
+// The same, where the answer brings the memory: it is imported and released in each iteration.
 void message_with_import(benchmark::State& state) {
     if (memory_for(state) == nullptr) return;
     state.counters["MiB"] = static_cast<double>(sizes_mib[static_cast<std::size_t>(state.range(0))]);
@@ -275,7 +273,7 @@ int main(int count, char** words) {
     importer.emplace(Importer{Runtime::open().value(), std::move(channel), {}, false, {}});
     importer->has_raw = importer->raw.find();
     benchmark::RunSpecifiedBenchmarks();
-    importer.reset();  // the child sees the end of the channel
+    importer.reset();  // the end of the channel ends the child
     int status = 1;
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;

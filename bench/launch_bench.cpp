@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch costs: relaxed and checked, on the CPU device and on the GPU, beside the driver's own call.
-//
+// Measures launches: relaxed and checked, on the CPU device and on the GPU, beside the driver's own call.
 //   bench_launch --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1
 //                --benchmark_report_aggregates_only=true
-//
-// Random interleaving mixes the repetitions of all benchmarks, so that what drifts meanwhile favours none; it does
-// nothing without repetitions. The checked_minus_relaxed benchmarks alternate both modes batch by batch on top of that:
-// their counters, medians over pairs of batches, are what to read there, not their times.
+// Random interleaving mixes the repetitions of all benchmarks, so that drift of the machine affects all alike; it has
+// no effect without repetitions. The checked_minus_relaxed benchmarks also alternate both modes batch by batch: read
+// their counters, which are medians over pairs of batches, and not their times.
 #include "bench_kernels.hpp"
 #include "raw_driver.hpp"
 
@@ -39,7 +37,7 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-// A launch that was refused, or whose arguments nobody could judge, is not what these benchmarks are about.
+// Skips the benchmark where the launch is refused, or where its arguments could not be checked.
 template <class Launch>
 bool works(benchmark::State& state, Stream& stream, Launch& launch) {
     const isthmus::Result<isthmus::LaunchReport> launched = launch();
@@ -86,8 +84,8 @@ std::vector<Buffer<int>> buffers(Device& device, MemoryKind kind, std::size_t co
     return made;
 }
 
-// What is launched: a kernel with so many arguments, each a buffer or a raw view of the buffer's memory, which a
-// checked launch has to look up.
+// The launch to measure: a kernel with `arguments` arguments, each a buffer or a raw view of its memory; a checked
+// launch has to look up a raw view.
 enum class By { handle, raw_view };
 struct What {
     int arguments = 0;
@@ -100,7 +98,7 @@ auto launch_all(Stream& stream, const Kernel& kernel, std::vector<Buffer<int>>& 
     return stream.launch(kernel, items, b[at]...);
 }
 
-// Calls use(stream, launch), where `launch` launches it once.
+// Calls use(stream, launch), where `launch` makes one launch.
 template <class Use>
 void with_launch(bool gpu, What what, Use use) {
     Device& device = device_of(gpu);
@@ -108,7 +106,7 @@ void with_launch(bool gpu, What what, Use use) {
     const auto most = static_cast<std::size_t>(std::max(what.arguments, 4));
     std::vector<Buffer<int>> b = buffers(device, gpu ? what.kind : MemoryKind::host, most);
     std::array<isthmus::View<int>, 4> v;
-    // Addresses of the device cross to pointers here, as they do in programs that pass raw views.
+    // Converts device addresses to pointers, as programs that pass raw views do.
     for (std::size_t i = 0; i < 4; ++i) v[i] = {reinterpret_cast<int*>(b[i].device_address()), items};
     if (what.arguments == 0) {
         use(stream, [&] { return stream.launch(bench::no_arguments, items); });
@@ -141,7 +139,7 @@ double median(std::vector<double> of) {
     return *middle;
 }
 
-// Both modes in turns, in an order that turns as well: what checking adds, however the machine's speed drifts.
+// Alternates both modes, and their order, so that the difference does not depend on drift of the machine's speed.
 void checked_minus_relaxed(benchmark::State& state, bool gpu, What what) {
     constexpr int launches = 128;
     with_launch(gpu, what, [&](Stream& stream, auto launch_once) {
@@ -169,8 +167,8 @@ void checked_minus_relaxed(benchmark::State& state, bool gpu, What what) {
     });
 }
 
-// The peers: the same kernel and the same buffers through the driver's own calls, arguments packed anew for each
-// launch. cuLaunchKernelEx is what newer code uses; without attributes it does the same.
+// The peers: the same kernel and buffers through the driver's own calls, with arguments packed for each launch. Newer
+// code uses cuLaunchKernelEx; without attributes it does the same.
 enum class Peer { launch_kernel, launch_kernel_ex };
 
 void raw_launch(benchmark::State& state, Peer peer, const isthmus::KernelInfo& kernel, std::size_t views) {
@@ -190,7 +188,7 @@ void raw_launch(benchmark::State& state, Peer peer, const isthmus::KernelInfo& k
     };
     const auto launch = [&] {
         isthmus::Extent extent{items, 1, 1};
-        std::array<Viewed, 64> pack;  // not initialised, as a caller's would not be
+        std::array<Viewed, 64> pack;  // not initialised, as in a caller's code
         for (std::size_t i = 0; i < views; ++i) pack[i] = {b[i].device_address(), items};
         void* arguments[] = {&extent, pack.data()};
         if (peer == Peer::launch_kernel) {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to launch a kernel with 0, 4, 16 and 64 array arguments from CuPy, PyTorch and Triton: the peers of
-launch_bench.cpp that are no C++ libraries. Prints nanoseconds per launch, as medians over repetitions.
+"""Measures launches of a kernel with 0, 4, 16 and 64 array arguments from CuPy, PyTorch and Triton.
+
+They are peers of launch_bench.cpp. Prints nanoseconds per launch, as medians over repetitions.
 
     python3 bench/launch_peers.py [--repetitions N] [--launches N]
 
-Every way is called from Python, which is most of its time; so is cuLaunchKernel through cuda-python, where it is
-installed, with arguments packed beforehand: what the language alone adds to the driver's call.
+Every launch is made from Python, which takes most of its time. cuLaunchKernel through cuda-python, with arguments packed
+beforehand, shows the share of the language alone; it is left out where cuda-python is not installed.
 """
 import argparse
 import statistics
@@ -18,7 +19,7 @@ ITEMS = 64
 
 
 def source(count):
-    """A kernel whose last argument is used, so that none can be left out."""
+    """A kernel that uses its last argument, so that the compiler keeps all of them."""
     parameters = ', '.join(f'int* a{i}' for i in range(count))
     body = f'a{count - 1}[threadIdx.x] += 1;' if count else ''
     return f'extern "C" __global__ void k{count}({parameters}) {{ {body} }}'
@@ -63,7 +64,7 @@ def triton_ways():
     import torch
     import triton
     for count in ARGUMENTS:
-        # Triton reads a kernel's source from its file.
+        # Triton reads a kernel's source from a file.
         parameters = ', '.join(f'a{i}' for i in range(count))
         last = f'a{count - 1}'
         body = f'    at = tl.arange(0, {ITEMS})\n    tl.store({last} + at, tl.load({last} + at) + 1)' if count else \
@@ -133,7 +134,7 @@ def main():
             for name, launch, settle in ways():
                 taken = measure(launch, settle, options.launches, options.repetitions)
                 print(f'{name}: {taken:.0f} ns', flush=True)
-        except Exception as error:  # a peer that is not there, or not as it was, is no failure of ours
+        except Exception as error:  # a peer that is missing or has changed is no error
             print(f'skipped: {ways.__name__}: {type(error).__name__}: {error}', file=sys.stderr)
     return 0
 

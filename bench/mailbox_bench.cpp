@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a question to the GPU costs: a mailbox with a kernel that stays, beside the ways that need the driver; how many
-// messages go through; and which calls of the driver wait for a kernel that stays.
-//
+// Measures questions to the GPU: a mailbox with a resident kernel, beside the ways through the driver; the throughput
+// of messages; and which driver calls wait for a resident kernel.
 //   bench_mailbox [--rounds N] [--messages N] [--blocking]
-//
-// Prints the median and the 99th percentile of each way, in µs, taken by turns. --messages N (100000000 for the figures
-// of docs/performance.md; 0: none) sends that many each way and checks every one. --blocking makes each call of the
-// driver beside a kernel that stays, on a thread of its own, and says which did not return within a second; the kernel
-// is then told to end.
+// Prints the median and the 99th percentile of each way in µs; the ways alternate. --messages N (100000000 for the
+// figures of docs/performance.md; 0: none) sends that many each way and checks every one. --blocking makes each driver
+// call beside a resident kernel, on a thread of its own, and reports the calls that did not return within a second; the
+// kernel is then told to end.
 #include "mailbox_kernels.hpp"
 #include "raw_driver.hpp"
 
@@ -55,7 +53,7 @@ void print(Way& way) {
                 way.times[way.times.size() * 99 / 100]);
 }
 
-// By turns, so that what changes on the machine meanwhile meets all of them.
+// Alternates the ways, so that changes of the machine's speed affect all of them.
 void measure(std::vector<Way>& ways, std::uint64_t rounds) {
     for (Way& way : ways) {
         for (int warm = 0; warm < 100; ++warm) way.once();
@@ -70,7 +68,7 @@ void measure(std::vector<Way>& ways, std::uint64_t rounds) {
     for (Way& way : ways) print(way);
 }
 
-// The driver's own ways to hand over eight bytes, over pinned words that it maps for both.
+// The driver's own ways to pass eight bytes, through pinned words mapped for host and device.
 struct Raw {
     bench::RawDriver driver;
     bench::RawDriver::Handle stream = nullptr, entry = nullptr, event = nullptr;
@@ -99,7 +97,7 @@ struct Raw {
     }
 };
 
-// Before the service starts: the driver loads this module's code only then.
+// Call this before the service starts: the driver can load this module's code only then.
 std::vector<Way> ways_through_the_driver(Raw& raw, std::uint32_t* words, std::uint64_t address) {
     std::vector<Way> ways;
     ways.push_back({"launch, synchronize the stream", [&raw, address] {
@@ -112,7 +110,7 @@ std::vector<Way> ways_through_the_driver(Raw& raw, std::uint32_t* words, std::ui
                         while (raw.driver.event_query(raw.event) != 0) {
                         }
                     }});
-    // The host raises one word, the stream waits for it and raises another.
+    // The host writes one word; the stream waits for it and writes another.
     const auto hand_over = [&raw, words, address] {
         const std::uint32_t next = __atomic_load_n(words + 64, __ATOMIC_RELAXED) + 1;
         const bool queued = raw.wait_value(raw.stream, address + 128, next, 1) == 0 &&
@@ -144,7 +142,7 @@ std::vector<Way> ways_through_the_driver(Raw& raw, std::uint32_t* words, std::ui
     return ways;
 }
 
-// The least that the link allows, for the mailbox to be measured by.
+// The lower bound that the link sets, to compare the mailbox with.
 void by_hand(Device& device, Buffer<std::uint32_t>& words, std::uint32_t* word, const Options& options) {
     if (!prepare(device, bench::echo_word) || !device.stream().launch(bench::echo_word, 1, words)) return;
     std::uint32_t next = 0;
@@ -164,12 +162,12 @@ void round_trips(Device& device, const Options& options) {
     auto words = device.allocate<std::uint32_t>(1024, MemoryKind::pinned).value();
     auto open = words.concurrent_on_host().value();
     std::memset(open.data(), 0, open.size_bytes());
-    prepare(device, bench::count_up).value();  // so that a simulated driver knows it, too
+    prepare(device, bench::count_up).value();  // registers the kernel with a simulated driver, too
     Raw raw;
     std::vector<Way> ways;
     if (!device.is_cpu() && raw.open()) ways = ways_through_the_driver(raw, open.data(), words.device_address());
     measure(ways, options.rounds);
-    // Alone: beside a kernel that stays the others would be measured with it.
+    // This runs after the others: beside a resident kernel their times would include it.
     by_hand(device, words, open.data(), options);
     Result<Echoing> service = Echoing::start(device, bench::echo);
     if (!service) {
@@ -192,7 +190,7 @@ void say_rate(const char* name, std::uint64_t messages, Clock::duration time) {
                 static_cast<unsigned long long>(messages), seconds, static_cast<double>(messages) / seconds / 1e6);
 }
 
-// Every message counts into a sum; 4096 lie in the ring.
+// Sums up every message; 4096 fit into the ring.
 bool to_the_gpu(Device& device, std::uint64_t messages) {
     Mail mailbox = Mail::create(device, 4096).value();
     device.stream().launch(bench::drain, 1, mailbox.device_end(), messages).value();
@@ -212,7 +210,7 @@ bool to_the_gpu(Device& device, std::uint64_t messages) {
     return got == sum;
 }
 
-// Every message is compared.
+// Compares every message.
 bool from_the_gpu(Device& device, std::uint64_t messages) {
     Mail mailbox = Mail::create(device, 4096).value();
     device.stream().launch(bench::pour, 1, mailbox.device_end(), messages).value();
@@ -230,7 +228,7 @@ bool from_the_gpu(Device& device, std::uint64_t messages) {
     return true;
 }
 
-// Beside a kernel that stays: does the call return while it runs?
+// Whether the call returns while a resident kernel runs.
 void say_whether_it_waits(Device& device, const char* name, const std::function<int()>& call) {
     Echoing service = Echoing::start(device, bench::echo).value();
     if (service.call(1).value() != 1) std::abort();
@@ -273,7 +271,7 @@ void blocking_calls(Device& device) {
     void* handle = nullptr;
     bench::RawDriver::Handle stream = nullptr;
     (void)driver.stream_create(&stream, 1);
-    const auto here = [&](auto body) {  // on the thread that calls, with the context current
+    const auto here = [&](auto body) {  // runs `body` on the calling thread, with the context current
         return [&, body] { return driver.prepare_device() ? body() : -1; };
     };
     const auto say = [&](const char* name, const std::function<int()>& call) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Echoing, draining and pouring.
+// Kernels that echo, receive and send messages.
 #include "mailbox_kernels.hpp"
 
 namespace bench {
@@ -9,7 +9,7 @@ using protocol::Publishes;
 using protocol::RingStatus;
 
 namespace {
-constexpr std::uint32_t max_at_once = 16;  // loads under way at the same time hide each other's way over the link
+constexpr std::uint32_t max_at_once = 16;  // loads in flight at the same time, which hides the link's latency
 constexpr std::uint32_t looks_between_commands = 64;
 }  // namespace
 
@@ -37,7 +37,7 @@ ISTHMUS_KERNEL(drain, Index, Echo mailbox, std::uint64_t messages) {
             }
             continue;
         }
-        // Of constant length, so that the batch stays in registers.
+        // The loop has a constant length, so that the batch stays in registers.
         for (std::uint32_t at = 0; at < max_at_once; ++at) {
             if (at < received) sum += (std::uint64_t{batch[at][1]} << 32) + batch[at][0];
         }

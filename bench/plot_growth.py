@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what 64 MiB more cost at sizes from 64 MiB to 8 GiB, in place and by a copy: docs/images/growth.svg.
+"""Draws the cost of growing by 64 MiB at sizes from 64 MiB to 8 GiB, in place and by a copy: docs/images/growth.svg.
 
     bench_growth --benchmark_filter=add_ --benchmark_format=json --benchmark_repetitions=7 > growth.json
     python3 bench/plot_growth.py growth.json docs/images/growth.svg
 
-Of repetitions the medians are drawn. Needs matplotlib.
+Draws the medians over repetitions. Needs matplotlib.
 """
 import argparse
 import collections

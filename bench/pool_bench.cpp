@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to allocate memory on a stream and give it back there: pools of isthmus, the driver's own functions,
-// and CUB's caching allocator. PyTorch's is measured by pool_torch.py.
-//
+// Measures allocation and release of memory on a stream: pools of isthmus, the driver's own functions, and CUB's
+// caching allocator. pool_torch.py measures PyTorch's.
 //   bench_pool --benchmark_enable_random_interleaving=true --benchmark_repetitions=7
 //              --benchmark_report_aggregates_only=true
 #include "raw_driver.hpp"
@@ -26,7 +25,7 @@ using isthmus::MemoryKind;
 using isthmus::Stream;
 
 constexpr std::int64_t sizes_bytes[] = {256, 4 << 10, 1 << 20, 64 << 20};
-// Pairs between two synchronisations, which are not timed: what the driver notes down must not pile up.
+// Pairs between two synchronisations, which are not timed: the driver's records must not pile up.
 constexpr int batch = 64;
 
 isthmus::Runtime& runtime() {
@@ -34,7 +33,7 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-// Times `pair`, which allocates, releases and says whether both succeeded; `settle` waits for the stream.
+// Times `pair`, which allocates, releases and returns whether both succeeded; `settle` waits for the stream.
 template <class Pair, class Settle>
 void run(benchmark::State& state, Pair pair, Settle settle) {
     if (!pair()) return state.SkipWithError("refused");
@@ -60,7 +59,7 @@ std::size_t bytes_of(const benchmark::State& state) {
     return static_cast<std::size_t>(state.range(0));
 }
 
-// isthmus: blocks, named by value, of any allocator.
+// isthmus: plain blocks of any allocator.
 void blocks(benchmark::State& state, const isthmus::Allocator& allocator) {
     Stream stream = runtime().default_device().create_stream().value();
     run(
@@ -69,7 +68,7 @@ void blocks(benchmark::State& state, const isthmus::Allocator& allocator) {
             auto block = allocator.allocate({bytes_of(state), 256, &stream});
             if (!block) return false;
             benchmark::DoNotOptimize(block->device);
-            // Only pools free in the order of a stream; nothing uses the others' blocks here.
+            // Only pools free in the order of a stream; blocks of other allocators are not used here.
             const bool pooled = block->kind == MemoryKind::pool;
             return allocator.release(*block, pooled ? &stream : nullptr).ok();
         },
@@ -87,7 +86,7 @@ void device_blocks(benchmark::State& state) {
     blocks(state, runtime().default_device().allocator(MemoryKind::device));
 }
 
-// isthmus: buffers, which know their uses and release themselves.
+// isthmus: buffers, which track their uses and release themselves.
 void pool_buffers(benchmark::State& state) {
     Device& device = runtime().default_device();
     const auto pool = device.create_pool();
@@ -111,8 +110,8 @@ struct Raw {
     }
 };
 
-// The driver's default pool gives unused memory back at every synchronisation unless it is told to keep it, as pools
-// of isthmus are.
+// Unless told to keep unused memory, as pools of isthmus do, the driver's default pool returns it at every
+// synchronisation.
 void raw_async(benchmark::State& state, bool keeps) {
     Raw raw;
     bench::RawDriver::Handle pool = nullptr;
@@ -150,7 +149,7 @@ void raw_sync(benchmark::State& state) {
 }
 
 #if defined(ISTHMUS_BENCH_CUB)
-// Bins by powers of two from 256 B to 128 MiB, nothing given back: each size here has a bin of exactly its own.
+// Bins by powers of two from 256 B to 128 MiB; nothing is returned to the driver. Each size here fits a bin exactly.
 void cub_caching(benchmark::State& state) {
     if (cudaSetDevice(0) != cudaSuccess) return state.SkipWithError("the CUDA runtime finds no device");
     cudaStream_t stream = nullptr;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to allocate memory on a stream and give it back in PyTorch's caching allocator: the peer of
-pool_bench.cpp that is no C++ library of its own. Prints nanoseconds per pair, as medians over repetitions.
+"""Measures allocation and release of memory on a stream in PyTorch's caching allocator, a peer of pool_bench.cpp.
+
+Prints nanoseconds per pair, as medians over repetitions.
 
     python3 bench/pool_torch.py [--repetitions N] [--pairs N]
 
-Every way is called from Python, which is part of its time; `an empty loop over a call` says how much that is.
+Every pair is made from Python, which is part of its time; `an empty loop over a call` shows that part.
 """
 import argparse
 import statistics
@@ -16,7 +17,7 @@ SIZES_BYTES = [256, 4 << 10, 1 << 20, 64 << 20]
 
 
 def ways(torch, stream):
-    """name -> a function of a size that makes one pair."""
+    """name -> a function that takes a size and makes one pair."""
     handle = stream.cuda_stream
     found = {'an empty loop over a call': lambda size: None}
     raw_alloc = getattr(torch._C, '_cuda_cudaCachingAllocator_raw_alloc', None)
@@ -27,7 +28,7 @@ def ways(torch, stream):
         print('skipped: this PyTorch has no raw entry to its caching allocator', file=sys.stderr)
 
     def tensor(size):
-        torch.empty(size, dtype=torch.uint8, device='cuda')  # given back at once: nobody holds it
+        torch.empty(size, dtype=torch.uint8, device='cuda')  # released at once, without a reference
     found['torch.empty'] = tensor
     return found
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message between two processes costs: a frame there and a frame back, over shared rings (spinning, sleeping and
-// in between), a pipe and a UNIX socket; with the CPU time that a process spends on it.
-//
+// Measures messages between two processes: a frame there and a frame back, over shared rings (spinning, sleeping and
+// adaptive), a pipe and a UNIX socket; and the CPU time that a process spends on it.
 //   bench_process_ring [--rounds N] [--bytes N]...
-//
 // Prints for each way the median and the 99th percentile of one message (half of a round trip) in µs, and the CPU time
-// that one of the two processes spends on it. Each frame is written whole by its sender and read whole by its receiver.
+// that one of the two processes spends on it. The sender writes each frame whole; the receiver reads it whole.
 #include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
@@ -55,9 +53,9 @@ std::uint64_t sum_of(const std::uint8_t* bytes, std::size_t count) {
     }
     return sum;
 }
-volatile std::uint64_t kept;  // so that what was read was read
+volatile std::uint64_t kept;  // keeps the compiler from removing the reads
 
-// One end of a way: sends a frame, receives one.
+// One end of a connection: sends a frame, receives a frame.
 struct End {
     virtual ~End() = default;
     virtual void send(std::uint8_t value) = 0;
@@ -165,7 +163,7 @@ void measure(const char* name, Way way, std::size_t bytes, std::uint64_t rounds)
     ChannelPair pair = make_channel_pair().value();
     const bool ring = way != Way::pipe && way != Way::socket;
     std::fflush(stdout);
-    const pid_t child = ::fork();  // before a runtime is opened: each process has its own
+    const pid_t child = ::fork();  // before a runtime is opened: each process opens its own
     std::optional<Runtime> runtime;
     if (ring) runtime.emplace(Runtime::open().value());
     if (child == 0) {

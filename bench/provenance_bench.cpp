@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to learn which allocation a raw pointer lies in: the address map, beside ordered tables behind a shared
-// lock and the driver's own answer.
+// Measures finding the allocation of a raw pointer: the address map, beside ordered tables behind a shared lock and the
+// driver's own answer.
 #include "raw_driver.hpp"
 
 #include <address_map.hpp>
@@ -28,8 +28,8 @@ constexpr std::uint64_t kib = 1024;
 constexpr std::uint64_t mib = 1024 * kib;
 constexpr std::uint64_t gib = 1024 * mib;
 
-// A program's allocations: of a hundred, 95 of 512 bytes to 64 KiB as a pool packs them, four of some MiB and one of
-// some GiB in places of their own. No memory is behind the addresses.
+// Models a program's allocations: of a hundred, 95 have 512 bytes to 64 KiB and are packed as in a pool, four have some
+// MiB, and one has some GiB at a separate address. The addresses have no memory.
 std::vector<Record> allocations(std::size_t count) {
     std::mt19937_64 random(1);
     std::uniform_real_distribution<double> exponent(9, 16);
@@ -96,7 +96,7 @@ struct Ours {
     Record find(std::uint64_t address) const { return map.find(address); }
 };
 
-// One table for all repetitions and threads.
+// One table, shared by all repetitions and threads.
 template <class Table>
 const Table& table(std::size_t count) {
     static std::mutex mutex;
@@ -125,7 +125,7 @@ void find(benchmark::State& state) {
     }
 }
 
-// Each pointer depends on the answer before it: what one find costs when nothing can be done beside it.
+// Each pointer depends on the answer before it: the latency of one find, without overlap.
 template <class Table>
 void find_dependent(benchmark::State& state) {
     const auto count = static_cast<std::size_t>(state.range(0));
@@ -145,7 +145,7 @@ void find_nothing(benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(in.find(address += 4096));
 }
 
-// One thread reads while another inserts and erases a neighbour.
+// One thread reads while another inserts and erases an adjacent allocation.
 void find_beside_a_writer(benchmark::State& state) {
     const auto count = static_cast<std::size_t>(state.range(0));
     static AddressMap* shared = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's own functions, for peers in the same run: what launches and memory cost without isthmus.
+// The driver's own functions, for peers in the same run: launches and memory without isthmus.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -11,8 +11,7 @@
 
 namespace bench {
 
-// Calls of the driver in this process (of one function, where named), as the simulator counts them; -1: a real driver,
-// or none.
+// Count of driver calls in this process (of one function, where named), from the simulator; -1: a real driver, or none.
 inline long driver_calls(const char* function = nullptr) {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return -1;
@@ -21,14 +20,14 @@ inline long driver_calls(const char* function = nullptr) {
     return count == nullptr ? -1 : static_cast<long>(count(function));
 }
 
-struct LaunchConfig {  // CUlaunchConfig
+struct LaunchConfig {  // as CUlaunchConfig
     unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
     void* stream;
     void* attributes;
     unsigned attribute_count;
 };
 
-struct MemoryProperties {  // CUmemAllocationProp: pinned, in the memory of device 0
+struct MemoryProperties {  // as CUmemAllocationProp: pinned, in the memory of device 0
     int type = 1;
     int handle_types = 0;
     int location_type = 1;
@@ -36,7 +35,7 @@ struct MemoryProperties {  // CUmemAllocationProp: pinned, in the memory of devi
     void* win32 = nullptr;
     unsigned char flags[8] = {};
 };
-struct MemoryAccess {  // CUmemAccessDesc: device 0 reads and writes
+struct MemoryAccess {  // as CUmemAccessDesc: device 0 reads and writes
     int location_type = 1;
     int device = 0;
     int flags = 3;
@@ -58,19 +57,19 @@ struct RawDriver {
     int (*free)(std::uint64_t) = nullptr;
     int (*pointer_attribute)(void*, int, std::uint64_t) = nullptr;
     int (*stream_destroy)(Handle) = nullptr;
-    // From CUDA 11.2 on; find_pools() fetches them.
+    // Need CUDA 11.2; set by find_pools().
     int (*allocate_async)(std::uint64_t*, std::size_t, Handle) = nullptr;
     int (*free_async)(std::uint64_t, Handle) = nullptr;
     int (*default_pool)(Handle*, int) = nullptr;
     int (*pool_set_attribute)(Handle, int, void*) = nullptr;
-    // find_events() fetches them.
+    // Set by find_events().
     int (*event_create)(Handle*, unsigned) = nullptr;
     int (*event_destroy)(Handle) = nullptr;
     int (*event_record)(Handle, Handle) = nullptr;
     int (*event_query)(Handle) = nullptr;
     int (*stream_wait_event)(Handle, Handle, unsigned) = nullptr;
     int (*fill)(std::uint64_t, unsigned char, std::size_t, Handle) = nullptr;
-    // find_mapping() fetches them.
+    // Set by find_mapping().
     int (*reserve_address)(std::uint64_t*, std::size_t, std::size_t, std::uint64_t, unsigned long long) = nullptr;
     int (*free_address)(std::uint64_t, std::size_t) = nullptr;
     int (*create_memory)(std::uint64_t*, std::size_t, const MemoryProperties*, unsigned long long) = nullptr;
@@ -80,9 +79,9 @@ struct RawDriver {
     int (*set_access)(std::uint64_t, std::size_t, const MemoryAccess*, std::size_t) = nullptr;
     void* opened = nullptr;
 
-    // Uses the libcuda that the runtime has opened already; false where there is none.
+    // Uses the libcuda that the runtime has opened; false where there is none.
     bool open() { return open(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)); }
-    // For a program without a runtime: opens and initialises it.
+    // For a program without a runtime: opens and initialises libcuda.
     bool open_own() { return open(dlopen("libcuda.so.1", RTLD_NOW)) && init(0) == 0; }
     bool open(void* library) {
         if (library == nullptr) return false;
@@ -121,7 +120,7 @@ struct RawDriver {
         return device_get(&device, 0) == 0 && retain(&context, device) == 0 && set_current(context) == 0;
     }
 
-    // A stream and the kernel's function on device 0, made current on this thread.
+    // Creates a stream and looks up the kernel's function on device 0, whose context becomes current on this thread.
     bool prepare(const isthmus::KernelInfo& kernel, Handle& stream, Handle& entry) {
         int device = 0;
         Handle context = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that both sides use: what opening and closing it on the host costs when nothing is in flight, and how fast a
-// kernel goes over it, for every kind beside an explicit copy and beside what the policy chooses.
+// Measures memory that both sides use: the cost of host views when nothing is in flight, and a kernel's speed over
+// every kind, beside an explicit copy and beside the kind that the policy selects.
 #include "raw_driver.hpp"
 #include "sharing_kernels.hpp"
 
@@ -32,7 +32,7 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-// What the host does with a buffer that nobody else uses.
+// Host access to a buffer that no device work uses.
 enum class Open { read, write, read_write };
 
 void host_view(benchmark::State& state, Device& device, MemoryKind kind, Open how) {
@@ -53,7 +53,7 @@ void host_view(benchmark::State& state, Device& device, MemoryKind kind, Open ho
     if (before >= 0) state.counters["driver_calls"] = static_cast<double>(calls - before);
 }
 
-// One hand-over: the host wrote (or will read) the buffer, the device goes over it `passes` times.
+// One hand-over: the host wrote (or will read) the buffer, and the device goes over it `passes` times.
 enum class Direction { device_reads, device_writes };
 struct Job {
     Direction direction;
@@ -82,8 +82,8 @@ public:
     explicit operator bool() const { return static_cast<bool>(buffer_); }
     const Words& buffer() const { return buffer_; }
 
-    // What the host writes before is not in the time; copies, and pages that move, are. Of what the device wrote the
-    // host looks at every page.
+    // The time excludes the host's writes before, and includes copies and page migration. After device writes the host
+    // reads every page.
     double seconds() {
         Stream& stream = device_.stream();
         {
@@ -121,7 +121,7 @@ void report(benchmark::State& state, const Job& job) {
     state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(job.bytes) * job.passes);
 }
 
-// A kind in place, or, with MemoryKind::device, copied around the kernel by the runtime.
+// One kind in place; with MemoryKind::device the runtime copies around the kernel.
 void hand_over(benchmark::State& state, MemoryKind kind, Direction direction, int passes) {
     Device& device = runtime().default_device();
     const Job job{direction, passes, static_cast<std::size_t>(state.range(0))};
@@ -134,7 +134,7 @@ void hand_over(benchmark::State& state, MemoryKind kind, Direction direction, in
     report(state, job);
 }
 
-// An explicit copy and a kernel over device memory: what a program without shared buffers does.
+// An explicit copy and a kernel over device memory, as in a program without shared buffers.
 void copy_and_kernel(benchmark::State& state, Direction direction, int passes) {
     Device& device = runtime().default_device();
     const auto bytes = static_cast<std::size_t>(state.range(0));
@@ -164,7 +164,8 @@ double median(std::vector<double>& times) {
     return times[times.size() / 2];
 }
 
-// What the policy chooses, and every other kind by turns in the same loop: `ratio` is its time by that of the best.
+// Alternates the policy's choice with every other kind in the same loop; `ratio` is its time divided by that of the
+// best.
 void policy_by_best(benchmark::State& state, Direction direction, int passes) {
     Device& device = runtime().default_device();
     const Job job{direction, passes, static_cast<std::size_t>(state.range(0))};
@@ -205,7 +206,7 @@ void policy_by_best(benchmark::State& state, Direction direction, int passes) {
 
 constexpr std::int64_t least = 64, most = std::int64_t{256} << 20;
 
-// Around the sizes from which a copy pays.
+// Sizes around the one from which a copy pays.
 template <class Body>
 void over_fine_sizes(const std::string& name, Body body) {
     benchmark::RegisterBenchmark(name.c_str(), body)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Going over a buffer: four words at a time in flight for each thread, so that a link's latency is hidden.
+// Each thread keeps four words in flight, so that the link's latency is hidden.
 #include "sharing_kernels.hpp"
 
 namespace bench {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares the kernel, for those who launch it.
+// Declares the kernel for the files that launch it.
 #pragma once
 
 #include <isthmus/kernel.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How to use frames of a V4L2 camera in place: the camera's driver allocates them and keeps them.
+// How to use frames of a V4L2 camera in place: the camera's driver allocates and owns them.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes and a channel: the parent hands its child the write end of a pipe, and reads what the child says there.
-// docs/sharing-between-processes.md shows parts of it.
+// Two processes and a channel: the parent sends its child the write end of a pipe, and reads what the child writes to
+// it. docs/sharing-between-processes.md shows parts of it.
 #include <isthmus/ipc/channel.hpp>
 
 #include <sys/wait.h>
@@ -66,7 +66,7 @@ int main() {
     const pid_t child = ::fork();
     if (child == 0) {
         pair->ours.close();
-        to_parent.close();  // its own copy: it waits for the one that is sent
+        to_parent.close();  // the inherited copy; the child writes to the one that it receives
         ::_exit(take(std::move(pair->childs)).ok() ? 0 : 1);
     }
     pair->childs.close();

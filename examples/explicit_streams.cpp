@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The third level of use: explicit streams, events, and a graph of two branches whose arguments change from launch to
-// launch. The order checker looks on: what is not ordered is refused, not raced.
+// launch. The order checker refuses unordered uses, so that no race can occur.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"
@@ -40,8 +40,8 @@ int main() {
         if (pixels[0] != 1 + by || pixels[size] != 2 + by + 1) return 1;
     }
 
-    // Two streams use one buffer without an order between them: the checker refuses it every time, whether or not the
-    // first fill happens to be done.
+    // Two streams use one buffer without an order between them: the checker refuses it every time, even if the first
+    // fill has already finished.
     main_stream.fill(left, 7).value();
     const auto raced = side.fill(left, 8);
     if (!device.is_cpu() && raced.code() != isthmus::Code::not_ordered) return 1;

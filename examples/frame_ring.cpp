@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A camera's frames: memory that the runtime did not allocate goes round between the camera's thread, which writes it,
-// and the GPU, which works on it in place where the machine allows that.
+// A camera's frames in memory that the runtime did not allocate: they circulate between the camera's thread, which
+// writes them, and the GPU, which uses them in place where the machine allows that.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"
@@ -17,7 +17,8 @@ int main() {
     constexpr std::size_t size = 640 * 480;
     constexpr int frames = 20;
 
-    // Three frames as a camera's driver would map them. `release` is called when nothing uses a frame any more.
+    // Three frames, as a camera's driver would map them. The runtime calls `release` when nothing uses a frame any
+    // more.
     std::vector<isthmus::Buffer<std::uint8_t>> mapped;
     for (int at = 0; at < 3; ++at) {
         isthmus::AdoptOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of pictures that grows where it is, and a ring of bytes without a seam: the same program on every machine.
+// A list of pictures that grows in place, and a ring buffer without a seam: the same program on every machine.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One histogram of two halves of a picture, counted by CPU and GPU at the same time: in shared words where the machine
-// lets both update them, else in a sharded counter, whose sums are exact everywhere.
+// lets both update them, otherwise in a sharded counter, whose sums are exact everywhere.
 #include <isthmus/isthmus.hpp>
 
 #include "shared_counts.hpp"
@@ -21,7 +21,7 @@ std::uint8_t value_at(std::size_t index) {
 // Both sides add to the same 256 words.
 isthmus::Result<Histogram> in_shared_words(isthmus::Device& device, isthmus::Stream& stream,
                                            isthmus::Buffer<std::uint8_t>& values) {
-    // Refused where the machine would lose updates: the error says why, and what works there.
+    // Refused where the machine would lose updates: the error gives the reason and an alternative.
     auto counts_or = device.allocate_shared<std::uint32_t>(256, {.updates = isthmus::AtomicSet::add});
     if (!counts_or) return std::move(counts_or).error();
     isthmus::Buffer<std::uint32_t>& counts = *counts_or;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a kernel that stays on the GPU, without a launch for each question; where no kernel may stay, asks in batches.
+// Sends questions to a resident kernel on the GPU, without a launch for each; where no kernel may stay resident, sends
+// them in batches.
 #include <isthmus/isthmus.hpp>
 
 #include "squares.hpp"
@@ -15,7 +16,7 @@ using Service = isthmus::Service<std::uint32_t, std::uint64_t>;
 std::uint64_t by_service(Service& service) {
     std::uint64_t sum = 0;
     for (std::uint32_t number = 1; number <= 10; ++number) sum += service.call(number).value();  // no driver call
-    service.stop().value();  // answers all requests, then ends
+    service.stop().value();  // the kernel answers all requests, then ends
     return sum;
 }
 

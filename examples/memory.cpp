@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/memory.md shows, as a program that runs on every machine: each part is an excerpt of that page.
+// The excerpts of docs/memory.md, as a program that runs on every machine.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first level of use: no streams. Everything goes to the device's current stream, in the order in which it was
-// said; views wait for what they look at.
+// The first level of use: no streams. All operations run on the device's current stream, in program order; views wait
+// for the operations on their buffer.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

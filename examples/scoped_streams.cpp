@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second level of use: scoped streams. Code that knows nothing of streams runs on the one that its caller chose;
-// two pictures are worked on at the same time.
+// The second level of use: scoped streams. Code without knowledge of streams runs on the stream that its caller
+// selected; two pictures are processed at the same time.
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"
@@ -35,7 +35,7 @@ int main() {
     device.fill(right, 2).value();
     enhance(device, left).value();
     {
-        // `second` waits for the work given to `first` so far, such as the fill of `right`.
+        // `second` waits for all work submitted to `first` so far, such as the fill of `right`.
         const auto scope = isthmus::ScopedStream::enter(second).value();
         enhance(device, right).value();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from one process to another: the first one writes them into memory that both have mapped, the second one's GPU
-// works on them where they stand. docs/sharing-between-processes.md tells the rest.
+// Frames from one process to another: the first process writes them into memory that both have mapped; the second one's
+// GPU uses them in place. docs/sharing-between-processes.md has the explanation.
 #include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 

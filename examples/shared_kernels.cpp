@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of two processes over the same memory of a GPU: each waits, on the device, for the other's. Messages say only
-// that work was given; no host waits for any. docs/sharing-between-processes.md tells the rest.
+// Kernels of two processes over the same memory of a GPU: each waits, on the device, for the other's. Messages only
+// announce that work was submitted; no host waits for it. docs/sharing-between-processes.md has the explanation.
 #include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that answer numbers with their squares: one until it is stopped, one for what lies in its mailbox.
+// Kernels that answer numbers with their squares: one runs until it is stopped; the other answers the requests in its
+// mailbox and ends.
 #include "squares.hpp"
 
 ISTHMUS_KERNEL(squares, isthmus::Index, Squares mailbox) {

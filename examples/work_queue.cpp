@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that CPU and GPU take from one queue, each when it has done its last one: by one shared number of the next task
-// where the machine lets both update it, else in shares that are dealt out beforehand.
+// Tasks that CPU and GPU take from one queue: through one shared number of the next task where the machine lets both
+// update it, otherwise in shares that are assigned beforehand.
 #include <isthmus/isthmus.hpp>
 
 #include "shared_counts.hpp"
@@ -18,7 +18,7 @@ constexpr std::size_t workers = 256;  // threads of the GPU
 isthmus::Result<std::uint32_t> from_one_queue(isthmus::Device& device, isthmus::Stream& stream,
                                               isthmus::Buffer<std::uint64_t>& on_gpu,
                                               std::vector<std::uint64_t>& on_cpu) {
-    // Memory in which both may add to one word, or a refusal that says why there is none.
+    // Memory in which both may add to one word, or an error with the reason.
     auto next = device.allocate_shared<std::uint32_t>(32, {.updates = isthmus::AtomicSet::add});
     if (!next) return std::move(next).error();
     for (std::uint32_t& word : next->write_on_host().value()) word = 0;

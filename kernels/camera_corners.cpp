@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From responses to a list of corners in a fixed order. Appending in parallel would give every run another order;
-// counting, placing and then writing gives always the same list, with no atomics.
+// Turns corner responses into a list of corners in a fixed order. Appending in parallel would give another order in
+// every run; counting, placing and then writing always gives the same list, without atomics.
 #include "neighbours.hpp"
 
 namespace isthmus {
@@ -25,7 +25,7 @@ ISTHMUS_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<const std::i
     mark[i.y * plane.pitch + i.x] = corner ? 1 : 0;
 }
 
-// The part of a row that one thread looks at: neighbouring parts belong to neighbouring threads, which keeps order.
+// The part of a row that one thread processes: neighbouring threads have neighbouring parts, which keeps the order.
 struct Part {
     std::uint64_t first;
     std::uint64_t last;
@@ -42,7 +42,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t count_marks(View<const std::uint8_t> mark,
     return count;
 }
 
-// sums[t] becomes the sum of sums[0 … t]. `scratch` is as large.
+// sums[t] becomes the sum of sums[0 … t]. `scratch` must be as large as `sums`.
 ISTHMUS_KERNEL_FUNCTION void running_sums(const Block& block, std::uint32_t* sums, std::uint32_t* scratch) {
     for (std::uint32_t step = 1; step < row_threads; step *= 2) {
         block.for_each_thread([=](std::uint32_t t) { scratch[t] = sums[t] + (t >= step ? sums[t - step] : 0); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the luma out of a camera's frame, whatever its format and pitch.
+// Extracts the luma of a camera's frame of any format and pitch.
 #include <isthmus/kernels/camera.hpp>
 
 namespace isthmus {

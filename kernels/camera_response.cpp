@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a pixel looks like a corner: Sobel gradients, and Harris' response in integer arithmetic.
+// Computes the corner response of each pixel: Sobel gradients, and the Harris response in integer arithmetic.
 #include "neighbours.hpp"
 
 namespace isthmus {
@@ -7,7 +7,7 @@ inline namespace v0 {
 namespace kernels {
 
 ISTHMUS_KERNEL(gradients, Index2 i, Out<Gradient> gradient, View<const std::uint8_t> gray, Plane plane) {
-    std::int32_t x = 0, y = 0;  // at most 4 × 255 either way
+    std::int32_t x = 0, y = 0;  // from −4 × 255 to 4 × 255
     for_neighbours<1>(i, gray, plane, [&x, &y](std::int32_t value, int dx, int dy) {
         x += dx * (dy == 0 ? 2 : 1) * value;
         y += dy * (dx == 0 ? 2 : 1) * value;

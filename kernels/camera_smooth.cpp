@@ -6,7 +6,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace kernels {
 
-// 1 4 6 4 1
+// The weights 1 4 6 4 1.
 ISTHMUS_KERNEL_FUNCTION constexpr std::uint32_t binomial(int distance) noexcept {
     return distance == 0 ? 6 : distance == 1 || distance == -1 ? 4 : 1;
 }

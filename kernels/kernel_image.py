@@ -6,8 +6,8 @@
                     [--nvcc nvcc --arch 90 --arch ptx -I include … | --prebuilt scale.fatbin] [--depfile scale.d]
     kernel_image.py --nvcc nvcc --print-architectures
 
-With --nvcc the image is compiled, with --prebuilt it is taken as it is; with neither the image is a placeholder that
-names the source: kernels then run on CPU devices and simulated machines only.
+--nvcc compiles the image; --prebuilt uses an existing one. With neither the image is a placeholder that names the
+source, and kernels run on CPU devices and simulated machines only.
 """
 import argparse
 import hashlib
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 WANTED = ['75', '80', '86', '87', '89', '90', '100', '103', '110', '120', '121']
-PTX_BASELINE = '75'  # every GPU since Turing can run it, also those that are newer than the compiler
+PTX_BASELINE = '75'  # every GPU since Turing can run it, also a GPU newer than the compiler
 
 
 def parse_arguments():
@@ -41,7 +41,7 @@ def parse_arguments():
     missing = [name for name in needed if not getattr(a, name)]
     if missing:
         parser.error('missing: ' + ', '.join(missing))
-    # It stands in C++ and in assembly as it is.
+    # The symbol is written into C++ and assembly unchanged.
     if needed and not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', a.symbol):
         parser.error(f'--symbol {a.symbol!r}: a name of C is wanted: letters, digits and _, the first one no digit')
     return a
@@ -68,10 +68,10 @@ def code_options(architectures):
 
 
 def compile_image(a):
-    """Runs nvcc; returns what it depends on."""
-    # -fmad=false: the CPU twin has no fused multiply-add either, so that both agree to the bit.
+    """Runs nvcc; returns the files that the image depends on."""
+    # -fmad=false: the CPU twin has no fused multiply-add either, so that both give the same bits.
     command = [a.nvcc, '-x', 'cu', '-std=c++20', '-fatbin', '-fmad=false', '-t', '0', '-MMD', '-MF', a.image + '.d']
-    # CUDA 13's code needs a driver that reads this compression anyway; what nvcc 12 makes shall load on older ones.
+    # Code from CUDA 13 needs a driver that reads this compression anyway; code from nvcc 12 must load on older drivers.
     if major_version(a.nvcc) >= 13:
         command.append('--compress-mode=size')
     architectures = all_architectures(a.nvcc) if a.arch in ([], ['all']) else a.arch

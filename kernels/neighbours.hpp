@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading around a pixel: outside the picture its nearest pixel counts.
+// Reads the pixels around a pixel; outside the picture the nearest pixel is used.
 #pragma once
 
 #include <isthmus/kernels/camera.hpp>
 
-// g++ -O2 leaves such short loops rolled, and then recomputes weights that are constants: four times slower.
+// g++ -O2 does not unroll such short loops, and then recomputes constant weights: four times slower.
 #if defined(__CUDACC__)
 #define ISTHMUS_UNROLL _Pragma("unroll")
 #else
@@ -23,7 +23,7 @@ ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t place(const Plane& plane, std::i
     return clamped(y, plane.height) * plane.pitch + clamped(x, plane.width);
 }
 
-// Calls f(element, dx, dy) for all pixels at most `radius` away. Away from the edges nothing needs to be clamped.
+// Calls f(element, dx, dy) for all pixels at most `radius` away. Coordinates are clamped only near the edges.
 template <int radius, class T, class F>
 ISTHMUS_KERNEL_FUNCTION void for_neighbours(Index2 i, View<const T> picture, const Plane& plane, F f) {
     const auto x = static_cast<std::int64_t>(i.x), y = static_cast<std::int64_t>(i.y);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that knows which backends exist.
+// The only file that knows which backends exist.
 #include <platform/detect.hpp>
 #include <platform/driver_list.hpp>
 #include <platform/os.hpp>

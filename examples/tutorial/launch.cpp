@@ -29,8 +29,8 @@ int main() {
     // end
 
     // show: error
-    auto open = now.write_on_host().value();                                     // while this view is open …
-    auto launched = device.launch(mark_motion, pixels, moved, now, before, 20);  // … the kernel may not read `now`
+    auto open = now.write_on_host().value();                                     // `now` is open for writing
+    auto launched = device.launch(mark_motion, pixels, moved, now, before, 20);  // refused: the kernel reads `now`
     if (!launched) {
         const isthmus::Error& error = launched.error();
         std::printf("%s\n", error.text().c_str());  // what was asked, what forbids it, what to do

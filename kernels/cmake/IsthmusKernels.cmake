@@ -41,7 +41,7 @@ function(isthmus_add_kernels target)
       DEPENDS "${path}" "${ISTHMUS_KERNEL_IMAGE_TOOL}" DEPFILE "${base}.d"
       COMMENT "Compiling the kernels of ${source} for the GPU" COMMAND_EXPAND_LISTS VERBATIM)
     target_sources(${target} PRIVATE "${path}" "${base}.S" "${base}.cpp")
-    # No fused multiply-add, as on the GPU's side, so that both agree to the bit.
+    # No fused multiply-add, as in the GPU code, so that both give the same bits.
     set_property(SOURCE "${path}" APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
     set_property(SOURCE "${path}" APPEND PROPERTY COMPILE_DEFINITIONS ISTHMUS_KERNEL_IMAGE=${symbol})
   endforeach()

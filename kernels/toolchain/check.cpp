@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once while configuring, to learn whether nvcc and the host compiler that it calls work together.
+// Compiled once at configuration, to find out whether nvcc and its host compiler work together.
 #include <isthmus/kernel.hpp>
 
 namespace isthmus {

@@ -12,7 +12,7 @@ from conan.tools.layout import basic_layout
 from conan.tools.meson import Meson, MesonToolchain
 
 required_conan_version = '>=2.0'
-# What the library is built from. meson.build reads bench/ even where no benchmark is built.
+# The files that the library is built from. meson.build reads bench/ even where no benchmark is built.
 SOURCES = ('meson.build', 'meson_options.txt', 'LICENSE', 'bench/*', 'kernels/*', 'packaging/*.in',
            'packaging/meson.build', 'platform/*', 'runtime/*')
 
@@ -66,10 +66,10 @@ class IsthmusRecipe(ConanFile):
         Meson(self).install()
         copy(self, 'LICENSE', self.source_folder, os.path.join(self.package_folder, 'licenses'))
         rmdir(self, os.path.join(self.package_folder, 'share'))
-        # Conan writes these for the consumer; IsthmusKernels.cmake stays.
+        # Conan writes these files for the consumer; IsthmusKernels.cmake stays.
         rmdir(self, os.path.join(self.package_folder, 'lib', 'pkgconfig'))
         rm(self, 'isthmusConfig*.cmake', os.path.join(self.package_folder, 'lib', 'cmake', 'isthmus'))
-        # The build makes both kinds of the library.
+        # The build makes both the static and the shared library; the other one is removed.
         rm(self, 'libisthmus.a' if self.options.shared else 'libisthmus.so*', os.path.join(self.package_folder, 'lib'))
 
     def package_info(self):

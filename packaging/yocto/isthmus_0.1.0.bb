@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # For images of Jetson boards with the layers meta-tegra and meta-oe (fmt, CLI11, nlohmann-json, numactl).
-# The sources are an archive of the tag, in a folder isthmus/ beside this file:
+# The sources are an archive of the tag, in a directory isthmus/ beside this file:
 #   git archive --prefix=isthmus-VERSION/ -o isthmus/isthmus-VERSION.tar.gz vVERSION
 SUMMARY = "Joins CPU and GPU memory on whatever machine it finds"
 DESCRIPTION = "A C++20 runtime whose buffers CPU and GPU use in place wherever the machine allows it"
@@ -10,7 +10,7 @@ LIC_FILES_CHKSUM = "file://LICENSE;md5=3b83ef96387f14655fc854ddc3c6bd57"
 
 SRC_URI = "file://isthmus-${PV}.tar.gz"
 
-# cuda: nvcc of the build machine, CUDA_ARCHITECTURES of the board, and the driver's library at run time.
+# cuda: the build machine's nvcc, the board's CUDA_ARCHITECTURES, and the driver's library at run time.
 inherit meson pkgconfig python3native cuda
 
 COMPATIBLE_MACHINE = "(tegra)"
@@ -31,5 +31,5 @@ FILES:${PN}-simulator = "${libdir}/isthmus/sim"
 FILES:${PN}-dev += "${bindir}/isthmus-kernel-image"
 RDEPENDS:${PN}-dev += "python3-core"
 
-# A file called libcuda.so.1, which must not be taken for the provider of the driver's library.
+# The simulator's file is called libcuda.so.1; it must not count as a provider of the driver's library.
 PRIVATE_LIBS:${PN}-simulator = "libcuda.so.1"

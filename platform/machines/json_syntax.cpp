@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what the JSON reader would pass over silently: the place of a syntax error, and a key given twice.
+// Finds faults that the JSON reader would not report with their place: syntax errors, and keys that occur twice.
 #include "json_syntax.hpp"
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t deepest_nesting = 32;
 
-// The parser's events, kept only as far as a fault needs them. Answering false ends the parse.
+// Handles the parser's events; returning false ends the parse.
 class Watcher {
 public:
     bool null() { return true; }

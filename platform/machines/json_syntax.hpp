@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what the JSON reader would pass over silently: the place of a syntax error, and a key given twice.
+// Finds faults that the JSON reader would not report with their place: syntax errors, and keys that occur twice.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace isthmus::platform::machines {
 
-// What is wrong with the text, as one clause; nothing where it is well-formed.
+// The fault in the text, as one clause; nothing where the text is well-formed.
 std::optional<std::string> syntax_fault(std::string_view text);
 
 }  // namespace isthmus::platform::machines

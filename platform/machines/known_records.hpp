@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that are built in; the list itself is generated.
+// The built-in records; their list is generated.
 #pragma once
 
 #include <string_view>

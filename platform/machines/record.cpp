@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding records, making one of what was just read, and asking a record where a value comes from.
+// Finds records, makes a record from current facts, and looks up the source of a value.
 #include <machines/record.hpp>
 
 #include "known_records.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text → MachineRecord. Whatever does not fit is refused with its place; nothing is guessed.
+// JSON text → MachineRecord. Invalid input is refused with its place; nothing is guessed.
 #include <machines/record.hpp>
 
 #include "fields.hpp"
@@ -19,14 +19,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A value and where it stands. `value` is null where the field is absent.
+// A value and its place in the document. `value` is null where the field is absent.
 struct Place {
     const Json* value = nullptr;
     std::string path;
     explicit operator bool() const noexcept { return value != nullptr; }
 };
 
-// Reads fields into variables and keeps the first fault; after one, reading goes on without effect on the answer.
+// Reads fields into variables and keeps the first fault; after a fault, further reads do not change the result.
 class Reader {
 public:
     std::optional<Error> fault;
@@ -101,7 +101,7 @@ constexpr std::uint64_t int_max = std::numeric_limits<int>::max();
 constexpr std::int64_t int_min = std::numeric_limits<int>::min();
 constexpr std::uint64_t u64_max = std::numeric_limits<std::uint64_t>::max();
 
-// Every value has a source: exactly one that speaks for the rest, and none that lists what is not there.
+// Every value must have a source: exactly one source without a list, and no source that lists an absent value.
 template <class Names>
 void read_evidence(Reader& reader, const Place& place, const Names& fields, std::vector<Source>& out) {
     std::set<std::string> listed;
@@ -130,7 +130,7 @@ void read_evidence(Reader& reader, const Place& place, const Names& fields, std:
     if (place && defaults != 1) reader.fail(place.path, "must have exactly one source without \"of\"");
 }
 
-// "0-15,32-47": what sysfs writes, and nothing else.
+// Accepts only sysfs' format: "0-15,32-47".
 void read_cpu_list(Reader& reader, const Place& place, std::string& out) {
     reader.read(place, out);
     if (out.find_first_not_of("0123456789-,") != std::string::npos || out.size() > 2048) {
@@ -252,7 +252,7 @@ void read_uuid(Reader& reader, const Place& place, std::array<std::uint8_t, 16>&
     }
 }
 
-// A finding that says less than it should might narrow less than it should: every field is required.
+// Every field is required: with a field missing, a finding might refuse too little.
 void read_litmus(Reader& reader, const Place& place, DeviceRecord& device) {
     if (!place || !reader.object(place, litmus_fields)) return;
     LitmusFinding& finding = device.litmus.emplace();

@@ -39,7 +39,7 @@ Json machine_json(const MachineRecord& record) {
         nodes.push_back({{"id", node.id}, {"cpus", node.cpu_count}, {"memory_bytes", node.memory_bytes}});
         if (!node.cpus.empty()) nodes.back()["cpu_list"] = node.cpus;
     }
-    nlohmann::json params = nlohmann::json::object();  // sorted, as the reader sorts them
+    nlohmann::json params = nlohmann::json::object();  // sorted, as in the reader
     for (const auto& [key, value] : facts.nvidia_params) params[key] = value;
 
     Json out = {{"init_code", record.init_code},
@@ -92,7 +92,7 @@ Json peers_json(const std::vector<PeerRecord>& peers) {
     return list;
 }
 
-// What the system did not state is left out.
+// Facts that the system did not state are left out.
 Json pci_json(const PciPlace& pci) {
     Json out = Json::object();
     if (pci.speed_mt_per_s != 0) out["speed_mt_per_s"] = pci.speed_mt_per_s;
@@ -148,7 +148,7 @@ std::string write_record(const MachineRecord& record) {
                       {"title", record.title},
                       {"machine", machine_json(record)},
                       {"devices", std::move(devices)}};
-    // Names come from drivers and files: what is not UTF-8 is replaced, never thrown about.
+    // Names come from drivers and files: bytes that are not UTF-8 are replaced and raise no exception.
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

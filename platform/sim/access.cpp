@@ -66,7 +66,7 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
             "managed memory, register it, or copy it");
     }
     const Region& region = *found.region;
-    if (region.kind == Kind::mapping) {  // may go on in the next mapping
+    if (region.kind == Kind::mapping) {  // the range may continue in the next mapping
         std::string reason = check_mappings(d, agent.device, address, bytes, writes);
         if (!reason.empty()) return refuse(std::move(reason));
         return {true, found.pointer(), {}};
@@ -110,7 +110,7 @@ void update_managed_access(Driver& d) {
     if (!d.phase_guarded) return;
     const int devices = static_cast<int>(d.devices.size());
     const std::lock_guard lock(d.mutex);
-    int busy = -1;  // a phase-guarded device with work that nobody has waited for
+    int busy = -1;  // a phase-guarded device with work whose end the host has not observed
     for (int device = 0; device < devices && busy < 0; ++device) {
         if (!concurrent(d, device) && d.engine().has_unobserved_work(device)) busy = device;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch which memory at the moment: GPU work by provenance and the machine's facts, the CPU by phases of
-// managed memory.
+// Decides which memory may be accessed at the moment: by GPU work according to provenance and the machine's facts, by
+// the CPU according to the phases of managed memory.
 #pragma once
 
 #include "driver.hpp"
@@ -18,18 +18,18 @@ struct GpuAgent {
 
 struct GpuAccess {
     bool allowed = false;
-    void* pointer = nullptr;  // where a worker finds it
-    std::string reason;       // which fact refused it
+    void* pointer = nullptr;  // address for the worker
+    std::string reason;       // the fact that forbids the access
 };
-// Takes the driver's mutex as held.
+// Requires the driver's mutex.
 GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address address, std::size_t bytes, bool writes);
 
-// Whether the device reaches another's memory, or a pool's; empty: it does, or the memory is of no device. Takes the
-// driver's mutex as held.
+// Whether the device may access memory of another device or of a pool; empty: it may, or no device owns the memory.
+// Requires the driver's mutex.
 std::string check_reach(const Region& region, const GpuAgent& agent, bool writes);
 
 // One side of a copy or fill. The driver refuses ranges that leave an allocation, and, where a device address is
-// asked for, addresses that it does not know.
+// required, unknown addresses.
 struct CopySide {
     Result code = result::ok;
     void* pointer = nullptr;
@@ -38,8 +38,8 @@ struct CopySide {
 };
 CopySide check_copy_side(const Driver& d, int device, Address address, std::size_t bytes, bool device_address);
 
-// Where attribute 89 is 0: closes managed memory to the CPU while work that may use it has not been observed to end,
-// and opens it again. Called after work was put into a stream and after every successful synchronisation.
+// For devices with attribute 89 = 0: closes managed memory to the CPU until the host has observed the end of all work
+// that may use it, then opens it. Called after work was submitted and after every successful synchronisation.
 void update_managed_access(Driver& d);
 
 }  // namespace isthmus::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of aliased memory, and bringing them together.
+// Copies aliased memory for a kernel, and merges the copies.
 #include "aliases.hpp"
 
 #include "memory_file.hpp"
@@ -12,19 +12,19 @@
 namespace isthmus::sim {
 namespace {
 
-// More than this is not copied for a kernel: then its aliases are one memory from the beginning.
+// Larger memory is not copied for a kernel: its aliases then are one memory from the beginning.
 constexpr std::size_t max_bytes = std::size_t{64} << 20;
 constexpr std::uint32_t concurrent_use = 4;  // ArgumentUse
 
-struct View {  // how views lie in a pack
+struct View {  // struct of a view in a pack
     Address data;
     std::uint64_t size;
 };
 
 using Word = std::uint64_t;
 
-// Other kernels may write the memory meanwhile, each its own bytes of it: words are read and written in one piece, and
-// by code that race checkers do not look at, as the hardware's is.
+// Other kernels may write other bytes of this memory at the same time. Words are therefore read and written in one
+// piece, as on the hardware, and ThreadSanitizer does not check this code.
 #define ISTHMUS_SIM_UNCHECKED __attribute__((no_sanitize("thread")))
 
 ISTHMUS_SIM_UNCHECKED void copy_words(Word* to, const Word* from, std::size_t words) {
@@ -33,7 +33,8 @@ ISTHMUS_SIM_UNCHECKED void copy_words(Word* to, const Word* from, std::size_t wo
     }
 }
 
-// What differs from `before` in `now` goes into the memory, byte by byte: its neighbours may be another thread's.
+// Writes the bytes that differ between `before` and `now` into the memory, one by one: other threads may write the
+// bytes beside them.
 ISTHMUS_SIM_UNCHECKED void take_changes(Word* memory, const Word* now, const Word* before, std::size_t words) {
     for (std::size_t at = 0; at < words; ++at) {
         if (now[at] == before[at]) continue;
@@ -56,10 +57,10 @@ Word* map_words(void* at, std::size_t bytes, int file, std::size_t offset) {
 
 struct AliasedMemory::Copy {
     std::size_t bytes = 0;
-    Word* memory = nullptr;  // itself
-    Word* now = nullptr;     // where the kernel finds it
-    Word* before = nullptr;  // what it was given there
-    bool is_memory = false;  // it is no copy any more
+    Word* memory = nullptr;  // the memory itself
+    Word* now = nullptr;     // the copy that the kernel uses
+    Word* before = nullptr;  // its content at the last refresh
+    bool is_memory = false;  // no longer a copy
 
     void refresh() const {
         copy_words(now, memory, bytes / sizeof(Word));
@@ -68,7 +69,8 @@ struct AliasedMemory::Copy {
     void merge() const {
         if (!is_memory) take_changes(memory, now, before, bytes / sizeof(Word));
     }
-    // The memory's pages under the kernel's address. Without its file, which the program may have closed by now.
+    // Maps the memory's pages at the kernel's address. It uses mremap() because the program may have closed the
+    // memory's file.
     void become_memory() { is_memory = ::mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, now) != MAP_FAILED; }
 };
 
@@ -79,7 +81,7 @@ struct AliasedMemory::Range {
     bool holds(Address address) const { return address >= base && address - base < bytes; }
 };
 
-// The mappings of one range, rising and without a gap between them.
+// Maps one range, whose mappings ascend without a gap.
 bool AliasedMemory::build(const std::vector<Region*>& mappings, const std::vector<Region*>& copied) {
     Range range;
     range.base = mappings.front()->base;
@@ -141,7 +143,7 @@ AliasedMemory::AliasedMemory(Driver& d, const Twin& twin, std::byte* pack) : d_(
         const bool has_copies = std::any_of(run.begin(), run.end(), [&](Region* one) {
             return std::find(copied.begin(), copied.end(), one) != copied.end();
         });
-        if (has_copies && !build(run, copied)) {  // no memory for it: the kernel gets the aliases as they are
+        if (has_copies && !build(run, copied)) {  // not enough memory: the kernel gets the aliases themselves
             forget();
             return;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel finds in memory that it is given under several addresses: through one of them the memory itself,
-// through the others what was there when the kernel began, or at its last alias fence.
+// Memory that a kernel gets under several addresses: through one address the kernel sees the memory itself, through the
+// others its content at the kernel's start or at the last alias fence.
 #pragma once
 
 #include "driver.hpp"
@@ -12,15 +12,15 @@
 
 namespace isthmus::sim {
 
-// The hardware keeps accesses to one address in order, not accesses to two addresses of the same memory, and may show
-// what is stale for as long as the kernel runs and fences nothing. This one always does: each further address is a copy
-// of its own, whose changes reach the memory, and which sees the memory's, at a fence and at the kernel's end. From the
-// ninth fence of a kernel on its aliases are one memory, because copying for every thread of a large grid would take
-// too long. Memory that an argument declares as used concurrently is never copied: what the CPU writes there meanwhile
-// has to come through. Arguments alone are looked at, not addresses that lie in memory.
+// The hardware orders accesses to one address, but not accesses to two addresses of the same memory, and may show stale
+// data until the kernel executes a fence. The simulator always does: each further address is a copy, which exchanges
+// changes with the memory at a fence and at the kernel's end. From the ninth fence of a kernel on its aliases are one
+// memory, because copying for every thread of a large grid would take too long. Memory of an argument declared for
+// concurrent use is never copied, because the CPU's writes must be visible there. Only arguments are examined, not
+// addresses that are stored in memory.
 class AliasedMemory {
 public:
-    // Gives the pack the addresses to use. The driver's mutex held.
+    // Replaces the addresses in the pack. Requires the driver's mutex.
     AliasedMemory(Driver& d, const Twin& twin, std::byte* pack);
     ~AliasedMemory();
     AliasedMemory(const AliasedMemory&) = delete;
@@ -29,10 +29,10 @@ public:
     void fence() noexcept;
 
 private:
-    struct Copy;   // of the memory under one further address
-    struct Range;  // addresses without a gap, as the kernel gets them: the memory itself and copies, side by side
+    struct Copy;   // of the memory, under one further address
+    struct Range;  // consecutive addresses as the kernel gets them: the memory itself and copies, side by side
     bool build(const std::vector<Region*>& mappings, const std::vector<Region*>& copied);
-    void forget() noexcept;  // unmaps what was built
+    void forget() noexcept;  // unmaps the copies
 
     Driver& d_;
     std::vector<Range> ranges_;

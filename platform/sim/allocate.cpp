@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions with their mappings and their share of a device's memory.
+// Creates regions with their mappings and their share of a device's memory.
 #include "allocate.hpp"
 
 #include "pools.hpp"
@@ -9,10 +9,10 @@
 namespace isthmus::sim {
 namespace {
 
-// Half of the address space and more is refused before anything is tried.
+// Requests of half of the address space or more are refused at once.
 constexpr std::size_t absurd_bytes = std::size_t{1} << 46;
 
-// Another address for memory that the CPU knows by region.host; the offset within a page is kept.
+// Reserves another address for memory that the CPU accesses at region.host; keeps the offset within a page.
 bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
     const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::size_t offset = reinterpret_cast<Address>(region.host) % page;
@@ -58,7 +58,8 @@ Region* allocate_device_memory(Driver& d, int device, Context* context, std::siz
 }
 
 Region* allocate_managed(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags) {
-    Region* region = map_region(d, Kind::managed, device, context, bytes);  // more than the GPU has: pages move
+    // May exceed the GPU's memory: pages migrate.
+    Region* region = map_region(d, Kind::managed, device, context, bytes);
     if (!region) return nullptr;
     region->flags = flags;
     region->attachment = flags;
@@ -72,7 +73,7 @@ Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t byt
     if (!region.host) return nullptr;
     region.kind = Kind::pinned;
     region.base = reinterpret_cast<Address>(region.host);
-    // Documented: write-combined memory's device address is to be asked for, so here it is another one.
+    // Documented: the device address of write-combined memory must be queried, so the simulator makes it differ.
     constexpr unsigned write_combined = 4;
     if ((flags & write_combined) != 0) {
         if (!reserve_alias(d, region, bytes)) {
@@ -92,7 +93,7 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
     region.kind = Kind::registered;
     region.host = host;
     region.base = reinterpret_cast<Address>(host);
-    // One visible device that cannot use host pointers makes them differ for all (PLATFORMS §1).
+    // One visible device that cannot use host pointers makes device addresses differ for all (PLATFORMS §1).
     bool differs = false;
     for (int any = 0; d.valid(any); ++any)
         differs = differs || d.fact(any, attribute::host_pointer_for_registered) == 0;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making and undoing regions: accounting, mapping, closing. All take the driver's mutex as held.
+// Creates and removes regions: accounting, mapping, closing. All functions require the driver's mutex.
 #pragma once
 
 #include "driver.hpp"
 
 namespace isthmus::sim {
 
-// Whether the device has that much left.
+// Whether the device has that much memory left.
 bool has_room(const Driver& d, int device, std::size_t bytes);
-// A region over pages of its own, open to all and not in any books; nullptr: the system has none.
+// A region over pages of its own, open to all and not accounted; nullptr: the system has no memory.
 Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size_t bytes);
 void close_to_host(Driver& d, Region* region);
-// nullptr: the device or the system has no room. Device memory is closed to the CPU.
+// nullptr: the device or the system has no memory left. Device memory is closed to the CPU.
 Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes);
 Region* allocate_managed(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every exported function does first: count, play planned faults, refuse where the process may not call.
+// The common start of every exported function: counts the call, applies planned faults, and refuses calls that the
+// process may not make.
 #pragma once
 
 #include "driver.hpp"
@@ -8,11 +9,11 @@
 
 namespace isthmus::sim {
 
-// 0: go on. Answers of a process that forked (3), is exiting (4), never called cuInit (3), or calls from inside one
-// of its own host functions (800, except what was seen to work there).
+// 0: continue. Otherwise the code for a process that forked (3), is exiting (4), never called cuInit (3), or calls from
+// inside one of its own host functions (800, except calls that were observed to work there).
 Result admission(CallId id);
 
-// Whether a call goes on although the calling thread's current context was destroyed; the others answer 709.
+// Whether a call works although the calling thread's current context was destroyed; the other calls answer 709.
 bool works_beside_a_dead_context(CallId id) noexcept;
 
 // Body: Result(Driver&).
@@ -26,15 +27,15 @@ Result call(CallId id, Body&& body) {
     return body(d);
 }
 
-// For functions that need no cuInit. Body: Result().
+// For functions that do not need cuInit. Body: Result().
 template <class Body>
 Result call_without_driver(CallId id, Body&& body) {
     if (const Result planned = count_call(id)) return planned;
     return body();
 }
 
-// As call(), for functions of the current context: 201 without one, its device's sticky code after a fault.
-// Body: Result(Driver&, Context&).
+// As call(), for functions of the current context: 201 without one, and the device's sticky code after a fault. Body:
+// Result(Driver&, Context&).
 template <class Body>
 Result call_in_context(CallId id, Body&& body) {
     return call(id, [&](Driver& d) -> Result {

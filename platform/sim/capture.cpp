@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream capture: beginning, ending and looking into it.
+// Begins and ends stream captures, and answers queries about them.
 #include "call.hpp"
 #include "graph_objects.hpp"
 
@@ -31,14 +31,14 @@ Result end(Driver& d, Stream* handle, GraphObject** graph) {
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;
     const std::uint64_t capture = d.engine().capture_info(stream.id).id;
-    engine::Graph captured;  // what is lost ends after the lock: its operations may own memory
+    engine::Graph captured;  // destroyed after the lock is released: its operations may own memory
     std::vector<engine::StreamId> unjoined;
     const Result code = d.engine().end_capture(stream.id, captured, &unjoined);
     for (const engine::StreamId lost : unjoined) {
         say("cuStreamEndCapture: stream %llu joined the capture and never came back",
             static_cast<unsigned long long>(lost));
     }
-    if (capture == 0 || code == engine::code::capture_unmatched) return code;  // it is not over
+    if (capture == 0 || code == engine::code::capture_unmatched) return code;  // the capture continues
     const std::lock_guard lock(d.mutex);
     GraphObject* const ended = capture_ended(d, capture, code == result::ok ? &captured : nullptr);
     if (code == result::ok) *graph = ended;
@@ -49,7 +49,7 @@ int status_number(engine::CaptureState state) {
     return static_cast<int>(state);
 }  // 0 none, 1 active, 2 invalidated
 
-// Where the answers go; all but the status may be null.
+// Destinations of the answers; all but the status may be null.
 struct CaptureAnswers {
     int* status = nullptr;
     std::uint64_t* id = nullptr;
@@ -75,7 +75,7 @@ Result info(Driver& d, Stream* handle, const CaptureAnswers& answers) {
     GraphObject* const graph = graph_of_capture(d, capture);
     if (answers.graph) *answers.graph = graph;
     if (!answers.dependencies) return result::ok;
-    // The arrays are the driver's, until the next call about the stream: documented.
+    // Documented: the arrays belong to the driver, and are valid until the next call for the stream.
     handle->capture_dependencies.clear();
     handle->capture_edges.assign(capture.dependencies.size(), EdgeData{});
     *answers.dependencies = nullptr;
@@ -121,7 +121,7 @@ Result update_dependencies(Driver& d, Stream* handle, NodeObject* const* nodes, 
     return d.engine().set_capture_dependencies(stream.id, std::move(wanted));
 }
 
-// Documented: the nodes captured are added to the graph, the first ones after `dependencies`.
+// Documented: captured nodes are added to the graph, the first ones after `dependencies`.
 Result begin_into(Driver& d, Stream* handle, GraphObject* graph, NodeObject* const* nodes, const EdgeData* edges,
                   std::size_t count, int mode) {
     if (mode < 0 || mode > 2) return result::invalid_value;

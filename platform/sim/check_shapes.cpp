@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled only where a toolkit is found: every function that the simulator exports has the shape of the real
-// declaration, by number of parameters and by size, class and pointer-ness of each. No code.
+// Compiled only where a toolkit is found. Compares the shape of every exported function with the real declaration: the
+// number of parameters, and the size, class and pointer-ness of each. Produces no code.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -26,7 +26,7 @@ constexpr Class class_of() {
     }
 }
 
-// What a pointer points to must have the same size, where both sides know it and it is not an opaque handle.
+// Pointed-to types must have the same size, where both sides know it and the type is no opaque handle.
 template <class T, class = void>
 struct Size {
     static constexpr std::size_t value = 0;

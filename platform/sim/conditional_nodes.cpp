@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditional nodes: their handles, adding them with a body that is filled afterwards, and what bodies may hold.
+// Conditional nodes: their handles, adding them with an empty body to fill, and the nodes that bodies may contain.
 #include "call.hpp"
 #include "graph_objects.hpp"
 #include "launch.hpp"
@@ -8,7 +8,8 @@
 namespace isthmus::sim {
 namespace {
 
-// May a conditional node run it? Documented: kernels, empty nodes, child graphs, memsets, copies and conditional nodes.
+// Whether the body of a conditional node may contain this node. Documented: kernels, empty nodes, child graphs,
+// memsets, copies and conditional nodes.
 bool allowed_in_body(const engine::GraphNode& node) {
     switch (type_of(node)) {
         case 0:
@@ -25,7 +26,7 @@ bool allowed_in_body(const engine::GraphNode& node) {
     return true;
 }
 
-// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). The driver's mutex held.
+// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). Requires the driver's mutex.
 template <class Add>
 Result add(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
            Add add_to) {
@@ -68,7 +69,7 @@ Result add_conditional(Driver& d, NodeObject** node, GraphObject* graph, NodeObj
     NodeObject* const made = *node;
     made->embedded = d.graphs.create();
     made->embedded->parent = made;
-    parameters.bodies = &made->embedded;  // the driver's own, as long as the node: documented
+    parameters.bodies = &made->embedded;  // documented: owned by the driver, valid as long as the node
     return result::ok;
 }
 

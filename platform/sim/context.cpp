@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: primary and created ones, what is asked of them, and what a context takes with it.
+// Primary and created contexts: queries, and the objects that end with a context.
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
@@ -17,7 +17,7 @@ DeviceState& state_of(Driver& d, int device) {
 }
 
 Result synchronize_context(Driver& d, int device) {
-    // Lost in every mode and from any thread, where the context has an open capture: observed.
+    // Observed: an open capture of the context is lost, in every mode and from any thread.
     if (d.engine().invalidate_captures(device)) return result::capture_unsupported;
     const Result code = d.engine().synchronize_device(device);
     update_managed_access(d);
@@ -52,7 +52,7 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     }
     d.engine().synchronize_device(device);
     release_context_resources(d, &state_of(d, device).primary);
-    // A reset leaves the references: who retained the context still releases it (observed).
+    // Observed: a reset leaves the references; every retain still needs its release.
     const std::lock_guard lock(d.mutex);
     state_of(d, device).active = false;
     d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
@@ -92,7 +92,7 @@ void release_context_resources(Driver& d, Context* context) {
         for (const auto& [name, function] : module->functions) d.functions.lose(function);
         d.modules.lose(module);
     }
-    // Device, managed and pinned memory is gone; pool memory survives and must still be freed (observed).
+    // Observed: device, managed and pinned memory is gone; pool memory survives and must still be freed.
     for (Region* region : d.regions.all()) {
         if (region->context != context) continue;
         region->context = nullptr;
@@ -110,7 +110,7 @@ Result cuDevicePrimaryCtxRetain(Context** context, DeviceOrdinal device) {
         if (const Result lost = d.engine().device_code(device)) return lost;
         const std::lock_guard lock(d.mutex);
         DeviceState& state = state_of(d, device);
-        // The handle is the same again (observed), the id is not.
+        // Observed: the handle is the same as before, the id is new.
         ++state.retained;
         if (!state.active) {
             state.active = true;
@@ -232,7 +232,7 @@ Result cuCtxGetApiVersion(Context* context, unsigned* version) {
         const std::lock_guard lock(d.mutex);
         if (const Result code = context ? context_code(d, context) : result::ok) return code;
         if (!version) return result::invalid_value;
-        *version = 3020;  // of every context since that version
+        *version = 3020;  // answered for every context since that version
         return result::ok;
     });
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which contexts are current to the calling thread, and whether they still live. A context that was destroyed stays
-// current, and then nearly every call answers 709 (observed).
+// The calling thread's stack of current contexts, and whether they still exist. A destroyed context stays current;
+// nearly every call then answers 709 (observed).
 #include "call.hpp"
 
 namespace isthmus::sim {
 namespace {
 
-// A created context's handle may be another's by now; its id is not. A primary context's handle is revived by the
-// next retain (observed).
+// The handle of a created context may belong to a later context; its id does not. A primary context's handle is valid
+// again after the next retain (observed).
 struct Entry {
     Context* context;
     std::uint64_t id;
 };
 
-// The calling thread's stack. Fixed, so that a thread's end needs no destructor.
+// The calling thread's stack. Its size is fixed, so that the end of a thread needs no destructor.
 constexpr int max_depth = 64;
 thread_local Entry stack[max_depth];
 thread_local int depth = 0;
-// What Driver::context_changes was when the top was last seen alive; 0: not seen.
+// Value of Driver::context_changes when the top context last was alive; 0: not checked yet.
 thread_local std::uint64_t seen_alive = 0;
 
 bool alive(const Driver& d, const Entry& entry) {
@@ -41,7 +41,8 @@ void pop_if_current(const Context* context) {
 
 bool current_is_dead(Driver& d) {
     if (depth == 0) return false;
-    const std::uint64_t changes = d.context_changes.load(std::memory_order_acquire);  // pairs with what ends contexts
+    // Pairs with the functions that end contexts.
+    const std::uint64_t changes = d.context_changes.load(std::memory_order_acquire);
     if (seen_alive == changes) return false;
     const std::lock_guard lock(d.mutex);
     if (!alive(d, stack[depth - 1])) return true;
@@ -86,7 +87,7 @@ bool works_beside_a_dead_context(CallId id) noexcept {
         case CallId::cuCtxDestroy_v2:
         case CallId::cuMemPoolDestroy:  // observed
         case CallId::cuThreadExchangeStreamCaptureMode: return true;
-        default: {  // what asks devices, and primary contexts' references
+        default: {  // queries of devices, and references of primary contexts
             const char* const device = "cuDevice";
             const char* const called = name(id);
             for (int i = 0; device[i]; ++i) {

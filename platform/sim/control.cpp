@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests ask and change beside the driver's own functions: what is alive, how much memory there is.
+// The functions for tests that the driver does not have: counts of live objects, and the size of memory.
 #include "driver.hpp"
 #include "faults.hpp"
 #include "graph_objects.hpp"
@@ -30,7 +30,7 @@ constexpr Countable countables[] = {
     {"modules", [](const Driver& d) { return d.modules.count(); }},
     {"pools", [](const Driver& d) { return d.pools.count(); }},
     {"graphs",
-     [](const Driver& d) {  // without those that are a node's, and go with its graph
+     [](const Driver& d) {  // without graphs embedded in nodes, which end with the outer graph
          const std::vector<GraphObject*> all = d.graphs.all();
          return static_cast<std::size_t>(
              std::count_if(all.begin(), all.end(), [](const GraphObject* graph) { return graph->parent == nullptr; }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies as operations: checked when they are asked for, and again when they run.
+// Copies as operations: checked at the call, and again when they run.
 #include "copies.hpp"
 
 #include "call.hpp"
@@ -30,19 +30,19 @@ std::uint64_t id_of(const CopySide& side) {
     return side.region ? side.region->id : 0;
 }
 
-// Pool memory of another device is not staged, unlike device memory: only a peer copy does that (assumed).
+// Pool memory of another device is not staged, unlike device memory: only a peer copy stages it (assumed).
 bool needs_access(const CopySide& side, const CopyRequest& request) {
     if (request.between_devices || !side.region) return false;
     return side.region->kind == Kind::mapping || (side.region->pool && side.region->device >= 0);
 }
 
-// Does it reach over the end of one mapping into the next?
+// Whether the range continues in the next mapping.
 bool over_several_handles(const CopySide& side, Address address, std::size_t bytes) {
     return side.region && side.region->kind == Kind::mapping &&
            address - side.region->base + bytes > side.region->bytes;
 }
 
-// What a side is, as far as a copy needs it after the driver's mutex was let go.
+// The facts about a side that a copy needs after the driver's mutex was released.
 struct Checked {
     CopySide to, from;
     Reached reached_to, reached_from;
@@ -61,7 +61,7 @@ Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& o
     out.reached_from = {id_of(out.from), false, needs_access(out.from, request), request.source.address, from_bytes};
     if (out.to.code != 0) return out.to.code;
     if (out.from.code != 0) return out.from.code;
-    // Observed (580.159.04, H200) of cuMemcpyAsync and of copies to the host, assumed of the others.
+    // Observed (580.159.04, H200) for cuMemcpyAsync and for copies to the host; assumed for the others.
     const bool several = over_several_handles(out.to, request.destination.address, to_bytes) ||
                          over_several_handles(out.from, request.source.address, from_bytes);
     return without_context && several ? result::invalid_value : result::ok;
@@ -148,8 +148,8 @@ Result copy(Driver& d, Stream* handle, const CopyRequest& request) {
     if (const Result code = check_sides(d, stream.device, request, checked)) return code;
     const CopySide &to = checked.to, &from = checked.from;
     const bool capturing = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
-    // Pageable memory passes through the driver's staging buffers: the source has been read when the call returns,
-    // the destination has been written. In a capture the host's memory is read when the graph runs.
+    // Pageable memory passes through the driver's staging buffers: when the call returns, the source has been read, or
+    // the destination has been written. In a capture host memory is read when the graph runs.
     std::shared_ptr<std::vector<std::byte>> staged;
     Rows rows = {to.pointer, from.pointer, box, request.to, request.from};
     const bool one_row = box.height == 1 && box.depth == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every copy comes down to: a box of bytes between two layouts, done by a GPU worker in stream order.
+// The common form of all copies: a box of bytes between two layouts, executed by a GPU worker in stream order.
 #pragma once
 
 #include "access.hpp"
@@ -10,7 +10,7 @@ namespace isthmus::sim {
 
 struct Side {
     Address address = 0;
-    bool device_address = false;  // the call names it so: the driver must know it
+    bool device_address = false;  // the call requires a device address: the driver must know it
 };
 
 struct Box {
@@ -19,8 +19,8 @@ struct Box {
 };
 
 struct Layout {
-    std::size_t pitch = 0;  // bytes from row to row
-    std::size_t slice = 0;  // bytes from plane to plane
+    std::size_t pitch = 0;  // bytes from one row to the next
+    std::size_t slice = 0;  // bytes from one plane to the next
 };
 
 struct CopyRequest {
@@ -28,18 +28,18 @@ struct CopyRequest {
     Box box;
     Layout to, from;
     bool wait = false;             // the call is synchronous
-    bool between_devices = false;  // a peer copy: the driver stages what the devices do not reach
+    bool between_devices = false;  // a peer copy: the driver stages between devices without access
 };
-// The request's layouts hold its box.
+// The layouts of the request must hold its box.
 Result copy(Driver& d, Stream* stream, const CopyRequest& request);
 
-// From the first byte of the box to its last; false: more than there is address space.
+// The bytes from the first to the last byte of the box; false: more than the address space.
 bool measure(const Box& box, const Layout& layout, std::size_t& bytes);
-// The two contexts of a peer copy: 201 where one is none.
+// Checks the two contexts of a peer copy: 201 where one is no context.
 Result check_peers(Driver& d, const Context* to, const Context* from);
 
-// What decides whether a graph's copy or fill can become another one in an instance (documented: devices, contexts,
-// memory types; of fills of several rows also their shape).
+// The properties that decide whether an instance can change a graph's copy or fill into another one (documented:
+// devices, contexts, memory types; for fills of several rows also their shape).
 struct MemoryNode {
     struct Operand {
         bool host = false;  // pageable, pinned or registered
@@ -47,7 +47,7 @@ struct MemoryNode {
         const Context* context = nullptr;
         bool operator==(const Operand& other) const = default;
     };
-    const Context* context = nullptr;  // whose stream it was captured from
+    const Context* context = nullptr;  // of the stream that it was captured from
     Operand to, from;
     std::size_t width_bytes = 0, height = 1, pitch = 0, element_bytes = 0;
 
@@ -55,15 +55,15 @@ struct MemoryNode {
 };
 MemoryNode::Operand operand_of(const CopySide& side);
 
-// Known memory that work reaches when it runs: by then it may be gone, or access to it withdrawn.
+// Known memory that work accesses when it runs: it may be gone by then, or access may have been withdrawn.
 struct Reached {
-    std::uint64_t region = 0;  // 0: memory that the driver does not know
+    std::uint64_t region = 0;  // 0: memory unknown to the driver
     bool writes = false;
-    bool directly = false;  // by the device itself: without peer access the driver does not stage it
+    bool directly = false;  // accessed by the device itself: without peer access the driver does not stage it
     Address address = 0;    // of mapped memory, which may lie in several mappings
     std::size_t bytes = 0;
 };
-// 0, or 700 after saying why. Takes the driver's mutex.
+// Returns 0, or 700 after printing the reason. Locks the driver's mutex.
 Result check_reached(Driver& d, const GpuAgent& agent, const char* what, std::initializer_list<Reached> all);
 
 }  // namespace isthmus::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of bytes in a row, by every name that the driver has for them.
+// Copies of contiguous bytes, under every name that the driver has for them.
 #include "call.hpp"
 #include "copies.hpp"
 
@@ -20,7 +20,7 @@ Result copy_line(Driver& d, Stream* stream, Side destination, Side source, std::
     return copy(d, stream, {destination, source, {bytes, 1, 1}, {bytes, bytes}, {bytes, bytes}, wait});
 }
 
-// Between devices, whether they reach each other's memory or not: the driver stages what does not go directly.
+// Copies between devices, with or without peer access: the driver stages where it cannot copy directly.
 Result copy_between(Driver& d, Stream* stream, Address destination, const Context* to, Address source,
                     const Context* from, std::size_t bytes, bool wait) {
     if (const Result code = check_peers(d, to, from)) return code;

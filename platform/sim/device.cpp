@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about devices, answered from the record.
+// Queries about devices, answered from the record.
 #include "call.hpp"
 
 #include <cstdio>

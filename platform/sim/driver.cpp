@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one driver of the process: made by cuInit, with the hooks that open memory to GPU work.
+// The single driver of the process: created by cuInit, with the hooks that open memory to GPU work.
 #include "driver.hpp"
 
 #include "access.hpp"
@@ -23,9 +23,10 @@ std::atomic<bool> forked{false};
 std::atomic<bool> exiting{false};
 std::mutex init_mutex;
 
-// Bits of the devices whose memory work of `device` may reach through pointers: its own and its contexts' peers'.
+// A bit for each device whose memory work of this operation's device may access through pointers: the device itself and
+// the peers of its contexts.
 std::uint64_t reachable_devices(Driver& d, const engine::Operation& operation) {
-    if (operation.kind != engine::Kind::kernel) return ~std::uint64_t{0};  // copies were checked when they were asked
+    if (operation.kind != engine::Kind::kernel) return ~std::uint64_t{0};  // copies were checked at the call
     std::uint64_t bits = std::uint64_t{1} << operation.device;
     const std::lock_guard lock(d.mutex);
     for (const int peer : peers_of_device(d, operation.device)) bits |= std::uint64_t{1} << peer;
@@ -62,7 +63,7 @@ engine::Options engine_options(const Machine& machine) {
     return options;
 }
 
-// How much memory a device has: the record's figure, or less where a test asks for less.
+// The size of a device's memory: the record's, or a smaller one set by a test.
 std::uint64_t memory_bytes(const Machine& machine, int device) {
     const std::uint64_t recorded = machine.device(device).facts.total_memory_bytes;
     const char* wanted = ::secure_getenv("ISTHMUS_SIM_MEMORY_BYTES");
@@ -128,7 +129,7 @@ Result start(unsigned flags) {
     if (driver()) return result::ok;
     the_driver.store(new Driver(played), std::memory_order_release);
     ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
-    // Like the driver's own: handlers that the program registered before cuInit run after this one.
+    // This matches the real driver: handlers that the program registered before cuInit run after this one.
     std::atexit([] { exiting = true; });
     return result::ok;
 }

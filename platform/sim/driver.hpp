@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the simulated driver: one per process, made by cuInit, never destroyed (threads of the program may
-// outlive main). Objects behind handles are listed here, so that a stale handle is recognised.
+// The state of the simulated driver: one per process, created by cuInit, never destroyed (threads of the program may
+// outlive main). The objects behind handles are listed here, so that a stale handle is recognised.
 #pragma once
 
 #include "engine/engine.hpp"
@@ -37,7 +37,7 @@ struct Stream {
     Context* context = nullptr;
     unsigned flags = 0;  // 1: does not wait for the legacy stream
     int priority = 0;
-    // What cuStreamGetCaptureInfo last showed: valid until the next call about the stream.
+    // The last answer of cuStreamGetCaptureInfo: valid until the next call for the stream.
     std::vector<NodeObject*> capture_dependencies;
     std::vector<EdgeData> capture_edges;
 };
@@ -47,20 +47,20 @@ struct Event {
     Context* context = nullptr;
     unsigned flags = 0;                   // 1 blocking wait, 2 no timing, 4 interprocess
     std::shared_ptr<SharedEvent> shared;  // of interprocess events
-    std::uint64_t own_record = 0;         // the last of its records that this process made
+    std::uint64_t own_record = 0;         // the number of the last record by this process
 };
 
 struct Pool {
     Location location{1, 0};
     int allocation_type = 1;  // 1 pinned in its location, 2 managed
-    int device = 0;           // -1: of the host, or nowhere in particular
+    int device = 0;           // -1: host memory, or no particular device
     bool by_default = false;
-    std::uint64_t max_bytes = 0;  // 0: as much as there is
+    std::uint64_t max_bytes = 0;  // 0: no limit
     std::uint64_t release_threshold = 0;
     int reuse[3] = {1, 1, 1};
     std::uint64_t used_bytes = 0, used_high = 0, reserved_bytes = 0, reserved_high = 0;
-    std::size_t regions = 0;     // allocations that still name it, graphs' included
-    std::map<int, int> devices;  // access of other devices than its own: 1 read, 3 read and write
+    std::size_t regions = 0;     // allocations that refer to the pool, also those of graphs
+    std::map<int, int> devices;  // access of other devices: 1 read, 3 read and write
 
     int access(int of_device) const {
         const auto found = devices.find(of_device);
@@ -68,13 +68,13 @@ struct Pool {
     }
 };
 
-// The pool that a location gives out by default, and the one that is current there (cuMemSetMemPool).
+// The default pool of a location, and its current pool (cuMemSetMemPool).
 struct PoolSlot {
     Pool standard;
     Pool* current = nullptr;
 };
 
-// Facts that every launch or synchronisation asks for, read once.
+// Facts that every launch or synchronisation needs, read once.
 struct DeviceLimits {
     unsigned block[3] = {}, grid[3] = {};  // 0: not recorded
     int threads_per_block = 0, shared_bytes = 0;
@@ -84,13 +84,13 @@ struct DeviceLimits {
 struct DeviceState {
     DeviceLimits limits;
     Context primary;      // alive while `active`
-    int retained = 0;     // references, which a reset does not take
+    int retained = 0;     // references; a reset does not change them
     bool active = false;  // from the first retain to the last release or a reset
     unsigned primary_flags = 0;
     Pool default_pool;
     Pool* pool = nullptr;
-    std::uint64_t total_bytes = 0;  // the record's, unless a test made it smaller
-    std::uint64_t used_bytes = 0;   // allocations, what pools reserve, what graphs own
+    std::uint64_t total_bytes = 0;  // the record's, unless a test reduced it
+    std::uint64_t used_bytes = 0;   // allocations, reserves of pools, memory of graphs
     std::uint64_t graph_bytes = 0, graph_high = 0;
 };
 
@@ -99,7 +99,8 @@ public:
     explicit Driver(const Machine& machine);
 
     const Machine& machine;
-    std::mutex mutex;  // all below; never held while waiting for work, nor by an operation's body while it runs a twin
+    // Guards all below; never held while waiting for work, nor by an operation's body while it runs a twin.
+    std::mutex mutex;
     Regions regions;
     Protection protection;
     std::vector<DeviceState> devices;
@@ -109,22 +110,23 @@ public:
     Handles<Module> modules;
     Handles<Function> functions;
     Handles<Pool> pools;
-    std::map<std::array<int, 3>, PoolSlot> location_pools;  // allocation type, location type, id; not of devices
-    std::list<Pool> retired_pools;                          // destroyed, while memory of them is in use
+    std::map<std::array<int, 3>, PoolSlot> location_pools;  // by allocation type, location type and id; not for devices
+    std::list<Pool> retired_pools;                          // destroyed, but their memory is still in use
     VirtualMemory virtual_memory;
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     Handles<NodeObject> nodes;
-    std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; for ever
-    std::map<std::uint64_t, GraphObject*> captured_graphs;  // of open captures, by their ids, once they were asked for
+    std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed
+    // Of open captures, by capture id; created by the first query.
+    std::map<std::uint64_t, GraphObject*> captured_graphs;
     std::uint64_t next_context_id = 1;
-    std::atomic<std::uint64_t> context_changes{1};  // counts contexts that ended or were revived
-    std::atomic<int> gpu_work{0};                   // operations that run now
+    std::atomic<std::uint64_t> context_changes{1};  // incremented when a context ends or is revived
+    std::atomic<int> gpu_work{0};                   // operations that are running
 
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }
-    bool phase_guarded = false;  // some device is
-    bool seeded = false;         // work progresses inside calls only
+    bool phase_guarded = false;  // true if any device is phase-guarded
+    bool seeded = false;         // work proceeds only inside calls
     int fact(DeviceOrdinal device, int id) const { return machine.attribute(device, id); }
 
 private:
@@ -135,12 +137,12 @@ private:
 // nullptr until cuInit succeeded.
 Driver* driver() noexcept;
 
-// The calling thread's current context, nullptr: none that lives. Takes the driver's mutex, as the next two do.
+// The calling thread's current context; nullptr: no live one. Locks the driver's mutex, as the next two functions do.
 Context* current_context(Driver& d);
-// Whether the calling thread's current context was destroyed: quick while no context comes or goes.
+// Whether the calling thread's current context was destroyed; fast while no context is created or destroyed.
 bool current_is_dead(Driver& d);
 
-// A stream handle's meaning. 0 and 1 are the legacy stream of the current context's device.
+// The stream that a handle denotes. 0 and 1 are the legacy stream of the current context's device.
 struct StreamTarget {
     engine::StreamId id = engine::StreamId::none;
     int device = -1;
@@ -149,36 +151,37 @@ struct StreamTarget {
     bool blocking = true;  // ordered with the legacy stream
 };
 Result resolve(Driver& d, Stream* stream, StreamTarget& out);
-// As resolve(), for a call that puts work into the stream: sticky codes and the legacy stream's rule in a capture.
+// As resolve(), for a call that submits work to the stream: also returns sticky codes, and applies the rule for the
+// legacy stream during captures.
 Result resolve_for_work(Driver& d, Stream* stream, StreamTarget& out);
 
-// 201 without a current context, 709 with a dead one, its device's sticky code, or 0.
+// 201 without a current context, 709 with a destroyed one, the sticky code of its device, or 0.
 Result need_context(Driver& d, Context*& context);
 
-// The calling thread's stack; false: it is full.
+// Operates on the calling thread's stack; false: the stack is full.
 bool push_current(Context* context);
 void pop_if_current(const Context* context);
 
 bool alive(const Driver& d, const Context* context);
-// 0; 709 where the context was destroyed (assumed of handles that are named), 201 where it never was one.
+// 0; 709 where the context was destroyed (assumed for explicit handles); 201 where it never was a context.
 Result context_code(const Driver& d, const Context* context);
 std::size_t count_contexts(const Driver& d);
-// Devices whose memory this one reaches: by cuCtxEnablePeerAccess, through their pools, or where it is mapped.
+// Devices whose memory this one may access: by cuCtxEnablePeerAccess, through pools, or through mappings.
 std::set<int> peers_of_device(const Driver& d, int device);
 
-// What a handle that is not alive means. The documentation calls the use of what went with its context undefined;
-// assumed: the driver says so.
+// The code for a handle that is not alive. The documentation calls the use of an object of a destroyed context
+// undefined; assumed: the driver reports it.
 template <class T>
 Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
     return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
 }
 
-// Undoes what a context owns: its streams, events, modules and memory other than pools'.
+// Releases the objects of a context: its streams, events, modules, and memory except that of pools.
 void release_context_resources(Driver& d, Context* context);
 
-// Prints "isthmus simulator: ..." on stderr: the simulator may, the library may not.
+// Prints "isthmus simulator: ..." on stderr: the simulator may print, the library may not.
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// What the real driver does not survive: prints why, then raises SIGSEGV.
+// For calls that crash the real driver: prints the reason, then raises SIGSEGV.
 [[noreturn]] void die_like_the_driver(const char* what);
 
 }  // namespace isthmus::sim

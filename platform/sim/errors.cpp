@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and texts of the driver's codes, and which function a name and a version mean.
+// Names and texts of the driver's codes, and the lookup of functions by name and version.
 #include "call.hpp"
 #include "proc_address.hpp"
 
@@ -48,7 +48,7 @@ const Text* find_text(Result code) {
 
 constexpr std::uint64_t per_thread_default_stream = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 
-// status: 0 found, 1 unknown name, 2 the version asked for is older than the function.
+// status: 0 found, 1 unknown name, 2 the requested version is older than the function.
 Result get_procedure(const char* symbol, void** function, int version, std::uint64_t flags, int* status) {
     if (!symbol || !function) return result::invalid_value;
     *function = nullptr;

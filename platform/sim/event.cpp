@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: handles over the engine's events.
+// Events: handles for the engine's events.
 #include "access.hpp"
 #include "call.hpp"
 #include "ipc_events.hpp"
@@ -23,7 +23,7 @@ Result find_working(Driver& d, Event* handle, Event& out) {
     return d.engine().device_code(out.context->device);
 }
 
-// A captured event answers 907 and its capture is lost; other captures die by the rules for unsafe calls.
+// A captured event answers 907 and its capture is lost; the rules for unsafe calls decide about other captures.
 Result check_waiting(Driver& d, const Event& event) {
     const std::uint64_t capture = d.engine().event_capture(event.id);
     if (capture == 0) return d.engine().unsafe_call();
@@ -61,12 +61,12 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
     if (event.context != stream.context) return result::invalid_handle;
     const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
-    if (captured && event.shared) return result::capture_unsupported;  // unharmed: observed
+    if (captured && event.shared) return result::capture_unsupported;  // observed: the capture continues
     if (const Result code = announce_record(d, handle, event, stream.id)) return code;
     return d.engine().record(event.id, stream.id);
 }
 
-// The flag that makes a node of its own of an event in a capture.
+// Handles the flag that makes an event a node of its own in a capture.
 Result refuse_external(Driver& d, Stream* handle, const char* call) {
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;
@@ -93,7 +93,8 @@ Result record_context(Driver& d, Context* context, Event* handle) {
         say("cuCtxRecordEvent: interprocess events are not modelled");
         return result::not_supported;
     }
-    // The legacy stream is one per device here, as are streams that were destroyed: more is waited for, never less.
+    // In the simulator all contexts of a device share one legacy stream and one list of destroyed streams: it waits for
+    // more than the driver does, never for less.
     return d.engine().record_all(event.id, streams, context->device);
 }
 

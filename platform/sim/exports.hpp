@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's functions as the simulator defines them, and an index for each, by which calls are counted.
+// The driver's functions that the simulator defines, and an index for each, by which calls are counted.
 #pragma once
 
 #include "types.hpp"

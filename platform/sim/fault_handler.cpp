@@ -19,10 +19,10 @@ struct Landing {
     sigjmp_buf point;
     std::uintptr_t fault = 0;
 };
-// initial-exec: reading it in a handler must not allocate the thread's block.
+// initial-exec: in a signal handler, reading the variable must not allocate the thread's block.
 __attribute__((tls_model("initial-exec"))) thread_local Landing* landing = nullptr;
 
-// Written under Protection's callers' lock, read by the handler: `begin` is stored last and cleared first.
+// Written under the lock of Protection's callers, read by the handler: `begin` is stored last and cleared first.
 struct Slot {
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::uintptr_t> end{0};
@@ -30,7 +30,7 @@ struct Slot {
     std::atomic<Why> why{Why::device_memory};
 };
 std::array<Slot, 4096> slots;
-std::atomic<std::size_t> slots_in_use{0};  // no taken slot from here on: most programs need a few only
+std::atomic<std::size_t> slots_in_use{0};  // all taken slots are before this index; most programs use few
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
@@ -95,7 +95,7 @@ void explain(std::uintptr_t address) {
 
 void handle(int signal, siginfo_t* info, void* context) {
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    const bool from_the_processor = info->si_code > 0;  // not kill() or raise()
+    const bool from_the_processor = info->si_code > 0;  // true: a fault, not kill() or raise()
     if (from_the_processor && landing) {
         landing->fault = address;
         siglongjmp(landing->point, 1);
@@ -107,7 +107,8 @@ void handle(int signal, siginfo_t* info, void* context) {
     } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
         previous.sa_handler(signal);
     } else {
-        // The default: a genuine end by this signal. What faulted runs again; what was raised is raised again.
+        // Restores the default action, so that the process ends by this signal: a faulting instruction runs again, a
+        // raised signal is raised again.
         ::sigaction(signal, &previous, nullptr);
         if (!from_the_processor) ::raise(signal);
     }
@@ -130,8 +131,8 @@ void install_fault_handler() {
 bool run_with_landing(const std::function<void()>& work, std::uintptr_t& fault) {
     Landing here;
     Landing* const outer = landing;
-    // The mask is not saved, which would cost every operation a system call: the jump leaves it as it was in the
-    // handler, where the signals that brought it there are blocked.
+    // The signal mask is not saved, because that would cost a system call per operation: the jump leaves the handler's
+    // mask, in which the signals that led here are blocked.
     if (sigsetjmp(here.point, 0) != 0) {
         fault = landing->fault;
         landing = outer;
@@ -172,7 +173,7 @@ void forget_closed_memory(void* pointer) {
     for (std::size_t i = 0; i < in_use; ++i) {
         if (slots[i].begin.load(std::memory_order_relaxed) != begin) continue;
         slots[i].begin.store(0, std::memory_order_release);
-        break;  // described once
+        break;  // one description per fault
     }
     while (in_use != 0 && slots[in_use - 1].begin.load(std::memory_order_relaxed) == 0) --in_use;
     slots_in_use.store(in_use, std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signal handler behind protection: a GPU worker's fault goes back to its landing, a CPU thread's is explained and
-// then handed to whoever had the signal before.
+// The signal handler behind protection: a fault of a GPU worker jumps back to its landing point; a fault of a CPU
+// thread is explained and then passed to the previous handler.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ enum class Why : std::uint8_t;
 void install_fault_handler();
 bool run_with_landing(const std::function<void()>& work, std::uintptr_t& fault);
 
-// What the handler says about an address. The table has room for some thousands of ranges; beyond that a fault is
-// still a fault, only without its sentence.
+// The handler's description of an address range. The table has room for some thousands of ranges; further ranges fault
+// without an explanation.
 void describe_closed_memory(void* pointer, std::size_t bytes, int device, Why why);
 void forget_closed_memory(void* pointer);
 

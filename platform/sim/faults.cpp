@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call counts and planned faults: what ISTHMUS_SIM_FAULTS and isthmus_sim_fault_plan() ask for.
+// Counts calls and applies planned faults from ISTHMUS_SIM_FAULTS and isthmus_sim_fault_plan().
 #include "faults.hpp"
 
 #include "driver.hpp"
@@ -43,15 +43,15 @@ bool means(std::string_view wanted, CallId id) {
 
 struct Plan {
     std::string function;   // empty: any
-    std::uint64_t nth = 0;  // 0: every one
+    std::uint64_t nth = 0;  // 0: every call
     Result code = 0;
     bool persistent = false, sticky = false, stands = false;
     std::uint64_t delay_ms = 0;
     std::uint64_t one_in = 0;  // 0: not at random
-    std::uint64_t draws = 0;   // state of the random numbers; begins as the seed
+    std::uint64_t draws = 0;   // state of the random numbers; starts with the seed
     std::uint64_t seen = 0;
 
-    // Of splitmix64.
+    // Draws by splitmix64.
     bool drawn() noexcept {
         draws += 0x9E3779B97F4A7C15u;
         std::uint64_t mixed = (draws ^ (draws >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -63,12 +63,12 @@ struct Plan {
 struct Faults {
     std::array<std::atomic<std::uint64_t>, call_count> counts{};
     std::atomic<bool> any{false};
-    std::mutex mutex;  // what follows
+    std::mutex mutex;  // guards the members below
     std::vector<Plan> plans;
-    std::uint64_t plan_number = 0;     // counts replacements
-    std::condition_variable replaced;  // told with each
-    std::size_t standing = 0;          // calls that wait for one
-    std::vector<CallId> answered;      // by a plan, in order
+    std::uint64_t plan_number = 0;     // number of replacements
+    std::condition_variable replaced;  // signalled at each replacement
+    std::size_t standing = 0;          // calls that wait for a replacement
+    std::vector<CallId> answered;      // calls that a plan answered, in order
 };
 
 bool number(std::string_view text, std::uint64_t& value) {
@@ -145,7 +145,7 @@ int replace_plans(Faults& faults, const char* text) {
 
 Faults& faults() {
     static Faults* const instance = [] {
-        auto* made = new Faults();  // never destroyed: calls are counted until the process's last moment
+        auto* made = new Faults();  // never destroyed: calls are counted until the process ends
         replace_plans(*made, ::secure_getenv("ISTHMUS_SIM_FAULTS"));
         return made;
     }();
@@ -181,7 +181,7 @@ Result play_plans(Faults& state, CallId id) {
     if (delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     Driver* d = driver();
     if (code != 0 && sticky && d) {
-        // Without a current context any device's object may be meant; one whose call answers so must not work on.
+        // Without a current context the failed call may concern any device, so the code becomes sticky on all of them.
         const Context* context = current_context(*d);
         for (int device = 0; device < static_cast<int>(d->devices.size()); ++device) {
             if (context == nullptr || context->device == device) d->engine().latch(device, code);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts every call, and makes the planned ones fail.
+// Counts every call, and makes planned calls fail.
 #pragma once
 
 #include "exports.hpp"
@@ -8,9 +8,9 @@
 
 namespace isthmus::sim {
 
-// Counts the call; a code: answer it instead of doing anything.
+// Counts the call; returns 0, or the code that it must answer without any effect.
 Result count_call(CallId id);
-// How many calls stand in a planned full queue.
+// The number of calls that wait in a planned full queue.
 std::size_t standing_calls();
 
 }  // namespace isthmus::sim

@@ -12,7 +12,7 @@ struct Fill {
     T value;
     std::size_t width;  // in values
     std::size_t height = 1;
-    std::size_t pitch = 0;  // in bytes; of one row it does not matter
+    std::size_t pitch = 0;  // in bytes; ignored for one row
 };
 
 template <class T>
@@ -20,7 +20,7 @@ Fill<T> row(T value, std::size_t count) {
     return {value, count};
 }
 
-// The bytes from the first value to the last; false: a shape that no memory has.
+// The bytes from the first to the last value; false: an impossible shape.
 template <class T>
 bool measure(const Fill<T>& fill, std::size_t& bytes) {
     std::size_t width_bytes = 0, rows_bytes = 0;
@@ -73,8 +73,8 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
         const std::lock_guard lock(d.mutex);
         side = check_copy_side(d, stream.device, destination, bytes, true);
         if (side.code != 0) return side.code;
-        // Observed (580.159.04, H200): over two handles of memory on the host, fills are refused; copies and kernels go
-        // there, and fills over two handles of a device's.
+        // Observed (580.159.04, H200): fills over two handles of host memory are refused; copies and kernels over them
+        // work, and so do fills over two handles of device memory.
         const bool mapped_host = side.region && side.region->kind == Kind::mapping && side.region->device < 0;
         if (mapped_host && destination + bytes > side.region->base + side.region->bytes) return result::invalid_value;
         host_memory = side.region && (side.region->kind == Kind::pinned || side.region->kind == Kind::registered);
@@ -83,7 +83,7 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
     engine::WorkRef work;
     const Result code = d.engine().submit(stream.id, std::move(operation), &work);
     update_managed_access(d);
-    // Documented: asynchronous to the host unless the memory is the host's.
+    // Documented: asynchronous to the host except for host memory.
     if (code != 0 || !synchronous || !host_memory) return code;
     const Result ended = d.engine().synchronize(work);
     update_managed_access(d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation and free nodes, and the memory behind them.
+// Allocation and free nodes, and their memory.
 #include "graph_memory.hpp"
 
 #include "allocate.hpp"
@@ -11,8 +11,8 @@
 namespace isthmus::sim {
 namespace {
 
-// Gone with the last graph or instance that holds the node. Documented: memory that is still live then must be freed
-// by the program; memory whose free is on its way in a stream goes when that is reached.
+// Released with the last graph or instance that holds the node. Documented: the program must then free memory that is
+// still live; memory with a pending free in a stream is released when the stream reaches it.
 struct GraphMemory {
     Driver& d;
     std::uint64_t region;
@@ -28,7 +28,7 @@ struct GraphMemory {
     }
 };
 
-// Tags of memory nodes are their regions' ids; other operations have none.
+// The tag of a memory node is its region's id; other operations have no tag.
 template <class Visit>
 void visit_memory_nodes(const engine::Graph& graph, Visit visit) {
     for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
@@ -100,7 +100,7 @@ Result check_launch(const Driver& d, const engine::Graph& graph, bool auto_free)
             own.insert(id);
             if (region && region->live && !auto_free) code = result::invalid_value;
         } else if (own.count(id) == 0 && (!region || !region->live)) {
-            code = result::invalid_value;  // another graph's memory that is not there (assumed)
+            code = result::invalid_value;  // memory of another graph that is not allocated (assumed)
         }
     });
     return code;
@@ -122,7 +122,7 @@ Result get_attribute(const DeviceState& state, int id, void* value) {
     return result::ok;
 }
 
-// Body: Result(DeviceState&), the driver's mutex held.
+// Body: Result(DeviceState&), called with the driver's mutex held.
 template <class Body>
 Result call_for_graph_memory(CallId id, DeviceOrdinal device, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
@@ -152,7 +152,7 @@ Result cuDeviceSetGraphMemAttribute(DeviceOrdinal device, int id, void* value) {
     });
 }
 
-// Graphs' memory is theirs from capture to destruction here, so nothing unused is ever kept.
+// In the simulator graphs hold their memory from capture to destruction, so there is never unused memory to trim.
 Result cuDeviceGraphMemTrim(DeviceOrdinal device) {
     return call_for_graph_memory(CallId::cuDeviceGraphMemTrim, device, [](DeviceState&) { return result::ok; });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and edges of graphs: what there is, and adding what no capture makes.
+// Nodes and edges of graphs: queries, and adding nodes without a capture.
 #include "call.hpp"
 #include "graph_memory.hpp"
 #include "graph_objects.hpp"
@@ -9,7 +9,8 @@
 namespace isthmus::sim {
 namespace {
 
-// The documented form of every list: with no place for it the number alone; what is left of the place becomes null.
+// The documented form of every list: without a buffer it returns the count alone; unused entries of a buffer become
+// null.
 void give(const std::vector<NodeObject*>& all, NodeObject** nodes, std::size_t* count) {
     if (nodes) {
         const std::size_t given = std::min(*count, all.size());
@@ -70,7 +71,7 @@ Result edges(CallId id, GraphObject* object, NodeObject** from, NodeObject** to,
     });
 }
 
-// Nodes before or after one: in the order of its edges, as the documentation pairs them.
+// Lists the nodes before or after a node in the order of its edges, as documented.
 Result neighbours(CallId id, NodeObject* node, NodeObject** nodes, EdgeData* data, std::size_t* count, bool before) {
     return call(id, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
@@ -94,7 +95,7 @@ Result neighbours(CallId id, NodeObject* node, NodeObject** nodes, EdgeData* dat
     });
 }
 
-// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). The driver's mutex held.
+// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). Requires the driver's mutex.
 template <class Add>
 Result add(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
            Add add_to) {
@@ -110,7 +111,7 @@ Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* 
     if (!d.graphs.alive(child)) return result::invalid_value;
     engine::Graph inside;
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
-    // Documented as "an error"; which is assumed, and for conditional nodes observed.
+    // Documented as "an error"; the code is assumed, and for conditional nodes observed.
     if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;
     return add(d, node, object, dependencies, count, [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
         return graph.add_graph(inside, std::move(after));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of graphs and nodes: where their graphs are, and how long they live.
+// Handles of graphs and nodes: the location of their graphs, and their lifetimes.
 #include "graph_objects.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ GraphObject* capture_ended(Driver& d, std::uint64_t capture, engine::Graph* grap
         return object;
     }
     if (!object || object->was_given) return object;
-    engine::Graph none;  // the operations are the caller's to drop
+    engine::Graph none;  // the caller destroys the operations
     end_graph(d, object, none);
     return nullptr;
 }

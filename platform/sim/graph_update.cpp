@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updating an instance from a graph of the same shape: nodes are paired along the edges, from the last ones backwards,
-// then each pair must be one that an instance can change into.
+// Updates an instance from a graph of the same shape: pairs nodes along the edges, from the last ones backwards, and
+// checks that the instance can change into each pair's new node.
 #include "call.hpp"
 #include "copies.hpp"
 #include "graph_objects.hpp"
@@ -25,7 +25,7 @@ enum Verdict : int {
 
 struct Finding {
     Verdict verdict = success;
-    std::uint64_t node = 0;  // identity in the new graph; 0: none in particular
+    std::uint64_t node = 0;  // identity in the new graph; 0: no particular node
     std::uint64_t from = 0;
 };
 
@@ -44,7 +44,7 @@ std::vector<NodeIndex> exits_of(const engine::Graph& graph) {
     return exits;
 }
 
-// partner[i]: which node of the new graph node i of the old one becomes. Documented step by step.
+// partner[i]: the node of the new graph that replaces node i of the old one. The steps are documented.
 Finding pair_nodes(const engine::Graph& old, const engine::Graph& now, std::vector<NodeIndex>& partner) {
     partner.assign(old.size(), unpaired);
     if (old.size() != now.size()) return {topology_changed};
@@ -85,9 +85,9 @@ Verdict check_kernels(const KernelLaunch& old, const KernelLaunch& now, bool nod
 
 Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, bool node_priorities) {
     if (type_of(old) != type_of(now)) return node_type_changed;
-    // Assumed: the kernels that set a condition name it by its handle, which stays the first graph's.
+    // Assumed: kernels that set a condition refer to its handle, which stays that of the first graph.
     if (old.condition && old.condition->value != now.condition->value) return parameters_changed;
-    if (old.child) return success;  // compared on its own
+    if (old.child) return success;  // compared separately
     const void *mine = old.operation.details.get(), *other = now.operation.details.get();
     switch (old.operation.kind) {
         case engine::Kind::kernel:
@@ -98,14 +98,14 @@ Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, 
             return static_cast<const MemoryNode*>(mine)->may_become(*static_cast<const MemoryNode*>(other))
                        ? success
                        : parameters_changed;
-        // Assumed: memory of the instance stays where it is.
+        // Assumed: memory of the instance keeps its address.
         case engine::Kind::allocate:
         case engine::Kind::free: return not_supported;
         default: return success;
     }
 }
 
-// Gives `out`, a copy of the instance's graph, the operations of `now`.
+// Sets the operations of `now` in `out`, a copy of the instance's graph.
 Finding update(const engine::Graph& now, bool node_priorities, engine::Graph& out) {
     const engine::Graph old = out;
     std::vector<NodeIndex> partner;
@@ -127,14 +127,14 @@ Finding update(const engine::Graph& now, bool node_priorities, engine::Graph& ou
 NodeObject* find_handle(Driver& d, GraphObject& object, const engine::Graph& graph, std::uint64_t id) {
     for (NodeIndex i = 0; i < graph.size(); ++i) {
         if (graph.node(i).id == id) return handle_of(d, object, graph, i);
-        // A node of a child graph is told by the node that it is in (assumed).
+        // A node of a child graph is reported as the node that contains it (assumed).
         if (graph.node(i).child && graph.node(i).child->find(id)) return handle_of(d, object, graph, i);
     }
     return nullptr;
 }
 
 Result update(Driver& d, GraphExec* handle, GraphObject* object, UpdateResult* answer) {
-    engine::Graph last;  // what the instance held so far ends after the lock
+    engine::Graph last;  // the previous graph; destroyed after the lock is released
     const std::lock_guard lock(d.mutex);
     if (!answer) return result::invalid_value;
     *answer = {error, nullptr, nullptr};

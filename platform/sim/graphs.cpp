@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs as wholes: making, cloning, instantiating, launching and ending them.
+// Creates, clones, instantiates, launches and destroys whole graphs.
 #include "access.hpp"
 #include "call.hpp"
 #include "graph_memory.hpp"
@@ -19,8 +19,7 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     if (!d.graphs.alive(graph)) return result::invalid_value;
     auto made = std::make_shared<engine::GraphInstance>();
     if (const Result code = look(d, *graph, [&](const engine::Graph& g) { made->graph = g; })) return code;
-    // Memory that a graph allocates has one address: documented as one live instance.
-    // Of conditional nodes it was observed.
+    // Documented: memory that a graph allocates has one address, so one live instance. Observed for conditional nodes.
     const bool once = has_memory_nodes(made->graph) || has_conditions(made->graph);
     if (once && graph->live_instance.lock()) return result::not_supported;
     if (has_forbidden_bodies(made->graph)) return result::invalid_value;
@@ -98,7 +97,8 @@ Result cuGraphUpload(GraphExec* instance, Stream* stream) {
 
 Result cuGraphExecDestroy(GraphExec* handle) {
     return call(CallId::cuGraphExecDestroy, [&](Driver& d) -> Result {
-        std::shared_ptr<engine::GraphInstance> last;  // ends after the lock: its operations may own memory
+        // Destroyed after the lock is released: its operations may own memory.
+        std::shared_ptr<engine::GraphInstance> last;
         const std::lock_guard lock(d.mutex);
         if (!d.instances.alive(handle)) return result::invalid_value;
         last = std::move(handle->instance);
@@ -109,10 +109,10 @@ Result cuGraphExecDestroy(GraphExec* handle) {
 
 Result cuGraphDestroy(GraphObject* handle) {
     return call(CallId::cuGraphDestroy, [&](Driver& d) -> Result {
-        engine::Graph last;  // ends after the lock: its operations may own memory
+        engine::Graph last;  // destroyed after the lock is released: its operations may own memory
         const std::lock_guard lock(d.mutex);
         if (!d.graphs.alive(handle)) return result::invalid_value;
-        // Its capture's, or its node's (assumed: the documentation forbids it).
+        // The graph belongs to a capture or a node (assumed: the documentation forbids destroying it).
         if (handle->parent || handle->captured_by != engine::StreamId::none) return result::invalid_value;
         end_graph(d, handle, last);
         return result::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects behind handles: which are alive, and the driver's habit of using a destroyed handle's value again at once.
+// The objects behind handles: which are alive, and the driver's immediate reuse of destroyed handle values.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace isthmus::sim {
 
-// Not synchronised: the owner locks. Destroyed objects keep their memory and are used again last-in first-out.
+// Not synchronised: the owner locks. Destroyed objects keep their memory and are reused last-in first-out.
 template <class T>
 class Handles {
 public:
@@ -31,7 +31,7 @@ public:
         *object = T();
         free_.push_back(object);
     }
-    // Destroys what goes with its context: until the handle is used again, it is known why it is not alive.
+    // Destroys an object together with its context: until the handle is reused, the reason is known.
     void lose(T* object) {
         destroy(object);
         lost_.insert(object);
@@ -44,8 +44,8 @@ public:
         }
         return false;
     }
-    // A copy, so that the caller may destroy while it walks. In the same order wherever the objects lie: what follows
-    // from it is repeatable.
+    // Returns a copy, so that the caller may destroy objects during iteration. The order does not depend on addresses,
+    // so that results are repeatable.
     std::vector<T*> all() const {
         std::vector<T*> all;
         for (const auto& one : storage_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints by ranges: split where a hint begins and ends.
+// Hints by ranges, which are split where a hint begins and ends.
 #include "regions.hpp"
 
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches and advice, and what the driver remembers of them.
+// Prefetches and advice, and the driver's record of them.
 #include "call.hpp"
 
 #include <cstring>
@@ -30,8 +30,8 @@ Result check_place(const Driver& d, Location where) {
     }
 }
 
-// A range that may be hinted about: managed memory, or the program's own where the device reaches that. `managed` is
-// null for the latter: nothing is remembered of it.
+// Finds a range that accepts hints: managed memory, or the program's own memory where the device can access it.
+// `managed` is null for the latter, whose hints are not recorded.
 Result find_range(Driver& d, Address address, std::size_t bytes, int asked, Found& managed) {
     if (bytes == 0 || address == 0) return result::invalid_value;
     const Found found = d.regions.find(address);
@@ -40,7 +40,7 @@ Result find_range(Driver& d, Address address, std::size_t bytes, int asked, Foun
         return result::invalid_value;
     }
     managed = found;
-    return d.machine.device(asked).prefetch_code;  // what this machine's driver says of its managed memory
+    return d.machine.device(asked).prefetch_code;  // the answer of this machine's driver for managed memory
 }
 
 Result note_prefetch(Driver& d, Address address, std::size_t bytes, Location where, int stream_device) {
@@ -61,7 +61,7 @@ engine::Operation prefetch_operation() {
     return operation;
 }
 
-// Observed: a capturing stream takes no prefetch, and the capture is lost.
+// Observed: a capturing stream refuses a prefetch, and the capture is lost.
 Result check_not_capturing(Driver& d, const StreamTarget& stream) {
     if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::ok;
     d.engine().invalidate_capture(stream.id);
@@ -110,7 +110,7 @@ bool same(Location a, Location b) {
     return a.type == b.type && (a.id == b.id || (a.type != on_device && a.type != on_node));
 }
 
-// One place for the whole range; type 0: there is none.
+// The common location of the whole range; type 0: there is none.
 Location common_place(const Found& range, std::size_t bytes, Location Hints::*which) {
     Location common = {};
     bool first = true;
@@ -183,7 +183,7 @@ Result range_attributes(Driver& d, void** data, const std::size_t* data_bytes, c
     return result::ok;
 }
 
-// Which entry of the locations is the i-th range's: indices ascend from 0.
+// Whether indices ascend from 0, so that each range has a location.
 bool well_formed(const std::size_t* first_of, std::size_t locations, std::size_t count) {
     if (locations == 0 || locations > count || first_of[0] != 0) return false;
     for (std::size_t i = 1; i < locations; ++i) {
@@ -200,7 +200,7 @@ Result prefetch_batch(Driver& d, const Address* addresses, const std::size_t* si
     if (!addresses || !sizes || !locations || !first_of || flags != 0 || stream.legacy) return result::invalid_value;
     if (!well_formed(first_of, location_count, count)) return result::invalid_value;
     if (const Result code = check_not_capturing(d, stream)) return code;
-    for (int device = 0; d.valid(device); ++device) {  // documented of all devices; the code is assumed
+    for (int device = 0; d.valid(device); ++device) {  // documented for all devices; the code is assumed
         if (d.fact(device, attribute::concurrent_managed) == 0) return result::invalid_device;
     }
     std::size_t place = 0;

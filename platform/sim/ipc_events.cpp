@@ -15,8 +15,8 @@ namespace {
 constexpr unsigned no_timing = 2, interprocess = 4;
 constexpr int map_failed = 205;
 
-// Looks again and again: the other process may be anything. Of one that has ended before its record was reached nobody
-// is told: what waits for that waits for good (observed).
+// Polls, because the other process may be of any kind. If that process ends before its record is reached, waiters wait
+// forever (observed).
 Result wait_for(Driver& d, const SharedEvent& shared, std::uint64_t record, int device, bool progress) {
     while (!shared.reached(record)) {
         if (const Result lost = d.engine().device_code(device)) return lost;
@@ -32,7 +32,7 @@ Result get_handle(Driver& d, ShareableBytes* handle, Event* event) {
     if (!d.events.alive(event)) return lost_or_unknown(d.events, event);
     if (const Result lost = d.engine().device_code(event->context->device)) return lost;
     if (d.fact(event->context->device, attribute::ipc_events) == 0) return result::not_supported;
-    if ((event->flags & interprocess) == 0) return result::invalid_handle;  // opened ones have no such flag
+    if ((event->flags & interprocess) == 0) return result::invalid_handle;  // opened events do not have this flag
     // Observed on driver 580.159.04 with two H200.
     const Context* const current = current_context(d);
     if (current && current->device != event->context->device) {
@@ -45,8 +45,8 @@ Result get_handle(Driver& d, ShareableBytes* handle, Event* event) {
 Result open_handle(Driver& d, Context& context, Event** event, const ShareableBytes& handle) {
     if (!event) return result::invalid_value;
     if (d.fact(context.device, attribute::ipc_events) == 0) return result::not_supported;
-    if (!SharedEvent::is_one(handle)) return map_failed;                       // observed, as what follows is
-    if (SharedEvent::of_this_process(handle)) return result::invalid_context;  // for other processes
+    if (!SharedEvent::is_one(handle)) return map_failed;                       // observed, as the checks below
+    if (SharedEvent::of_this_process(handle)) return result::invalid_context;  // the handle is for other processes
     std::shared_ptr<SharedEvent> shared = SharedEvent::open(handle);
     if (!shared) return result::invalid_handle;  // gone (assumed)
     const engine::EventId id = d.engine().create_event(false);
@@ -97,7 +97,7 @@ Result wait_in_stream(Driver& d, const Event& event, std::uint64_t record, const
     operation.label = "cuStreamWaitEvent for another process";
     operation.body = [&d, shared = event.shared, record, device = stream.device]() -> int {
         const Result code = wait_for(d, *shared, record, device, false);
-        return code == d.engine().device_code(device) ? result::ok : code;  // the device's own code is told anyway
+        return code == d.engine().device_code(device) ? result::ok : code;  // the device's own code is reported anyway
     };
     return d.engine().submit(stream.id, std::move(operation));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory of one process in another, the older way: cuMemAlloc's memory named by 64 bytes.
+// Device memory of another process by the older API: memory of cuMemAlloc, named by 64 bytes.
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
@@ -35,7 +35,7 @@ bool write_all(int file, const void* from, std::size_t bytes) {
     return true;
 }
 
-// Puts a file under memory that is private so far, at the same address and with the same bytes. No GPU work runs.
+// Moves private memory into a file, at the same address and with the same bytes. No GPU work may run.
 Result give_a_file(Driver& d, Region& region) {
     MemoryFileHeader header;
     header.bytes = region.mapped_bytes;
@@ -43,7 +43,7 @@ Result give_a_file(Driver& d, Region& region) {
     std::memcpy(&header.device, d.machine.device(region.device).facts.uuid.bytes.data(), sizeof(header.device));
     const int file = create_memory_file(header);
     if (file < 0) return result::out_of_memory;
-    d.protection.gpu_work_begins(~std::uint64_t{0});  // this thread reads what is the device's
+    d.protection.gpu_work_begins(~std::uint64_t{0});  // opens device memory to this thread
     const bool copied = write_all(file, region.host, region.mapped_bytes);
     d.protection.gpu_work_ends();
     if (!copied || !d.protection.map_file(region.host, region.mapped_bytes, file, memory_file_offset_bytes)) {
@@ -63,13 +63,14 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
         {
             const std::lock_guard lock(d.mutex);
             const Found found = d.regions.find(address);
-            // Of any address within it (observed).
+            // Any address within the allocation is accepted (observed).
             const bool plain =
                 found && found.region->kind == Kind::device && !found.region->freed && !found.region->foreign;
             if (!plain) return result::invalid_value;
             Region& region = *found.region;
-            // Work that begins from here on meets the driver's mutex before it touches memory.
-            const bool idle = d.gpu_work.load(std::memory_order_acquire) == 0;  // pairs with the hook at its end
+            // Work that begins from here on takes the driver's mutex before it accesses memory.
+            // Pairs with the hook at the end of work.
+            const bool idle = d.gpu_work.load(std::memory_order_acquire) == 0;
             if (region.file < 0 && idle) {
                 if (const Result code = give_a_file(d, region)) return code;
             }
@@ -87,7 +88,7 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
     }
 }
 
-// What this context has opened already under the same name; nullptr: nothing.
+// The region that this context has already opened under the same name; nullptr: none.
 Region* find_opened(Driver& d, const Context& context, std::uint64_t nonce) {
     for (Region* region : d.regions.all()) {
         if (region->foreign && !region->freed && region->context == &context && region->nonce == nonce) return region;
@@ -103,7 +104,7 @@ int device_of(const Driver& d, const MemoryFileHeader& header) {
     return -1;
 }
 
-// The file of a name, if that still is what was named; -1.
+// Opens the named file, if it still is the same one; -1 otherwise.
 int open_and_check(const FileName& name, MemoryFileHeader& header) {
     const int file = open_named_file(name);
     if (file >= 0 && read_memory_file(file, header) && header.nonce == name.nonce) return file;
@@ -111,7 +112,7 @@ int open_and_check(const FileName& name, MemoryFileHeader& header) {
     return -1;
 }
 
-// Takes the file where it answers 0.
+// Takes ownership of the file where it returns 0.
 Result map_foreign(Driver& d, Context& context, int file, const MemoryFileHeader& header, Address& address) {
     const int device = device_of(d, header);
     if (device < 0) return result::invalid_handle;
@@ -137,17 +138,17 @@ Result map_foreign(Driver& d, Context& context, int file, const MemoryFileHeader
     region.opened = 1;
     region.nonce = header.nonce;
     open_to_owner(d, region);
-    if (device != context.device) context.peers.insert(device);  // what the flag stands for
+    if (device != context.device) context.peers.insert(device);  // the effect of the flag
     address = d.regions.add(region)->base;
     return result::ok;
 }
 
 Result open_handle(Driver& d, Context& context, Address* address, const ShareableBytes& bytes, unsigned flags) {
-    if (!address || flags != lazy_peer_access) return result::invalid_value;  // documented: the flag is a must
+    if (!address || flags != lazy_peer_access) return result::invalid_value;  // documented: the flag is mandatory
     if (!d.machine.device(context.device).legacy_ipc_usable) return result::not_supported;
     FileName name;
-    if (!read_name(bytes, memory_magic, name)) return result::invalid_value;  // observed, as what follows is
-    if (name.process == ::getpid()) return result::invalid_context;           // for other processes
+    if (!read_name(bytes, memory_magic, name)) return result::invalid_value;  // observed, as the checks below
+    if (name.process == ::getpid()) return result::invalid_context;           // the handle is for other processes
     if (const Result code = d.engine().unsafe_call()) return code;
     const std::lock_guard lock(d.mutex);
     if (Region* const known = find_opened(d, context, name.nonce)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel nodes' parameters: read and set, in graphs and in their instances.
+// Reads and sets kernel nodes' parameters, in graphs and in their instances.
 #include "call.hpp"
 #include "graph_objects.hpp"
 #include "launch.hpp"
@@ -15,7 +15,7 @@ const KernelLaunch* launch_of(const engine::GraphNode& node) {
 
 KernelNodeParameters parameters_of(const KernelLaunch& launch) {
     const LaunchShape& shape = launch.shape;
-    // Owned by the node, and valid until its parameters are set again: documented.
+    // Documented: owned by the node, and valid until its parameters are set again.
     return {launch.function, shape.grid[0],      shape.grid[1],
             shape.grid[2],   shape.block[0],     shape.block[1],
             shape.block[2],  shape.shared_bytes, const_cast<void**>(launch.parameters),
@@ -33,7 +33,7 @@ Result read(Driver& d, NodeObject* node, KernelNodeParameters* parameters) {
     return code != result::ok || found ? code : result::invalid_value;
 }
 
-// What a node shall run, and in which context where the call says so.
+// The kernel that a node shall run, and its context where the call names one.
 struct Wanted {
     KernelNodeParameters launch;
     const Context* context = nullptr;
@@ -45,7 +45,8 @@ Result want(const Driver& d, const KernelNodeParameters& parameters, Wanted& wan
     return result::ok;
 }
 
-// A node's new launch: in the old one's context, which cannot change in an instance (documented; its code is assumed).
+// The new launch of a node, in the context of the old one, which cannot change in an instance (documented; the code is
+// assumed).
 Result renew(Driver& d, const KernelLaunch& old, const Wanted& wanted, bool may_change_context,
              engine::Operation& out) {
     const KernelNodeParameters& p = wanted.launch;
@@ -65,7 +66,7 @@ Result renew(Driver& d, const KernelLaunch& old, const Wanted& wanted, bool may_
     return result::ok;
 }
 
-// The driver's mutex held. The old operation ends after it, with `last`.
+// Requires the driver's mutex. The old operation is moved into `last`, to be destroyed after the lock is released.
 Result set_in_graph(Driver& d, NodeObject* node, const Wanted& wanted, engine::Operation& last) {
     engine::Operation made;
     Result code = result::invalid_value;
@@ -84,7 +85,7 @@ Result set_in_instance(Driver& d, GraphExec* handle, NodeObject* node, const Wan
     const engine::Graph& graph = handle->instance->graph;
     const engine::GraphNode* const mine = graph.find(node->id);
     const KernelLaunch* const old = mine ? launch_of(*mine) : nullptr;
-    if (!old) return result::invalid_value;  // no kernel node, or of another graph
+    if (!old) return result::invalid_value;  // not a kernel node, or of another graph
     engine::Operation made;
     if (const Result code = renew(d, *old, wanted, false, made)) return code;
     last = std::exchange(handle->instance->graph.find(node->id)->operation, std::move(made));
@@ -98,12 +99,12 @@ bool names_function(const KernelNodeParameters2& parameters) {
     return parameters.launch.function != nullptr;
 }
 
-// Wish: Result(Driver&, Context* current, Wanted&), asked once the parameters are known to be there and the driver's
-// mutex is held. `instance`: null where the graph's own node is meant.
+// Wish: Result(Driver&, Context* current, Wanted&), called with valid parameters and the driver's mutex held.
+// `instance`: null for the graph's own node.
 template <class Parameters, class Wish>
 Result set(CallId id, NodeObject* node, const Parameters* parameters, GraphExec* const* instance, Wish wish) {
     return call(id, [&](Driver& d) -> Result {
-        engine::Operation last;  // may hold the last reference to what the kernel used
+        engine::Operation last;  // may hold the last reference to the kernel's resources
         Context* const current = current_context(d);
         const std::lock_guard lock(d.mutex);
         if (!parameters || !d.nodes.alive(node)) return result::invalid_value;
@@ -121,7 +122,7 @@ Result set_plain(CallId id, NodeObject* node, const KernelNodeParameters* parame
                [&](Driver& d, Context*, Wanted& wanted) { return want(d, *parameters, wanted); });
 }
 
-// The kernel of a library stands for its function in a context: the one named, or the current one.
+// A kernel of a library stands for its function in a context: the named one, or the current one.
 Result set_with_kernel(CallId id, NodeObject* node, const KernelNodeParameters2* parameters,
                        GraphExec* const* instance) {
     return set(id, node, parameters, instance, [&](Driver& d, Context* current, Wanted& wanted) -> Result {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel launches: arguments are copied at the call, checked against provenance and the machine when the kernel
-// runs, and the CPU twin does the work.
+// Kernel launches: arguments are copied at the call and checked against provenance and the machine when the kernel
+// runs; the CPU twin does the work.
 #include "launch.hpp"
 
 #include "aliases.hpp"
@@ -30,12 +30,12 @@ bool within_limits(const Driver& d, int device, const Function& function, const 
     return shared <= 0 || shape.shared_bytes <= static_cast<unsigned>(shared);
 }
 
-struct View {  // how views lie in a pack
+struct View {  // struct of a view in a pack
     Address data;
     std::uint64_t size;
 };
 
-// Replaces the GPU's names by what a worker finds the memory under; false: an argument that the GPU may not touch.
+// Replaces GPU addresses by the worker's addresses of the same memory; false: the GPU may not access an argument.
 bool check_arguments(const Driver& d, const KernelLaunch& launch, std::vector<std::byte>& pack) {
     for (std::size_t i = 0; i < launch.twin->parameters.size(); ++i) {
         const Parameter& parameter = launch.twin->parameters[i];
@@ -61,11 +61,11 @@ std::uint64_t outermost(const KernelLaunch& launch) {
         case 2: return launch.extent.y;
         case 3: return launch.extent.z;
         case 1: return launch.extent.x;
-        default: return launch.extent.x * launch.extent.y * launch.extent.z;  // blocks, counted through
+        default: return launch.extent.x * launch.extent.y * launch.extent.z;  // the number of blocks
     }
 }
 
-// What cudaGraphSetConditional does in the kernel's GPU code, no CPU function can do.
+// Does the work of cudaGraphSetConditional in GPU code, which has no equivalent in a CPU function.
 int set_condition(const SetsCondition& pack, const std::vector<std::shared_ptr<std::atomic<unsigned>>>& conditions) {
     if (pack.condition == 0 || pack.condition > conditions.size()) {
         say("kernel %s: no graph has the condition %llu; this becomes CUDA_ERROR_ILLEGAL_ADDRESS (700)",
@@ -152,7 +152,7 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle) {
     return code;
 }
 
-// The priority among them; 801 where there is anything else but gaps.
+// Reads the priority; returns 801 for any other attribute, except empty entries.
 Result read_attributes(const LaunchConfig& config, std::optional<int>& priority) {
     constexpr int gap = 0, priority_id = 8;
     if (config.attribute_count > 0 && !config.attributes) return result::invalid_value;

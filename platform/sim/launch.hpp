@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel launch as it was asked for: what runs it in a stream, and what a graph's kernel node is made of.
+// A kernel launch as requested: executed in a stream, or stored in a graph's kernel node.
 #pragma once
 
 #include "access.hpp"
@@ -14,7 +14,7 @@
 
 namespace isthmus::sim {
 
-// The kernel that sets a graph's condition from a word of memory, as its GPU code does by cudaGraphSetConditional.
+// The kernel that sets a graph's condition from a word of memory; its GPU code calls cudaGraphSetConditional.
 inline constexpr const char* sets_condition_symbol = "isthmus_set_condition";
 struct SetsCondition {
     std::uint64_t condition, word, count;
@@ -35,7 +35,7 @@ struct LaunchRequest {
     std::optional<int> priority;
 };
 
-// Stays where it is once it was prepared: `parameters` points into it.
+// Must not move after it was prepared: `parameters` points into it.
 struct KernelLaunch {
     Function* function = nullptr;
     const Twin* twin = nullptr;
@@ -43,11 +43,11 @@ struct KernelLaunch {
     isthmus_sim_extent extent = {};
     std::vector<std::byte> pack;
     GpuAgent agent;
-    std::optional<int> priority;  // asked for by a launch attribute; a hint that nothing here follows
+    std::optional<int> priority;  // from a launch attribute; a hint that the simulator ignores
     void* parameters[2] = {};
 };
 
-// Checks and copies the arguments. The driver's mutex held.
+// Checks and copies the arguments. Requires the driver's mutex.
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);
 engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch> launch);
 

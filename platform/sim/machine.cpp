@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the record of the machine to play, and answers isthmus_sim_fact() from it.
+// Finds the record of the machine to simulate, and answers isthmus_sim_fact() from it.
 #include "machine.hpp"
 
 #include <driver_abi/sim_registration.h>
@@ -14,7 +14,8 @@
 namespace isthmus::sim {
 namespace {
 
-// Records keep no serial numbers, and yet no two devices are called the same: the name's FNV-1a hash, and a count.
+// Records have no serial numbers, but UUIDs must differ: this one is the FNV-1a hash of the machine's name, and the
+// ordinal.
 isthmus::Uuid made_up_uuid(std::string_view machine_name, int ordinal) {
     std::uint64_t hash = 14695981039346656037u;
     for (const char c : machine_name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -57,13 +58,13 @@ const platform::machines::PeerRecord* Machine::peer(int ordinal, int other) cons
 }
 
 const Machine& machine() {
-    static const Machine* const instance = new Machine();  // never destroyed: asked until the process's last moment
+    static const Machine* const instance = new Machine();  // never destroyed: used until the process ends
     return *instance;
 }
 
 namespace {
 
-// The number behind the prefix; nothing where the key does not begin with it.
+// The number after the prefix; nothing where the key does not begin with the prefix.
 std::optional<int> number_behind(std::string_view prefix, std::string_view key) {
     if (key.substr(0, prefix.size()) != prefix) return std::nullopt;
     key.remove_prefix(prefix.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device, managed and pinned memory, and host memory that is registered.
+// Device, managed and pinned memory, and registered host memory.
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
@@ -16,7 +16,7 @@ constexpr unsigned attach_global = 1, attach_host = 2, attach_single = 4;
 
 enum class Pages { missing, readable, writable };
 
-// What the program itself may do with its pages, as the kernel states it.
+// The program's own access rights to its pages, from the kernel.
 Pages pages_of(const void* pointer, std::size_t bytes) {
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
     if (!maps) return Pages::writable;
@@ -37,7 +37,7 @@ Pages pages_of(const void* pointer, std::size_t bytes) {
     return covered >= end ? pages : Pages::missing;
 }
 
-// Waits for the work of the device, as the driver does before memory goes away; then forgets the region.
+// Waits for the device's work, as the driver does before it frees memory; then removes the region.
 Result wait_and_release(Driver& d, Region* region, int device) {
     const Result lost = d.engine().synchronize_device(region->device >= 0 ? region->device : device);
     update_managed_access(d);
@@ -53,7 +53,7 @@ Result wait_and_release(Driver& d, Region* region, int device) {
     return lost;
 }
 
-// Marks the region as on its way out, so that a second free meets "unknown".
+// Marks the region as freed, so that a second free finds an unknown address.
 Result claim(Driver& d, Address address, bool (*fits)(const Region&), Region*& region) {
     const std::lock_guard lock(d.mutex);
     const Found found = d.regions.find(address);
@@ -70,7 +70,7 @@ Result allocate_host(Driver& d, Context& context, void** pointer, std::size_t by
     if (!pointer || flags > 7) return result::invalid_value;
     if (const Result code = d.engine().unsafe_call()) return code;
     *pointer = nullptr;
-    if (bytes == 0) return result::ok;  // observed, unlike the other allocations
+    if (bytes == 0) return result::ok;  // observed; other allocations refuse it
     const std::lock_guard lock(d.mutex);
     const Region* region = allocate_pinned(d, context.device, &context, bytes, flags);
     if (!region) return result::out_of_memory;
@@ -257,11 +257,11 @@ Result cuMemHostGetFlags(unsigned* flags, void* pointer) {
         const Found found = d.regions.find(reinterpret_cast<Address>(pointer));
         if (!flags || !found) return result::invalid_value;
         const Region& region = *found.region;
-        constexpr unsigned portable_and_mapped = 3;  // what registering has in common with allocating
+        constexpr unsigned portable_and_mapped = 3;  // the flags that registering and allocating share
         if (region.kind == Kind::pinned) {
             *flags = region.flags;
         } else if (region.kind == Kind::registered) {
-            *flags = region.flags & portable_and_mapped;  // observed: registered memory is told of alike
+            *flags = region.flags & portable_and_mapped;  // observed: the same answer as for pinned memory
         } else {
             return result::invalid_value;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of memory, and how one is recognised.
+// Creates files of memory, and recognises them.
 #include "memory_file.hpp"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ namespace isthmus::sim {
 namespace {
 
 constexpr char magic[16] = "isthmus memory1";
-constexpr off_t length = off_t{1} << 46;  // more than any allocation; what nobody wrote takes no memory
+constexpr off_t length = off_t{1} << 46;  // more than any allocation; unwritten pages take no memory
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that another process of the simulator can map: a sealed file of memory that says in its first page what it is.
+// Memory that another process of the simulator can map: a sealed memory file whose first page describes it.
 #pragma once
 
 #include "types.hpp"
@@ -11,20 +11,20 @@ namespace isthmus::sim {
 
 struct MemoryFileHeader {
     char magic[16] = {};
-    std::uint64_t nonce = 0;  // tells it from what another process has under the same descriptor
+    std::uint64_t nonce = 0;  // distinguishes the file from a later one under the same descriptor
     std::uint64_t bytes = 0;
     AllocationProperties properties = {};
-    Uuid device = {};             // zeros: the host's memory
-    std::uint32_t team_size = 0;  // of a multicast object, which has no bytes, but a word for who has joined
+    Uuid device = {};             // zeros: host memory
+    std::uint32_t team_size = 0;  // of a multicast object, whose file has no data but the word of joined devices
 };
 
-// Where the bytes begin in the file; the header lies before them.
+// Offset of the data in the file; the header comes first.
 inline constexpr std::size_t memory_file_offset_bytes = std::size_t{2} << 20;
 
-// A descriptor that exec closes; -1: the system has none. Every file has the same length, so that like the driver's own
-// it does not tell how much memory it stands for. Fills in magic and nonce.
+// Returns a close-on-exec descriptor; -1: the system has none. Every file has the same length, so that, as with the
+// driver's own, the length does not show the size of the memory. Fills in magic and nonce.
 int create_memory_file(MemoryFileHeader& header);
 bool read_memory_file(int file, MemoryFileHeader& header);  // false: not such a file
-int duplicate_file(int file);                               // exec closes it; -1: none
+int duplicate_file(int file);                               // close-on-exec; -1: none
 
 }  // namespace isthmus::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images, functions and what is known of them.
+// Loads images, finds functions, and answers queries about them.
 #include "module.hpp"
 
 #include "call.hpp"
@@ -28,7 +28,7 @@ Result load(Driver& d, Context* context, Module** module, const void* image) {
 
 Result load_in_context(CallId id, Module** module, const void* image) {
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {
-        // Observed of allocations; documented for modules, too: loading may synchronise the context.
+        // Observed for allocations; documented for modules: loading may synchronise the context.
         if (const Result code = d.engine().unsafe_call()) return code;
         return load(d, &context, module, image);
     });
@@ -66,7 +66,7 @@ int max_threads(const Driver& d, int device) {
     return d.fact(device, attribute::max_threads_per_block);
 }
 
-// Numbers of CUfunction_attribute; the simulator's kernels use no registers, so those are plausible constants.
+// Numbers of CUfunction_attribute; the simulator's kernels use no registers, so the answers are plausible constants.
 Result get_attribute(const Driver& d, int device, const Function& function, int id, int* value) {
     if (!value) return result::invalid_value;
     const auto set = function.set_attributes.find(id);
@@ -89,7 +89,7 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
     }
 }
 
-// Body: Result(Driver&, Context&, Function&), the driver's mutex held.
+// Body: Result(Driver&, Context&, Function&), called with the driver's mutex held.
 template <class Body>
 Result call_for_function(CallId id, Function* function, Body&& body) {
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {

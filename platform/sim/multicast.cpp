@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast objects: a team of devices is made, devices join, then memory of each is bound. What the object does, loads
-// and stores that reach every device's memory, takes instructions that no CPU function has: addresses where one is
-// mapped stay closed.
+// Multicast objects: a team of devices is created, devices join, then memory of each is bound. Loads and stores to the
+// object reach every device's memory by instructions that no CPU function has, so addresses where it is mapped stay
+// closed.
 #include "call.hpp"
 #include "memory_file.hpp"
 
@@ -68,7 +68,7 @@ Result add_device(Driver& d, MemoryHandle handle, DeviceOrdinal device) {
     if (const Result lost = d.engine().device_code(device)) return lost;
     const std::lock_guard lock(d.mutex);
     Physical* const object = find_team(d, handle);
-    if (!object || !object->team->add(device)) return result::invalid_value;  // added before: assumed
+    if (!object || !object->team->add(device)) return result::invalid_value;  // a device that was added before: assumed
     d.virtual_memory.teams_changed.notify_all();
     return result::ok;
 }
@@ -84,7 +84,7 @@ bool fits(const Bind& bind, const Physical& team, const Physical& memory) {
            bind.memory_offset_bytes <= memory.bytes - bind.bytes;
 }
 
-// The driver's mutex is let go while the team grows. `memory` is held by its caller's use.
+// Releases the driver's mutex while the team grows. The caller's use keeps `memory` alive.
 Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, Physical& memory,
                    const Bind& bind, const char* call) {
     Physical* object = find_team(d, handle);
@@ -93,7 +93,7 @@ Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle h
     if (bind.bytes == 0 || offsets % granularity_bytes != 0 || !fits(bind, *object, memory)) {
         return result::invalid_value;
     }
-    // Documented: what can be shared is bound to what can be shared.
+    // Documented: exportable objects bind exportable memory only.
     if (object->properties.handle_types != 0 && memory.properties.handle_types == 0) return result::invalid_value;
     if (const Result code = wait_for_team(d, lock, handle, call)) return code;
     object = find_team(d, handle);
@@ -109,7 +109,7 @@ Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle h
     return result::ok;
 }
 
-// Keeps the memory while the call may wait.
+// Keeps the memory alive while the call may wait.
 Result bind_held(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, Physical& memory, const Bind& bind,
                  const char* call) {
     ++memory.uses;
@@ -128,7 +128,7 @@ Result unbind(Driver& d, MemoryHandle handle, DeviceOrdinal device, std::size_t 
     const auto found = std::find_if(bound.begin(), bound.end(), [&](const Team::Bound& one) {
         return one.memory->device == device && one.offset_bytes == offset && one.bytes == bytes;
     });
-    if (found == bound.end()) return result::invalid_value;  // undefined, as the documentation has it
+    if (found == bound.end()) return result::invalid_value;  // the documentation calls it undefined
     Physical* const memory = found->memory;
     bound.erase(found);
     --memory->uses;
@@ -146,7 +146,7 @@ std::shared_ptr<Team> make_team(unsigned size, int file) {
         return team;
     }
     using Word = std::atomic<std::uint64_t>;
-    static_assert(Word::is_always_lock_free);  // so that processes may share it; a new file begins with zeros
+    static_assert(Word::is_always_lock_free);  // so that processes may share it; a new file is zeroed
     void* const at = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED, file,
                             static_cast<off_t>(memory_file_offset_bytes));
     if (at == MAP_FAILED) return nullptr;
@@ -168,7 +168,7 @@ Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle
     constexpr auto look_again = std::chrono::milliseconds(10);
     for (;;) {
         const Physical* const object = find_team(d, handle);
-        if (!object) return result::invalid_value;  // released meanwhile
+        if (!object) return result::invalid_value;  // released during the wait
         if (object->team->complete()) return result::ok;
         for (int device = 0; d.valid(device); ++device) {
             if (!object->team->has(device)) continue;
@@ -191,7 +191,7 @@ Result cuMulticastGetGranularity(std::size_t* bytes, const MulticastProperties* 
         constexpr int minimum = 0, recommended = 1;
         if (!bytes || (option != minimum && option != recommended)) return result::invalid_value;
         if (const Result code = check_properties(d, properties)) return code;
-        *bytes = granularity_bytes;  // assumed, as of other memory
+        *bytes = granularity_bytes;  // assumed: the same as for other memory
         return result::ok;
     });
 }

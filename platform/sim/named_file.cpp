@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other processes, opened through /proc.
+// Opens files of other processes through /proc.
 #include "named_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which context may reach which other device's memory.
+// Peer access of contexts to other devices' memory.
 #include "call.hpp"
 
 namespace isthmus::sim {

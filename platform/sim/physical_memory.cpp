@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory: what can be made on this machine, handles to it, and their end.
+// Physical memory: kinds that the machine supports, creation, handles and release.
 #include "allocate.hpp"
 #include "call.hpp"
 #include "memory_file.hpp"
@@ -27,10 +27,10 @@ bool any_device_says(const Driver& d, int attribute) {
 bool is_node(const Driver& d, int id) {
     const auto& nodes = d.machine.record().facts.numa_nodes;
     return std::any_of(nodes.begin(), nodes.end(), [id](const NumaNode& node) { return node.id == id; }) ||
-           (nodes.empty() && id == 0);  // documented: 0 where there is no NUMA
+           (nodes.empty() && id == 0);  // documented: 0 on a system without NUMA
 }
 
-// The node that memory of the host comes to lie on: the first with CPUs.
+// The node of host memory: the first with CPUs.
 int node_of_host(const Driver& d) {
     const auto& nodes = d.machine.record().facts.numa_nodes;
     const auto found =
@@ -47,11 +47,11 @@ Result check_place(const Driver& d, Location where) {
         case on_node:
             if (!any_device_says(d, attribute::node_virtual_memory)) return result::not_supported;
             return is_node(d, where.id) ? result::ok : result::invalid_value;
-        default: return result::invalid_value;  // the calling thread's node: documented
+        default: return result::invalid_value;  // documented: the calling thread's node
     }
 }
 
-// A node's memory is as shareable as some device says.
+// Memory of a host node supports the handle types that any device supports.
 Result check_handle_types(const Driver& d, Location where, int types) {
     if (types == 0) return result::ok;
     if (where.type == on_host) return result::invalid_value;  // documented
@@ -62,7 +62,7 @@ Result check_handle_types(const Driver& d, Location where, int types) {
     if ((types & posix_file) != 0 && !says(attribute::posix_handles)) return result::not_supported;
     if ((types & fabric) == 0) return result::ok;
     if (!says(attribute::fabric_handles)) return result::not_supported;
-    // Observed: the attribute says yes, and without an IMEX channel making such memory is not permitted.
+    // Observed: although the attribute is 1, creation is not permitted without an IMEX channel.
     const int device = where.type == on_device ? where.id : 0;
     return d.machine.device(device).fabric_usable ? result::ok : result::not_permitted;
 }
@@ -93,7 +93,7 @@ Result create(Driver& d, MemoryHandle* handle, std::size_t bytes, const Allocati
     return result::ok;
 }
 
-// Body: Result(Driver&, Physical&), with the driver's mutex held.
+// Body: Result(Driver&, Physical&), called with the driver's mutex held.
 template <class Body>
 Result call_for_object(CallId id, MemoryHandle handle, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
@@ -101,7 +101,7 @@ Result call_for_object(CallId id, MemoryHandle handle, Body&& body) {
         {
             const std::lock_guard lock(d.mutex);
             const Physical* const object = find_physical(d, handle);
-            if (!object) return result::invalid_value;  // undefined, as the documentation has it
+            if (!object) return result::invalid_value;  // the documentation calls it undefined
             device = object->device;
         }
         if (const Result lost = lost_code(d, device)) return lost;
@@ -170,13 +170,13 @@ Result check_properties(Driver& d, const AllocationProperties* wanted, Allocatio
     if (wanted->compression > 1) return result::invalid_value;
     const bool of_device = wanted->location.type == on_device;
     const int device = of_device ? wanted->location.id : 0;
-    // Asked for without the attribute: refused (assumed; the documentation only says to ask first).
+    // Refused without the attribute (assumed; the documentation only requires a query first).
     if (wanted->gpu_direct_rdma != 0 && d.fact(device, attribute::virtual_memory_rdma) == 0) {
         return result::not_supported;
     }
     granted = *wanted;
     granted.win32_metadata = nullptr;
-    // Documented: a request, and the handle's properties tell what became of it.
+    // Documented: compression is a request; the handle's properties have the result.
     if (!of_device || d.fact(device, attribute::compression) == 0) granted.compression = 0;
     return result::ok;
 }
@@ -212,7 +212,7 @@ Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties, 
                            [&](Driver& d, const Physical& object) -> Result {
                                if (!properties || object.team) return result::invalid_value;
                                *properties = object.properties;
-                               // Observed (580.159.04, H200): memory of the host reads back as that of a node.
+                               // Observed (580.159.04, H200): host memory reports the location of a node.
                                Location& where = properties->location;
                                if (where.type == on_host) where = {on_node, node_of_host(d)};
                                return result::ok;

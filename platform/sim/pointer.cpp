@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says about an address (cuPointerGetAttribute).
+// Facts about an address (cuPointerGetAttribute).
 #include "access.hpp"
 #include "call.hpp"
 
@@ -26,7 +26,7 @@ bool of_host(const Region& region) {
     return region.kind == Kind::pinned || region.kind == Kind::registered || (region.device < 0 && !managed);
 }
 
-// What the current context's device may do with the memory; without a context, the owner's (assumed).
+// The access of the current context's device to the memory; without a context, that of the owner (assumed).
 unsigned access_flags(const Region& region, const Context* current) {
     const GpuAgent agent = {current ? current->device : region.device, current, engine::StreamId::none};
     if (check_reach(region, agent, true).empty()) {
@@ -59,7 +59,7 @@ Result answer(Driver& d, const Found& found, int id, Address address, const Cont
         case 7:
         case 20: return write<unsigned long long>(out, region.id);
         case 8: return write<unsigned char>(out, region.kind == Kind::managed);
-        case 9: return write<int>(out, region.device);  // of the host's pools -1, as CU_DEVICE_CPU (assumed)
+        case 9: return write<int>(out, region.device);  // -1 for host pools, as CU_DEVICE_CPU (assumed)
         case 10: return write<unsigned char>(out, plain && d.machine.device(region.device).legacy_ipc_usable);
         case 11:
         case 19: return write<Address>(out, found.by_host_name ? address - found.offset_bytes : region.base);
@@ -69,7 +69,8 @@ Result answer(Driver& d, const Found& found, int id, Address address, const Cont
         case 14: return write<std::uint64_t>(out, handle_types(region));
         case 15: return write<unsigned char>(out, direct_rdma(d, region));
         case 16: return write<unsigned>(out, access_flags(region, current));
-        case 17: return write<Pool*>(out, region.of_graph ? nullptr : region.pool);  // the graph's, not the pool's
+        // Memory of a graph belongs to no pool.
+        case 17: return write<Pool*>(out, region.of_graph ? nullptr : region.pool);
         case 21: return write<unsigned char>(out, 0);
         default: return result::not_supported;  // tokens for third-party kernel drivers
     }
@@ -80,12 +81,12 @@ Result set_attribute(Region& region, const void* value, int id) {
     unsigned wanted = 0;
     if (!value || id != sync_memops) return result::invalid_value;
     std::memcpy(&wanted, value, sizeof(wanted));
-    if (wanted > 1 || of_host(region)) return result::invalid_value;  // of the host's memory: assumed
+    if (wanted > 1 || of_host(region)) return result::invalid_value;  // for host memory: assumed
     region.sync_memops = wanted != 0;
     return result::ok;
 }
 
-// Of addresses that are reserved and not mapped, the documentation promises to tell just that.
+// Documented: for reserved addresses without a mapping, this attribute alone is answered.
 Result answer_reserved(const Driver& d, int id, Address address, void* out) {
     const auto& all = d.virtual_memory.reservations;
     const auto after = all.upper_bound(address);
@@ -131,7 +132,7 @@ Result cuPointerGetAttribute(void* data, int id, Address address) {
     });
 }
 
-// Unlike the single question, an address that the driver does not know gets zeros and no error.
+// Unlike the singular call, it returns zeros and no error for an unknown address.
 Result cuPointerGetAttributes(unsigned count, int* ids, void** data, Address address) {
     return call(CallId::cuPointerGetAttributes, [&](Driver& d) -> Result {
         if (!ids || !data || count == 0) return result::invalid_value;

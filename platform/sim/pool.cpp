@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools as the program sees them: making and destroying, attributes, who may reach their memory, which is current.
+// The program's view of pools: creation and destruction, attributes, access, and current pools.
 #include "call.hpp"
 #include "pools.hpp"
 
@@ -69,11 +69,11 @@ bool is_node(const Driver& d, int id) {
     return false;
 }
 
-// Whether this machine has pools of that type there.
+// Whether this machine supports pools of that type at that location.
 Result check_place(const Driver& d, int allocation_type, Location where) {
     constexpr int node_pools = 142, host_pools = 144, with_managed_pools = 13000;
     if (allocation_type == managed_type) {
-        // Older drivers do not know the type (assumed: as any other unknown one).
+        // Older drivers do not know the type (assumed: they answer as for any unknown type).
         if (d.machine.record().facts.driver_version < with_managed_pools) return result::invalid_value;
         if (!any_device_says(d, attribute::managed)) return result::not_supported;
     } else if (allocation_type != pinned_type) {
@@ -88,7 +88,7 @@ Result check_place(const Driver& d, int allocation_type, Location where) {
         case on_node:
             if (!any_device_says(d, node_pools)) return result::not_supported;
             return is_node(d, where.id) ? result::ok : result::invalid_value;
-        default: return result::invalid_value;  // the calling thread's node: documented
+        default: return result::invalid_value;  // documented: the calling thread's node
     }
 }
 
@@ -119,7 +119,7 @@ Result create_pool(Driver& d, Pool** pool, const PoolProperties* properties) {
     return result::ok;
 }
 
-// The slot of a location, made at the first question; nullptr: a device's pinned memory, which DeviceState keeps.
+// The slot of a location, created at the first query; nullptr: pinned memory of a device, whose slot is in DeviceState.
 PoolSlot* slot_of(Driver& d, int allocation_type, Location where) {
     if (allocation_type == pinned_type && where.type == on_device) return nullptr;
     const Pool standard = pool_at(allocation_type, where);
@@ -136,7 +136,8 @@ Result set_access(Driver& d, Pool& pool, const AccessDescription& one) {
     if (one.location.type != on_device || !d.valid(one.location.id)) return result::invalid_device;
     if (one.flags != 0 && one.flags != 1 && one.flags != 3) return result::invalid_value;
     const int device = one.location.id;
-    if (device == pool.device) return one.flags == 3 ? result::ok : result::invalid_device;  // its own stays
+    // A device keeps access to its own pool.
+    if (device == pool.device) return one.flags == 3 ? result::ok : result::invalid_device;
     if (pool.device >= 0) {
         const auto* way = d.machine.peer(device, pool.device);
         if (!way || !way->access) return result::invalid_device;
@@ -149,7 +150,7 @@ Result set_access(Driver& d, Pool& pool, const AccessDescription& one) {
     return result::ok;
 }
 
-// Body: Result(Driver&), with the pool known and the driver's mutex held.
+// Body: Result(Driver&), called with a valid pool and the driver's mutex held.
 template <class Body>
 Result call_for_pool(CallId id, Pool* pool, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
@@ -171,7 +172,7 @@ Result call_for_device_pool(CallId id, Pool** pool, DeviceOrdinal device, Body&&
     });
 }
 
-// Body: Result(Driver&); the machine has pools there, the driver's mutex is held.
+// Body: Result(Driver&), called with the driver's mutex held, if the machine supports pools at the location.
 template <class Body>
 Result call_for_location(CallId id, const Location* location, int allocation_type, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
@@ -280,7 +281,7 @@ Result cuMemPoolSetAccess(Pool* pool, const AccessDescription* descriptions, std
 Result cuMemPoolGetAccess(int* flags, Pool* pool, Location* location) {
     return call_for_pool(CallId::cuMemPoolGetAccess, pool, [&](Driver& d) -> Result {
         if (!flags || !location) return result::invalid_value;
-        if (location->type == on_host || location->type == on_node) {  // assumed: what the CPU may do
+        if (location->type == on_host || location->type == on_node) {  // the CPU's access: assumed
             *flags = pool->device < 0 || pool->allocation_type == managed_type ? 3 : 0;
             return result::ok;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pools reserve, use and give back.
+// Accounting of pools: reserves, use, and returned memory.
 #include "pools.hpp"
 
 #include "allocate.hpp"
@@ -13,7 +13,7 @@ std::uint64_t whole_steps(std::uint64_t bytes) {
     return (bytes + reserve_step_bytes - 1) / reserve_step_bytes * reserve_step_bytes;
 }
 
-// Only memory that cannot leave its device takes room there: managed pages move, and the host has its own.
+// Only memory that stays on its device takes device memory: managed pages migrate, and host memory is the host's.
 bool takes_device_memory(const Pool& pool) {
     return pool.device >= 0 && pool.allocation_type == 1;
 }
@@ -71,7 +71,7 @@ Region* allocate_from(Driver& d, Pool& pool, int device, Context* context, std::
     if (!(of_graph ? reserve_for_graph(d, pool, bytes) : reserve_for(d, pool, bytes))) return nullptr;
     const bool managed = pool.allocation_type == 2;
     const Kind kind = managed ? Kind::managed : of_graph ? Kind::graph : Kind::pool;
-    // Managed memory of no device in particular belongs to the one whose stream asked (assumed).
+    // Managed memory without a preferred device belongs to the device of the requesting stream (assumed).
     const int owner = managed && pool.device < 0 ? device : pool.device;
     Region* region = map_region(d, kind, owner, context, bytes);
     if (!region) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function a name and a version mean (cuGetProcAddress).
+// Finds the function for a name and a version (cuGetProcAddress).
 #pragma once
 
 namespace isthmus::sim {
 
 struct FoundProcedure {
     bool known = false;        // some version of the driver has this name
-    void* function = nullptr;  // the newest variant that is not newer than the version asked for
+    void* function = nullptr;  // the newest variant that is not newer than the requested version
 };
 FoundProcedure find_procedure(const char* base, int version, bool per_thread) noexcept;
 

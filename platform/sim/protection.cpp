@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page protection and protection keys over the simulator's own mappings.
+// Applies page protection and protection keys to the simulator's own mappings.
 #include "protection.hpp"
 
 #include "fault_handler.hpp"
@@ -15,15 +15,16 @@ namespace isthmus::sim {
 namespace {
 
 constexpr int fresh = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-// Nothing is ever mapped so close before or behind simulated memory: a kernel that runs over an end faults there,
-// instead of changing what the program, or its loader, has beside it. Of every page size.
+// Size of the guard before and after simulated memory: a kernel that exceeds a range faults there and does not change
+// other memory of the program or its loader. A multiple of every page size.
 constexpr std::size_t guard_bytes = std::size_t{1} << 20;
 
 void unmap_range(std::uintptr_t from, std::uintptr_t to) {
     if (to > from) ::munmap(reinterpret_cast<void*>(from), to - from);
 }
 
-// `bytes`, whole pages, on a multiple of `alignment`, closed to all, with a guard on either side; nullptr: none.
+// Reserves `bytes`, whole pages, at a multiple of `alignment`, closed to all, with a guard on either side; nullptr: not
+// available.
 void* reserve_guarded(std::size_t bytes, std::size_t alignment) {
     std::size_t all = 0;
     if (__builtin_add_overflow(bytes, 2 * guard_bytes + alignment, &all)) return nullptr;
@@ -36,7 +37,7 @@ void* reserve_guarded(std::size_t bytes, std::size_t alignment) {
     return reinterpret_cast<void*>(aligned);
 }
 
-// … there, where that is free with its guards.
+// The same at `hint`, if that range and its guards are free.
 void* reserve_guarded_at(void* hint, std::size_t bytes) {
     void* const first = static_cast<char*>(hint) - guard_bytes;
     void* const there = ::mmap(first, bytes + 2 * guard_bytes, PROT_NONE, fresh, -1, 0);
@@ -63,7 +64,7 @@ Protection::Protection(int devices) {
     if (wanted && std::strcmp(wanted, "off") == 0) return;
     means_ = Means::pages;
     if (wanted && std::strcmp(wanted, "pages") == 0) return;
-    // Threads that exist already are closed to a new key: the kernel starts them with rights to key 0 alone.
+    // Threads that exist already cannot access a new key: the kernel starts them with rights to key 0 only.
     for (int device = 0; device < devices; ++device) {
         const int key = ::pkey_alloc(0, denied);
         if (key < 0) break;
@@ -130,7 +131,7 @@ void Protection::unmap_file(void* at, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     closed_.erase(at);
     if (::mmap(at, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) {
-        ::mprotect(at, bytes, PROT_NONE);  // the range stays what nobody can touch
+        ::mprotect(at, bytes, PROT_NONE);  // the range stays reserved and inaccessible
     } else {
         ::madvise(at, bytes, MADV_DONTFORK);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weak function for every name of the driver: whatever nobody defines refuses loudly, so that nothing is ever
-// "symbol not found". Also the table behind cuGetProcAddress. Includes no declaration of the driver's functions: the
-// linker puts the strong definitions in place of these.
+// A weak function for every name of the driver: each function that the simulator does not define refuses with a
+// message, so that no symbol is missing. Also the table behind cuGetProcAddress. It includes no declaration of the
+// driver's functions: the linker replaces these functions by the strong definitions.
 #include "proc_address.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory the simulator knows: address -> allocation, for provenance, frees and access checks.
+// Memory known to the simulator: address → allocation, for provenance, frees and access checks.
 #pragma once
 
 #include "engine/operation.hpp"
@@ -16,10 +16,10 @@
 
 namespace isthmus::sim {
 
-// What the program advised about a range of managed memory, and where it last wished it to be.
+// The program's advice about a range of managed memory, and the target of its last prefetch.
 struct Hints {
     bool read_mostly = false;
-    Location preferred{0, 0};      // type 0: nowhere in particular
+    Location preferred{0, 0};      // type 0: none
     Location last_prefetch{0, 0};  // type 0: never
     std::set<int> accessed_by;     // devices; -1: the host
 };
@@ -44,35 +44,35 @@ struct Physical;
 struct Region {
     Kind kind = Kind::device;
     Address base = 0;      // as the GPU names it
-    void* host = nullptr;  // as the CPU names it; for device memory, as the simulator's workers do
+    void* host = nullptr;  // the CPU's address; for device memory, that of the simulator's workers
     std::size_t bytes = 0;
-    std::size_t mapped_bytes = 0;  // of the simulator's own mapping at `host`; 0: the program's memory
-    void* alias_start = nullptr;   // of the range reserved for `base`, where that is not `host`
+    std::size_t mapped_bytes = 0;  // size of the simulator's own mapping at `host`; 0: the program's memory
+    void* alias_start = nullptr;   // of the range reserved for `base`, where that differs from `host`
     std::size_t alias_bytes = 0;
     int device = -1;
     Context* context = nullptr;
     Pool* pool = nullptr;
-    unsigned flags = 0;  // as given to the call that made it
+    unsigned flags = 0;  // flags of the call that created it
     std::uint64_t id = 0;
-    bool closed = false;  // the CPU may not look at the moment
-    bool freed = false;   // the program gave it up; it goes when work that was asked for before has ended
-    // Memory that a graph allocates: its address is fixed, its contents come and go in stream order.
+    bool closed = false;  // the CPU may not access it at the moment
+    bool freed = false;   // freed by the program; removed when all earlier work has ended
+    // Memory that a graph allocates: its address is fixed, its content exists in stream order.
     bool of_graph = false;
-    bool live = false;           // in the program's order: a launch allocated it, nothing freed it since
+    bool live = false;           // in the program's order: allocated by a launch and not freed since
     bool absent = false;         // in the stream's order: before its allocation node, or after its free
-    bool freed_by_node = false;  // a captured free exists, and there can be one only
+    bool freed_by_node = false;  // has a captured free; there can be only one
     bool ownerless = false;      // its graph is gone; the next free releases it
-    // Managed memory where attribute 89 is 0: who may touch it (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
+    // Managed memory of devices with attribute 89 = 0: the attachment (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
     unsigned attachment = 1;
     engine::StreamId attached_to = engine::StreamId::none;
-    // Of a mapping: what lies there, and who may touch it (1 read, 3 read and write).
+    // For a mapping: its physical memory, and the access rights (1 read, 3 read and write).
     Physical* physical = nullptr;
     std::map<int, int> device_access;
     int host_access = 0;
-    // Of device memory that other processes may open, or that is another process's.
+    // For device memory that other processes may open, or that is another process's.
     int file = -1;
     bool foreign = false;
-    unsigned opened = 0;  // how often
+    unsigned opened = 0;  // count of opens
     std::uint64_t nonce = 0;
     HintMap hints;
     bool sync_memops = false;
@@ -83,7 +83,7 @@ struct Region {
 struct Found {
     Region* region = nullptr;
     std::size_t offset_bytes = 0;
-    bool by_host_name = false;  // found under the CPU's name for it, where that differs from the GPU's
+    bool by_host_name = false;  // found by the CPU's address, where that differs from the GPU's
     explicit operator bool() const { return region != nullptr; }
     std::byte* pointer() const { return static_cast<std::byte*>(region->host) + offset_bytes; }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of rectangles and boxes: the driver's descriptions of them, read and validated as it does.
+// Copies of rectangles and boxes: reads and checks the driver's descriptions of them.
 #include "call.hpp"
 #include "copies.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int type_host = 1, type_device = 2, type_array = 3, type_unified = 4;
 
-// One end of a description, whichever of the driver's structures it comes from.
+// One side of a description, from any of the driver's structures.
 struct End {
     std::size_t x_bytes, y, z, lod;
     int type;
@@ -17,7 +17,7 @@ struct End {
     std::size_t pitch, height;
 };
 
-// Refuses what leaves its row or plane; a pitch or height of 0 means rows or planes without gaps.
+// Refuses a shape that exceeds its row or plane; a pitch or height of 0 means rows or planes without gaps.
 Result lay_out(const Driver& d, int device, const End& end, const Box& box, Layout& layout, Side& side) {
     constexpr int max_pitch = 11;
     const std::size_t most = static_cast<std::size_t>(d.fact(device, max_pitch));

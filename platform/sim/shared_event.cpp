@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interprocess events over a file of memory.
+// Interprocess events in a memory file.
 #include "shared_event.hpp"
 
 #include "memory_file.hpp"
@@ -14,7 +14,7 @@ namespace isthmus::sim {
 namespace {
 
 constexpr char event_magic[8] = "simipce";
-constexpr std::uint64_t slots = 128;  // records under way at a time; who falls further behind waits for a later one
+constexpr std::uint64_t slots = 128;  // records in flight at a time; a process further behind waits for a later record
 
 }  // namespace
 

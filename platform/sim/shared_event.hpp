@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of an interprocess event, in memory that its processes share: how often it was recorded, and which of these
-// records have been reached.
+// The state of an interprocess event, in memory shared by its processes: the count of records, and which of them were
+// reached.
 #pragma once
 
 #include "types.hpp"
@@ -14,14 +14,14 @@ class SharedEvent {
 public:
     static std::shared_ptr<SharedEvent> create();                            // nullptr: the system has none
     static std::shared_ptr<SharedEvent> open(const ShareableBytes& handle);  // nullptr: gone, or no such handle
-    static bool is_one(const ShareableBytes& handle);                        // by its form
+    static bool is_one(const ShareableBytes& handle);                        // checks its form only
     static bool of_this_process(const ShareableBytes& handle);
     ~SharedEvent();
     SharedEvent(const SharedEvent&) = delete;
     SharedEvent& operator=(const SharedEvent&) = delete;
 
     ShareableBytes handle() const;
-    // Records are counted from 1 over all processes; 0: never recorded. What waits for one takes the last.
+    // Records are counted from 1 over all processes; 0: never recorded. A wait takes the last record.
     std::uint64_t last_record() const;
     std::uint64_t begin_record();
     void reach(std::uint64_t record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory behind handles that other processes take over: as a file descriptor, or as the bytes of a fabric handle.
+// Memory behind handles for other processes: file descriptors and fabric handles.
 #include "call.hpp"
 #include "memory_file.hpp"
 #include "named_file.hpp"
@@ -37,7 +37,7 @@ Result export_memory(Driver& d, void* shareable, MemoryHandle handle, int type, 
     if (object->device >= 0) {
         if (const Result lost = d.engine().device_code(object->device)) return lost;
     }
-    // Fixed when it was made: documented; the code is assumed.
+    // Documented: fixed at creation; the code is assumed.
     if ((type != posix_file && type != fabric) || (object->properties.handle_types & type) == 0) {
         return result::invalid_value;
     }
@@ -54,7 +54,7 @@ Result export_memory(Driver& d, void* shareable, MemoryHandle handle, int type, 
     return result::ok;
 }
 
-// This machine's device that the header names; -1: the host's memory.
+// The device of this machine that the header names; -1: host memory.
 bool find_owner(const Driver& d, const MemoryFileHeader& header, int& device) {
     device = -1;
     if (header.properties.location.type != on_device) return true;
@@ -65,7 +65,7 @@ bool find_owner(const Driver& d, const MemoryFileHeader& header, int& device) {
     return device >= 0;
 }
 
-// Takes the file.
+// Takes ownership of the file.
 Result adopt(Driver& d, MemoryHandle* handle, int file, const MemoryFileHeader& header) {
     int device = -1;
     const bool here = find_owner(d, header, device);
@@ -76,7 +76,7 @@ Result adopt(Driver& d, MemoryHandle* handle, int file, const MemoryFileHeader& 
     }
     AllocationProperties properties = header.properties;
     if (device >= 0) properties.location.id = device;
-    properties.handle_types = 0;  // observed: what was imported is not exported again
+    properties.handle_types = 0;  // observed: imported memory cannot be exported again
     const std::shared_ptr<Team> team = header.team_size != 0 ? make_team(header.team_size, file) : nullptr;
     if (header.team_size != 0 && !team) {
         ::close(file);
@@ -94,7 +94,7 @@ Result import_file(Driver& d, MemoryHandle* handle, void* shareable) {
     MemoryFileHeader header;
     const int theirs = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
     const bool exported = read_memory_file(theirs, header) && (header.properties.handle_types & posix_file) != 0;
-    if (!exported) return result::unknown;  // observed of descriptors of anything else
+    if (!exported) return result::unknown;  // observed for other kinds of descriptors
     const int file = duplicate_file(theirs);
     return file < 0 ? result::operating_system : adopt(d, handle, file, header);
 }
@@ -102,17 +102,17 @@ Result import_file(Driver& d, MemoryHandle* handle, void* shareable) {
 Result import_fabric(Driver& d, MemoryHandle* handle, const void* shareable) {
     if (!shareable) return result::invalid_value;
     if (!any_device_says(d, attribute::fabric_handles)) return result::not_supported;
-    if (!has_channel(d)) return result::not_supported;  // observed, of a handle of zeros
+    if (!has_channel(d)) return result::not_supported;  // observed for a handle of zeros
     ShareableBytes bytes;
     std::memcpy(&bytes, shareable, sizeof(bytes));
     FileName name;
-    if (!read_name(bytes, fabric_magic, name)) return result::unknown;  // as of descriptors (assumed)
+    if (!read_name(bytes, fabric_magic, name)) return result::unknown;  // the same as for descriptors (assumed)
     const int file = open_named_file(name);
     MemoryFileHeader header;
     const bool same = read_memory_file(file, header) && header.nonce == name.nonce;
     if (!same) {
         if (file >= 0) ::close(file);
-        return result::unknown;  // the exporter gave it up
+        return result::unknown;  // the exporter has released it
     }
     return adopt(d, handle, file, header);
 }

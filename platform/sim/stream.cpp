@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: handles over the engine's streams, and host functions in them.
+// Streams: handles for the engine's streams, and host functions in them.
 #include "access.hpp"
 #include "call.hpp"
 #include "graph_objects.hpp"
@@ -28,8 +28,8 @@ Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int 
     return result::ok;
 }
 
-// Waiting for a stream, or asking whether it has ended, kills a capture that the stream is in, whatever the mode;
-// other captures die by the rules for unsafe calls.
+// Waiting for or querying a captured stream loses its capture in every mode; the rules for unsafe calls decide about
+// other captures.
 Result check_waiting(Driver& d, const StreamTarget& stream) {
     if (d.engine().capture_info(stream.id).state != engine::CaptureState::none) {
         d.engine().invalidate_capture(stream.id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation and free in stream order, outside of captures and inside them.
+// Allocation and free in stream order, outside and inside captures.
 #include "allocate.hpp"
 #include "call.hpp"
 #include "graph_memory.hpp"
@@ -35,14 +35,14 @@ Result allocate_async(Driver& d, Address* address, std::size_t bytes, Pool* pool
     const Result code = d.engine().submit(stream.id, std::move(operation));
     if (code != 0) {
         *address = 0;
-        if (captured) return code;  // the node went, and its memory with it
+        if (captured) return code;  // the node is destroyed, and its memory with it
         const std::lock_guard lock(d.mutex);
         release_region(d, region);
     }
     return code;
 }
 
-// Marks the memory as given up in the program's order; the pages go in the stream's order.
+// Marks the memory as freed in the program's order; the pages are released in the stream's order.
 Result claim(Driver& d, Address address, bool capturing, Region*& region) {
     const std::lock_guard lock(d.mutex);
     const Found found = d.regions.find(address);

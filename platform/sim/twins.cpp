@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register of twins, and how an image is recognised by its bytes.
+// The registered twins, and recognition of images by their bytes.
 #include "twins.hpp"
 
 #include <driver_abi/sim_registration.h>
@@ -19,7 +19,7 @@ Register& the_register() {
     return *instance;
 }
 
-// An image's size is not told to the driver: compares no further than the first difference.
+// The driver does not get an image's size, so the comparison stops at the first difference.
 bool same_bytes(const unsigned char* registered, std::size_t bytes, const unsigned char* image) {
     for (std::size_t i = 0; i < bytes; ++i) {
         if (registered[i] != image[i]) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels' CPU twins as registered: known before and independently of the driver's start.
+// The registered CPU twins of kernels, independent of the driver's start.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ struct Twin {
     void (*play_gpu)(const isthmus_sim_updates* updates) = nullptr;
 };
 
-// The hash under which an image with these bytes was registered; empty: nobody did.
+// The hash under which an image with these bytes was registered; empty: none was.
 std::string hash_of_image(const void* image);
-// nullptr: not registered so far; kernels of a loaded image may still come. Twins are never forgotten.
+// nullptr: not registered yet; kernels of a loaded image may still be registered. Twins are never removed.
 const Twin* find_twin(const std::string& image_hash, const char* symbol);
 
 }  // namespace isthmus::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's types as its callers see them, written from its documented binary interface; no toolkit is needed.
-// Handles are pointers to the simulator's own objects. Checked against <cuda.h> where there is one (check_shapes.cpp).
+// Handles are pointers to the simulator's own objects. check_shapes.cpp compares them with <cuda.h> where there is one.
 #pragma once
 
 #include <cstddef>
@@ -166,7 +166,7 @@ struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
     std::size_t width_bytes, height, depth;
 };
 
-// Numbers of CUresult that the simulator answers with.
+// The CUresult values that the simulator returns.
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_context = 201, no_binary = 209,
@@ -177,7 +177,7 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         graph_update_failure = 910, unknown = 999;
 }  // namespace result
 
-// Numbers of CUdevice_attribute that the simulator itself reads: facts, never names of machines.
+// The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.
 namespace attribute {
 inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5, max_shared_per_block = 8,
                      warp_size = 10, multiprocessors = 16, integrated = 18, pci_bus = 33, pci_device = 34,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which updates of the simulated GPU are atomic for the CPU too: by the attributes, as the memory model has it.
+// Decides by the attributes which updates of the simulated GPU are atomic for the CPU too, as the memory model
+// requires.
 #include "updates.hpp"
 
 #include <driver_abi/sim_registration.h>
@@ -14,7 +15,7 @@
 namespace isthmus::sim {
 namespace {
 
-// What the thread plays.
+// The device that the thread simulates.
 struct Player {
     Driver* driver = nullptr;
     int device = 0;
@@ -24,7 +25,7 @@ struct Player {
 };
 thread_local Player player;
 
-// One for each device: never destroyed, as the driver.
+// One for each device; never destroyed, like the driver.
 std::mutex& updating(int device) {
     static std::mutex mutex;
     static auto* const all = new std::map<int, std::mutex>;
@@ -42,17 +43,17 @@ bool reported(const Driver& d, int device, const isthmus_sim_update& update) {
     return (bits & width) != 0 && (is_float || (bits & sign) != 0);
 }
 
-// The driver's mutex held.
+// Requires the driver's mutex.
 bool in_one_piece(const Driver& d, int device, const isthmus_sim_update& update) {
     const Found found = d.regions.find(reinterpret_cast<Address>(update.word));
-    if (!found) return true;  // the system's memory: the GPU reaches it coherently, or would have faulted
+    if (!found) return true;  // system memory: the GPU accesses it coherently, or it would have faulted
     switch (found.region->kind) {
         case Kind::managed: return d.fact(device, attribute::concurrent_managed) != 0;
         case Kind::pinned:
         case Kind::registered:
             if (d.fact(device, attribute::partial_host_atomics) == 1) return reported(d, device, update);
             return d.fact(device, attribute::native_host_atomics) == 1;
-        default: return true;  // the device's own: nobody else reaches it
+        default: return true;  // device memory: nothing else accesses it
     }
 }
 
@@ -88,7 +89,7 @@ PlayingGpu::PlayingGpu(Driver& d, int device, const Twin& twin, AliasedMemory& a
 
 PlayingGpu::~PlayingGpu() {
     if (twin_.play_gpu != nullptr) twin_.play_gpu(nullptr);
-    if (player.in_update) end();  // the kernel faulted in the middle of one
+    if (player.in_update) end();  // the kernel faulted during an update
     player = {};
 }
 

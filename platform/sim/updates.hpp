@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the simulated GPU updates memory (read-modify-write) when a kernel does so atomically.
+// The simulated GPU's atomic updates (read-modify-write) of memory.
 #pragma once
 
 #include "aliases.hpp"
@@ -8,9 +8,9 @@
 
 namespace isthmus::sim {
 
-// While it lives, the calling thread updates memory as this device does: by a load and a store that the CPU may come
-// between, where no rule makes an update atomic for both. Threads of one device never come between each other's. An
-// update of no word is a fence of the memory that the kernel finds under several addresses.
+// During its lifetime the calling thread updates memory as this device does: by a load and a store, between which the
+// CPU may write, where no rule makes an update atomic for both. Threads of one device never interrupt each other's
+// updates. An update without a word is a fence for memory that the kernel has under several addresses.
 class PlayingGpu {
 public:
     PlayingGpu(Driver& d, int device, const Twin& twin, AliasedMemory& aliases);

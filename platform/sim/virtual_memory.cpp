@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reserved addresses, what is mapped there, and who may touch it.
+// Reserved addresses, their mappings, and access to them.
 #include "virtual_memory.hpp"
 
 #include "access.hpp"
@@ -97,8 +97,9 @@ void add_users(const Region& mapping, std::set<int>& devices) {
     for (const auto& [device, flags] : mapping.device_access) devices.insert(device);
 }
 
-// Unmapping and changing access may wait for the devices that had access (observed), and protect nothing from work that
-// runs: the change comes first, so that both who counts on the wait and who cannot afford it are found out.
+// Unmapping and changing access may wait for the devices that had access (observed), but they do not protect running
+// work. The simulator changes first and waits then, so that it exposes both programs that rely on the wait and programs
+// that cannot afford it.
 Result wait_for_users(Driver& d, const std::set<int>& devices) {
     Result code = result::ok;
     for (const int device : devices) {
@@ -137,7 +138,7 @@ Result unmap(Driver& d, Address address, std::size_t bytes) {
             forget_if_unused(d, object);
         }
     }
-    return wait_for_users(d, users);  // of nothing, as of what was unmapped before: 0 (observed)
+    return wait_for_users(d, users);  // unmapping a range that is not mapped: 0 (observed)
 }
 
 Result check_description(const Driver& d, const Region& mapping, const AccessDescription& one) {
@@ -150,23 +151,23 @@ Result check_description(const Driver& d, const Region& mapping, const AccessDes
         }
         if (mapping.device < 0 || mapping.device == where.id || one.flags == no_access) return result::ok;
         const auto* way = d.machine.peer(where.id, mapping.device);
-        return way && way->access ? result::ok : result::invalid_device;  // as of pools (assumed)
+        return way && way->access ? result::ok : result::invalid_device;  // as for pools (assumed)
     }
     if (mapping.physical->team) return result::invalid_value;
-    // Documented for nodes; of the host as a whole assumed.
+    // Documented for nodes; assumed for the host as a whole.
     const int made_on = mapping.physical->properties.location.type;
     if (where.type == on_node) return made_on == on_node ? result::ok : result::invalid_value;
     return where.type == on_host && made_on != on_device ? result::ok : result::invalid_value;
 }
 
-// One key lies on a page: its own device's where that has access, else that of the first device that has.
+// A page has one key: that of its own device if that has access, otherwise that of the first device with access.
 int key_device(const Region& mapping) {
     if (mapping.device_access.empty()) return -1;
     return mapping.device_access.count(mapping.device) != 0 ? mapping.device : mapping.device_access.begin()->first;
 }
 
 void apply_access(Driver& d, const Region& mapping) {
-    if (mapping.physical->team) return;  // stays closed
+    if (mapping.physical->team) return;  // a multicast object stays closed
     bool writable = mapping.host_access == write_access;
     for (const auto& [device, flags] : mapping.device_access) writable = writable || flags == write_access;
     const bool reads_device_memory = mapping.device >= 0 && !mapping.device_access.empty() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The isthmus command: reads the command line, runs one subcommand, and turns failures into one line and a code.
+// The isthmus command: parses the command line, runs one subcommand, and turns failures into one line and an exit code.
 #include "caps/caps_command.hpp"
 #include "common/command.hpp"
 #include "common/console.hpp"
@@ -45,7 +45,7 @@ std::string one_line(std::string text) {
     return text;
 }
 
-// The place of the GPU with this number, or of the CPU, which no number names.
+// The index of the GPU with this number, or of the CPU for "cpu".
 std::optional<std::size_t> place_of(const std::string& asked, Runtime& runtime) {
     const std::size_t gpus = runtime.device_count() - 1;  // the CPU is the last device
     if (asked == "cpu") return gpus;
@@ -61,7 +61,7 @@ void check_device(const std::string& text) {
                                "'" + text + "' is neither the number of a GPU, as `isthmus caps` shows it, nor cpu");
 }
 
-// A word where a command belongs; nothing: there is none.
+// The unknown word at the place of a command; nothing: there is none.
 std::optional<std::string> unknown_command(const CLI::App& app) {
     if (!app.get_subcommands().empty()) return std::nullopt;
     for (const std::string& word : app.remaining()) {
@@ -80,8 +80,8 @@ std::string about_unknown_command(const CLI::App& app, const std::string& word) 
                        close.empty() ? "" : fmt::format("the nearest is '{}'; ", close), all);
 }
 
-// Findings of the record that is played, of --litmus, and of tries that were asked for. What is not used is said on
-// stderr.
+// Collects the findings of the simulated machine's record, of --litmus, and of tries that were asked for. Ignored
+// findings are reported on stderr.
 RuntimeOptions options_of(const CommandContext& context) {
     RuntimeOptions options;
     for (const std::string& file : {context.machine_record, context.litmus}) {
@@ -107,7 +107,7 @@ RuntimeOptions options_of(const CommandContext& context) {
 
 // Global options are accepted before and after the subcommand's name.
 void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib) {
-    app.add_option("--machine", context.machine, "play a simulated machine: a known name, or a record's file")
+    app.add_option("--machine", context.machine, "use a simulated machine: a known name, or a record's file")
         ->type_name("NAME|FILE");
     const auto take_device = [&context](const std::string& text) {
         check_device(text);
@@ -118,7 +118,7 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
         ->type_name("N|cpu");
     app.add_flag("--json", context.json, "print one JSON document instead of text");
     app.fallthrough();
-    app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
+    app.add_option("--litmus", context.litmus, "refuse what trials found not to hold: a record that litmus saved")
         ->type_name("FILE");
     app.parse_complete_callback([&context] {
         context.machine_record = readable_record(context.machine);
@@ -137,7 +137,7 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
     };
 }
 
-// --help and --version are results as others are: that they cannot be written is an error.
+// --help and --version are results like others: a failure to write them is an error.
 int say_what_was_asked(const CLI::App& app, const CLI::ParseError& asked) {
     std::ostringstream text;
     app.exit(asked, text, text);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What building needs, by what it is recognised by, and how to install it on Debian and Ubuntu. Sourced by the
-# scripts beside it; prints nothing by itself.
+# The packages that building needs, how each is detected, and how to install it on Debian and Ubuntu. Sourced by the
+# scripts in tools/; prints nothing by itself.
 # shellcheck disable=SC2034
 
-# Each line: how presence is seen (a command or a header of the native compiler), and the package that brings it.
+# Each line: how presence is detected (a command, or a header that the native compiler finds), and the package that has
+# it.
 packages_to_build=(
     "command c++ g++"
     "command meson meson"
@@ -15,7 +16,7 @@ packages_to_build=(
     "header nlohmann/json.hpp nlohmann-json3-dev"
     "header fmt/core.h libfmt-dev"
 )
-# The command reads and writes pictures with them; a build without them is one without JPEG or PNG.
+# For reading and writing pictures; a build without them lacks JPEG or PNG.
 packages_for_pictures=(
     "header jpeglib.h libjpeg-dev"
     "header png.h libpng-dev"
@@ -34,8 +35,8 @@ packages_to_show=(
     "${packages_for_pictures[@]}"
 )
 
-# Compilers are asked for headers, so that a library built by hand counts too. One that a folder holds is seen even
-# before there is a compiler.
+# Asks the compiler for headers, so that a library built by hand counts too. Without a compiler it looks in
+# /usr/include.
 has_header() {
     local cxx=${CXX:-c++}
     if command -v "$cxx" >/dev/null 2>&1; then
@@ -45,7 +46,7 @@ has_header() {
     fi
 }
 
-# Prints the packages, of the lines given, that are missing here.
+# Prints the missing packages of the given lines.
 missing_packages() {
     local line how what package
     for line in "$@"; do
@@ -69,7 +70,8 @@ as_root() {
     fi
 }
 
-# Installs packages by name; only those asked for, and quietly. The lists are read anew once, when apt knows too little.
+# Installs packages by name, quietly and without recommended packages. If that fails, it updates the package lists once
+# and tries again.
 install_packages() {
     [ $# -gt 0 ] || return 0
     if ! command -v apt-get >/dev/null 2>&1; then
@@ -82,7 +84,7 @@ install_packages() {
     as_root "${quietly[@]}" "$@" </dev/null >/dev/null
 }
 
-# ensure_packages yes|no LINE...: with yes what is missing is installed, with no it is named and 1 is returned.
+# ensure_packages yes|no LINE...: installs missing packages (yes), or prints their names and returns 1 (no).
 ensure_packages() {
     local may_install=$1 missing
     shift

@@ -18,7 +18,7 @@ struct Sourced {
     std::string_view source;
 };
 
-// Does the GPU cache such memory between accesses?
+// Whether the GPU caches such memory between accesses.
 enum class GpuCaching : std::uint8_t {
     no,
     yes,

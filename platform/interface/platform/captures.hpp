@@ -62,7 +62,7 @@ public:
     // The handle of a kernel for set_kernel_arguments(), valid as long as the driver; Execution::resolve()'s handle is
     // for launches only.
     virtual Status resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) = 0;
-    // Would it succeed without a driver call?
+    // Whether it would succeed without a driver call.
     virtual bool is_resolved_for_nodes(const KernelInfo&) { return true; }
     // Sets a kernel node's extent and pack for later launches of this instance; launches already given to a stream keep
     // theirs. `node` is of the graph that the instance was made from, which must still exist. `request` names the

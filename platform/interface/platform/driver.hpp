@@ -130,7 +130,7 @@ public:
     // Opens another process's event; destroy_event() closes it. Neither waits for a kernel (observed).
     virtual Status open_event(const SharedHandle&, EventHandle&) { return {Code::unsupported, 0, "open_event"}; }
 
-    // Does a context exist that other code may have given work to? Creates none.
+    // Whether a context exists to which other code may have submitted work. Creates none.
     virtual Status context_in_use(bool& out) { return out = false, Status{}; }
     // Records an event after all work of the device's context, including other code's in this process. That would end a
     // capture open there: Code::capture_error without a driver call while a capture begun through any runtime of this
@@ -142,7 +142,7 @@ public:
 
     // Finds the kernel's code for this device, loading its image once. Code::no_gpu_code explains 209 and 222.
     virtual Status resolve(const KernelInfo& kernel, FunctionHandle& out) = 0;
-    // Would resolve() succeed without a driver call?
+    // Whether resolve() would succeed without a driver call.
     virtual bool is_resolved(const KernelInfo&) { return true; }
     virtual Status launch(const LaunchRequest& request) = 0;
 };
@@ -163,7 +163,7 @@ public:
     virtual Captures* captures() noexcept { return nullptr; }
     virtual VirtualMemory* virtual_memory() noexcept { return nullptr; }
     virtual Multicast* multicast() noexcept { return nullptr; }  // only together with virtual memory
-    // Was the context that owns this driver's memory and handles destroyed by other code (cuDevicePrimaryCtxReset)?
+    // Whether other code destroyed the context that owns this driver's memory and handles (cuDevicePrimaryCtxReset).
     // Then device, managed, pinned and registered memory is gone, and its addresses may be in use by other code. Pool
     // memory survives and must still be released. One driver call; none before the first use, and none after the answer
     // was yes. Creations, frees and destructions detect it too. From then on every call answers Code::device_lost

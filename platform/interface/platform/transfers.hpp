@@ -50,7 +50,7 @@ public:
     // effect. A capturing stream does not accept a prefetch.
     virtual Status prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) = 0;
     virtual Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) = 0;
-    // Can this device get access to the other's memory; and switching it. Repeating a switch is no error.
+    // Whether this device can get access to the other's memory; and the switch for it. Repeating a switch is no error.
     virtual Status can_reach(int other_ordinal, bool& out) = 0;
     virtual Status set_peer_access(int other_ordinal, bool allowed) = 0;
 };

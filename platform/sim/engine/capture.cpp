@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture: streams whose operations go into a graph, how they join it, and what ends or invalidates it.
+// Capture: streams whose operations are recorded into a graph, how further streams join, and what ends or invalidates a
+// capture.
 #include "core.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ CaptureMode& thread_mode() noexcept {
     return mode;
 }
 
-// Lets every stream out of the capture. Events keep what is left of it, so that they still count as captured.
+// Removes every stream from the capture. Events keep a reference to it, so that they still count as captured.
 Graph dissolve(Core& core, const std::shared_ptr<Capture>& capture) {
     capture->ended = true;
     --core.open_captures;
@@ -36,8 +37,8 @@ bool forbids_unsafe_call(const Capture& capture) {
 
 }  // namespace
 
-// A stream leaves by being destroyed, and the capture goes on: what it did must be joined all the same (observed).
-// With the stream that a capture began on goes what could end it.
+// A destroyed stream leaves the capture, which continues; its work must still be joined (observed). Without its first
+// stream the capture cannot be ended any more, so it is dissolved.
 void leave_capture(Core& core, Stream& stream) {
     const std::shared_ptr<Capture> capture = stream.capture;
     if (capture->origin == stream.id) {
@@ -72,7 +73,7 @@ int Engine::begin_capture(StreamId id, CaptureMode mode, Graph into, std::vector
 
 namespace {
 
-// Streams whose work the stream that ends the capture does not follow.
+// The streams whose work does not precede the end of the capture.
 std::vector<StreamId> find_unjoined(const Core& core, const std::shared_ptr<Capture>& capture, const Stream& origin) {
     std::vector<NodeIndex> from = origin.capture_tail;
     from.insert(from.end(), capture->excused.begin(), capture->excused.end());
@@ -98,13 +99,13 @@ int Engine::end_capture(StreamId id, Graph& graph, std::vector<StreamId>* unjoin
     if (!stream) return code::invalid_handle;
     const std::shared_ptr<Capture> capture = stream->capture;
     if (!capture) return code::illegal_state;
-    if (capture->origin != id) {  // observed: lost, and still to be ended
+    if (capture->origin != id) {  // observed: the capture is lost, and must still be ended
         capture->invalidated = true;
         return code::capture_unmatched;
     }
     int code = code::ok;
     if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id()) {
-        code = code::capture_wrong_thread;  // observed: over all the same
+        code = code::capture_wrong_thread;  // observed: the capture is over nevertheless
     } else if (capture->invalidated) {
         code = code::capture_invalidated;
     } else if (std::vector<StreamId> missing = find_unjoined(*core_, capture, *stream); !missing.empty()) {
@@ -131,7 +132,7 @@ CaptureInfo Engine::capture_info(StreamId id) const {
     return info;
 }
 
-// Nodes that leave the set through this need not be joined any more: documented.
+// Documented: nodes that this removes from the set need not be joined any more.
 int Engine::set_capture_dependencies(StreamId id, std::vector<NodeIndex> nodes) {
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);

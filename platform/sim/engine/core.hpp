@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's state behind one lock, and the scheduling of work: private to this room.
+// The engine's state behind one lock, and the scheduling of work; private to this directory.
 #pragma once
 
 #include "engine.hpp"
@@ -20,7 +20,7 @@
 
 namespace isthmus::sim::engine {
 
-// How far a stream's GPU work had come: everything of it up to `sequence` precedes the holder of the mark.
+// A position in a stream's GPU work: all of it up to `sequence` precedes the holder of the mark.
 struct Mark {
     StreamId stream = StreamId::none;
     int device = 0;
@@ -31,12 +31,12 @@ struct Work {
     Operation operation;
     StreamId stream = StreamId::none;
     int priority = 0;
-    std::uint32_t pending = 1;  // dependencies that have not ended; one more until seal()
+    std::uint32_t pending = 1;  // unfinished dependencies, plus one until seal()
     bool done = false;
     int code = 0;
     std::uint64_t ended_ns = 0;
     std::vector<WorkRef> successors;
-    std::optional<Graph> launched;  // the end of a launch keeps what the graph captured
+    std::optional<Graph> launched;  // keeps the captured objects of a graph until the end of its launch
     std::vector<Mark> marks;        // only with Options::track_observation
 };
 
@@ -48,22 +48,23 @@ struct Capture {
     bool invalidated = false;
     bool ended = false;
     Graph graph;
-    std::vector<NodeIndex> excused;  // taken out of a stream's dependencies on purpose: need not be joined
-    std::vector<std::pair<StreamId, std::vector<NodeIndex>>> left;  // streams that were destroyed, as they stood
+    std::vector<NodeIndex> excused;  // removed from a stream's dependencies by the program: need not be joined
+    // Destroyed streams, with their dependencies at that time.
+    std::vector<std::pair<StreamId, std::vector<NodeIndex>>> left;
 };
 
-// A stream is its tail operation; while captured, the nodes that stand for the tail.
+// A stream is its last operation (the tail); while captured, it is the nodes that stand for the tail.
 struct Stream {
     StreamId id = StreamId::none;
     int device = 0;
     StreamOptions options;
     WorkRef tail;
-    int failure = 0;  // the first code that is not sticky, for the next synchronisation
+    int failure = 0;  // the first non-sticky code, for the next synchronisation
     std::shared_ptr<Capture> capture;
     std::vector<NodeIndex> capture_tail;
 };
 
-// An event is a reference to the operation that recorded it, or to a point in a capture.
+// An event refers to the operation that recorded it, or to a point in a capture.
 struct Event {
     bool timing = true;
     WorkRef record;
@@ -71,7 +72,7 @@ struct Event {
     std::vector<NodeIndex> capture_nodes;
 };
 
-// The last operation of a destroyed stream, or of a graph that reached into another device.
+// The last operation of a destroyed stream, or of a graph with nodes on another device.
 struct Orphan {
     WorkRef tail;
     bool blocking = true;
@@ -88,7 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
 public:
     Core(const Options& options, Hooks* hooks);
 
-    // Holds the lock. Letting go of it wakes or starts the executors that new ready work needs.
+    // Holds the lock. Releasing it wakes or starts the executors that new ready work needs.
     class Lock {
     public:
         explicit Lock(Core& core);
@@ -96,7 +97,7 @@ public:
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         void release();
-        void release_and_clear();  // also destroys what ended work had captured
+        void release_and_clear();  // also destroys the captured objects of finished work
         void acquire();
         std::unique_lock<std::mutex>& inner() { return lock_; }
 
@@ -108,20 +109,20 @@ public:
     // --- scheduler.cpp: everything below expects the lock to be held
     WorkRef make_work(const Stream& stream, Operation operation);
     void link(const WorkRef& before, const WorkRef& after);      // `after` waits for `before`
-    void seal(const WorkRef& work);                              // no more links: ready when nothing is pending
-    void link_entry(const Stream& stream, const WorkRef& work);  // what stream order and barriers demand
+    void seal(const WorkRef& work);                              // no more links: ready when no dependency is pending
+    void link_entry(const Stream& stream, const WorkRef& work);  // adds the dependencies of stream order and barriers
     WorkRef append(Stream& stream, Operation operation, const WorkRef& also_after = nullptr);
     void complete(const WorkRef& work);
-    bool latch(int device, int code);  // true: it was not latched before
+    bool latch(int device, int code);  // true: the device had no sticky code before
     bool is_dropped(const Work& work) const;
     WorkRef take();  // next ready operation, or nullptr
     void run(Lock& lock, const WorkRef& work);
-    bool step(Lock& lock);  // seeded: one operation; false: none can run
+    bool step(Lock& lock);  // seeded: runs one operation; false: none can run
     int await(Lock& lock, const WorkRef& work, int device);
     std::uint64_t now_ns() const;
 
     // --- streams.cpp
-    void adopt(Device& device, const WorkRef& tail, bool blocking);  // an orphan, until it has ended
+    void adopt(Device& device, const WorkRef& tail, bool blocking);  // keeps an orphan until it has ended
 
     // --- observation.cpp
     void issue(Work& work, int device);  // `work` is GPU work of its stream
@@ -131,7 +132,7 @@ public:
 
     // --- executors.cpp
     void run_executor();
-    void start_executors(std::size_t count);  // the lock not held
+    void start_executors(std::size_t count);  // call it without the lock
     void shut_down();
 
     Stream* find(StreamId id);
@@ -142,31 +143,31 @@ public:
     const pid_t process;
 
     std::mutex mutex;
-    std::condition_variable ended;    // some work ended, or a device was latched
+    std::condition_variable ended;    // work ended, or a device got a sticky code
     std::condition_variable wake;     // for idle executors
-    std::condition_variable delayed;  // for planned delays: a device was latched
-    std::condition_variable gone;     // an executor left
+    std::condition_variable delayed;  // for planned delays: a device got a sticky code
+    std::condition_variable gone;     // an executor ended
 
     std::uint64_t next_id = 1;
     std::map<std::uint64_t, Stream> streams;  // ordered: seeded runs link in the same order everywhere
     std::unordered_map<std::uint64_t, Event> events;
     std::vector<Device> devices;
-    std::size_t open_captures = 0;  // most calls ask whether there is any
+    std::size_t open_captures = 0;  // fast answer for most calls
 
     std::map<int, std::deque<WorkRef>> ready;  // by priority
     std::size_t ready_count = 0;
-    std::size_t unannounced = 0;                              // of those, not yet told to an executor
-    std::vector<std::pair<std::uint64_t, WorkRef>> sleeping;  // seeded: planned delays, by virtual time
-    // Operations that ended without running, and graphs whose launch ended. What they captured may lock the API room's
-    // locks when it is destroyed, so this happens without the engine's lock, and only where the caller holds none
-    // either: on executors, and in waits.
+    std::size_t unannounced = 0;                              // ready operations not yet announced to an executor
+    std::vector<std::pair<std::uint64_t, WorkRef>> sleeping;  // seeded: planned delays by virtual time
+    // Operations that ended without running, and graphs whose launch ended. The destructors of their captured objects
+    // may take the locks of the API above, so they run without the engine's lock, and only where the caller holds no
+    // lock either: on executors, and in waits.
     std::vector<std::shared_ptr<const void>> graveyard;
     void bury(Operation operation);
     std::size_t waiters = 0;
     std::size_t running = 0;
     bool stopping = false;
 
-    std::size_t executors = 0;  // alive or being started
+    std::size_t executors = 0;  // alive or starting
     std::size_t starting = 0;
     std::size_t idle = 0;
 
@@ -175,7 +176,7 @@ public:
     std::uint64_t next_random();
 
     std::uint64_t last_sequence = 0;
-    std::vector<Mark> unobserved;  // per stream and device, its last GPU work that the host has not seen the end of
+    std::vector<Mark> unobserved;  // for each stream and device, its last GPU work whose end the host has not observed
 };
 
 void leave_capture(Core& core, Stream& stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's making and ending, its devices' sticky errors, and graph launches.
+// Creates and ends the engine, and handles sticky errors of devices and graph launches.
 #include "core.hpp"
 
 #include <functional>
@@ -34,7 +34,7 @@ Event* Core::find(EventId id) {
 Engine::Engine(const Options& options, Hooks* hooks) : core_(std::make_shared<Core>(options, hooks)) {}
 
 Engine::~Engine() {
-    // A forked child may not even destroy the locks: threads that it does not have may hold them.
+    // A forked child must not even destroy the locks: threads that it does not have may hold them.
     if (getpid() != core_->process) {
         static_cast<void>(new std::shared_ptr<Core>(core_));
         return;
@@ -88,7 +88,7 @@ int run_by_condition(const Graph& body, const Condition& condition) {
     return code::ok;
 }
 
-// What a condition decides about runs as one operation, node after node, on the worker that came to it.
+// Runs the body of a conditional node as one operation, node after node, on the current worker.
 int run_here(const Graph& graph) {
     std::vector<bool> ran(graph.size(), false);
     int failed = code::ok;
@@ -119,12 +119,12 @@ Operation conditional_operation(const GraphNode& node, int device) {
     return whole;
 }
 
-// Work for every node of one launch; child graphs stand for themselves between two empty operations.
+// Creates work for every node of one launch; a child graph becomes its nodes between two empty operations.
 struct Launch {
     Core& core;
     const Stream& stream;
     WorkRef exit;
-    std::vector<WorkRef> works;  // in the order in which they are sealed
+    std::vector<WorkRef> works;  // in the order of sealing
 
     WorkRef make(Operation operation) {
         works.push_back(core.make_work(stream, std::move(operation)));
@@ -139,14 +139,14 @@ struct Launch {
         if (node.child) return add_graph(*node.child, work);
         const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
         if (awaited) core.link(awaited->record, work);
-        // Branches run beside each other, so only the end of the launch tells the host that its GPU work is over.
+        // Branches run in parallel, so the host learns only from the end of the launch that its GPU work is over.
         if (is_gpu_work(node.operation.kind)) core.issue(*exit, work->operation.device);
         return work;
     }
     // Adds every node, its roots after `entry`; returns an empty operation that follows all of them.
     WorkRef add_graph(const Graph& graph, const WorkRef& entry) {
         std::vector<WorkRef> ends(graph.size());
-        // Dependencies may have higher indices (cuGraphAddDependencies): whoever is not there yet is added first.
+        // Dependencies may have higher indices (cuGraphAddDependencies): missing ones are added first.
         const std::function<void(NodeIndex)> add = [&](NodeIndex index) {
             if (ends[index]) return;
             std::vector<WorkRef> after;
@@ -167,8 +167,8 @@ struct Launch {
 
 }  // namespace
 
-// Every node becomes work that follows the stream's entry (when it has no other dependency) and what it depends on;
-// one empty operation after all of them is the stream's new tail.
+// Every node becomes work that follows its dependencies or, without any, the stream's entry. One empty operation after
+// all of them is the stream's new tail.
 int Engine::launch(StreamId id, GraphInstance& instance) {
     Core::Lock lock(*core_);
     Core& core = *core_;
@@ -176,7 +176,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     if (!stream) return code::invalid_handle;
     if (stream->capture) {
         if (stream->capture->invalidated) return code::capture_invalidated;
-        stream->capture->invalidated = true;  // observed: only a graph becomes a child graph, by a call of its own
+        stream->capture->invalidated = true;  // observed: only a graph becomes a child graph, by a separate call
         return code::capture_unsupported;
     }
     if (const int code = core.devices[stream->device].code; code != code::ok) return code;
@@ -185,7 +185,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     core.link_entry(*stream, entry);
     core.link(instance.last_launch, entry);
     const WorkRef exit = core.make_work(*stream, Operation{});
-    // The launch keeps a copy, so that patching or destroying the instance leaves alone what was launched.
+    // The launch keeps a copy, so that patching or destroying the instance does not affect it.
     exit->launched = instance.graph;
     core.link(entry, exit);
     Launch parts{core, *stream, exit, {}};

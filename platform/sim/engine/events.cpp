@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: a record is a reference to an operation; waits and queries take the reference that is current when called.
+// Events: a record refers to an operation; waits and queries take the record that is current at the call.
 #include "core.hpp"
 
 #include <utility>
@@ -8,7 +8,7 @@ namespace isthmus::sim::engine {
 
 namespace {
 
-// Observed: once the capture has ended, its events are invalid until they are recorded anew.
+// Observed: once the capture has ended, its events are invalid until their next record.
 int captured_code(const Event& event) {
     return event.capture->ended ? code::invalid_value : code::captured_event;
 }
@@ -92,11 +92,11 @@ int Engine::wait(StreamId stream_id, EventId id) {
             stream->capture->invalidated = event->capture->invalidated = true;
             return code::capture_merge;
         }
-        if (core_->devices[stream->device].legacy == stream_id) {  // can be in none (assumed)
+        if (core_->devices[stream->device].legacy == stream_id) {  // the legacy stream cannot join a capture (assumed)
             event->capture->invalidated = true;
             return code::capture_implicit;
         }
-        if (!stream->capture) {  // joins the capture
+        if (!stream->capture) {  // the stream joins the capture
             stream->capture = event->capture;
             stream->capture_tail.clear();
         }

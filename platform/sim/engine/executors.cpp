@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that run ready work. There is always one for each ready operation: when none is idle, one more starts, so
-// that a kernel which never ends cannot starve the rest. Idle ones are kept for a while.
+// Threads that run ready work. Each ready operation has one: when none is idle, another one starts, so that a kernel
+// that never ends cannot block other work. Idle threads stay for a while.
 #include "core.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void* executor_main(void* argument) {
     return nullptr;
 }
 
-// Signals meant for the program are for its own threads; faults belong to the thread that made them.
+// Blocks signals meant for the program's own threads; faults belong to the thread that caused them.
 sigset_t all_but_faults() {
     sigset_t set;
     sigfillset(&set);
@@ -81,7 +81,7 @@ void Core::start_executors(std::size_t count) {
     const std::shared_ptr<Core> self = shared_from_this();
     while (count != 0 && start_detached(self)) --count;
     if (count == 0) return;
-    // The system has no more threads. Those that there are take the work in turn; with none, nothing would ever end.
+    // The system has no more threads: the existing ones take the work in turn. Without any, no work would ever end.
     const std::lock_guard<std::mutex> lock(mutex);
     starting -= count;
     executors -= count;
@@ -114,7 +114,7 @@ void Core::run_executor() {
 }
 
 void Core::shut_down() {
-    if (getpid() != process) return;  // after a fork the executors are in the other process
+    if (getpid() != process) return;  // after a fork the executors exist only in the parent
     Lock lock(*this);
     stopping = true;
     for (Device& device : devices) device.grace_until_ns = 0;
@@ -124,7 +124,7 @@ void Core::shut_down() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.grace_ns);
     while (executors != 0 && gone.wait_until(lock.inner(), until) != std::cv_status::timeout) {
     }
-    if (executors == 0) {  // seeded mode, or no thread was to be had
+    if (executors == 0) {  // seeded mode, or no thread could be started
         for (const auto& [due, work] : std::exchange(sleeping, {})) complete(work);
         while (const WorkRef work = take()) complete(work);
     }

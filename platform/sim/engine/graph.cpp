@@ -17,7 +17,7 @@ std::uint64_t next_identity() {
 
 }  // namespace
 
-// Only owners of a copy read it, so a count of one means that nobody else can look at these nodes.
+// Only owners of a copy read the nodes, so with a count of one no other thread can read them.
 std::vector<GraphNode>& Graph::writable() {
     if (!nodes_) {
         nodes_ = std::make_shared<std::vector<GraphNode>>();

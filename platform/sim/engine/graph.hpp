@@ -13,7 +13,7 @@
 
 namespace isthmus::sim::engine {
 
-struct Work;  // an operation that was submitted; opaque outside of this room
+struct Work;  // a submitted operation; opaque outside this directory
 using WorkRef = std::shared_ptr<Work>;
 
 using NodeIndex = std::uint32_t;
@@ -21,28 +21,28 @@ using NodeIndex = std::uint32_t;
 struct Condition;
 struct GraphNode;
 
-// A value: copying it is cloning or instantiating it, and costs nothing until one of the copies changes. Node indices
-// stay valid for ever, and agree between copies, so an instance is patched by assigning to node(i).operation. Not
-// synchronised: the owner locks.
+// A value: cloning and instantiating are copies, which share nodes until one of them changes. Node indices stay valid
+// and agree between copies, so assigning to node(i).operation patches an instance. Not synchronised: the owner locks.
 class Graph {
 public:
     NodeIndex add(Operation operation, std::vector<NodeIndex> dependencies);
-    // A node that runs all of a copy of `child`.
+    // Adds a node that runs a copy of `child`.
     NodeIndex add_graph(const Graph& child, std::vector<NodeIndex> dependencies);
-    // A node that runs a graph, empty so far, by a condition.
+    // Adds a node that runs a graph, empty at first, depending on a condition.
     NodeIndex add_conditional(Condition condition, std::vector<NodeIndex> dependencies);
-    // Lets `to` wait for `from`; false where that would close a cycle, or a node is unknown.
+    // Makes `to` depend on `from`; false where that would close a cycle, or a node is unknown.
     bool depend(NodeIndex to, NodeIndex from);
 
     std::size_t size() const noexcept;
-    GraphNode& node(NodeIndex index);  // of this copy alone
+    GraphNode& node(NodeIndex index);  // only of this copy
     const GraphNode& node(NodeIndex index) const noexcept;
-    // Which nodes must have ended for all of `from` to have ended: from themselves and whatever they depend on.
+    // The nodes that must have ended for all of `from` to have ended: `from` and all their direct and indirect
+    // dependencies.
     std::vector<bool> ancestors(const std::vector<NodeIndex>& from) const;
-    // The node with that identity, in child graphs too; nullptr: there is none.
+    // The node with that identity, also in child graphs; nullptr: none.
     const GraphNode* find(std::uint64_t id) const noexcept;
     GraphNode* find(std::uint64_t id);
-    // Makes its nodes others than those that it was copied from.
+    // Gives its nodes identities that differ from those of the copied graph.
     void renew_identities();
     void swap(Graph& other) noexcept { nodes_.swap(other.nodes_); }
 
@@ -51,22 +51,22 @@ private:
     std::shared_ptr<std::vector<GraphNode>> nodes_;
 };
 
-// Decides whether a node's child graph runs: set by an operation of the graph, looked at before each turn.
+// Decides whether a node's child graph runs: set by an operation of the graph, tested before each turn.
 struct Condition {
     std::shared_ptr<std::atomic<unsigned>> value;
-    bool loops = false;  // else: at most once
+    bool loops = false;  // false: runs at most once
 };
 
 struct GraphNode {
     Operation operation;
     std::vector<NodeIndex> dependencies;
     std::uint64_t id = 0;                // never reused in the process; copies keep it
-    std::uint64_t original = 0;          // what it was before renew_identities()
+    std::uint64_t original = 0;          // the id before renew_identities()
     std::optional<Graph> child;          // runs in place of the operation
-    std::optional<Condition> condition;  // of the child
+    std::optional<Condition> condition;  // of running `child`
 };
 
-// An instance: launches of the same one run one after the other, as the driver promises.
+// An instance. Its launches run one after the other, as the driver promises.
 struct GraphInstance {
     Graph graph;
     WorkRef last_launch;  // the engine's
@@ -81,7 +81,7 @@ struct CaptureInfo {
     CaptureMode mode = CaptureMode::global;
     StreamId origin = StreamId::none;
     bool owned_by_this_thread = false;
-    std::vector<NodeIndex> dependencies;  // what the next captured operation will depend on
+    std::vector<NodeIndex> dependencies;  // of the next captured operation
 };
 
 }  // namespace isthmus::sim::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host has seen the end of. Where CPU and GPU may not touch managed memory at the same time, the driver
-// gives access back when the host observes that the GPU work is over, not when it is.
+// Tracks the work whose end the host has observed. Where CPU and GPU may not access managed memory at the same time,
+// the driver returns access when the host observes the end of the GPU work, not when the work ends.
 #include "core.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void Core::issue(Work& work, int device) {
     raise(unobserved, mark);
 }
 
-// Marks of what was observed meanwhile are left behind, so that they do not pile up.
+// Marks that were observed meanwhile are dropped, so that they do not accumulate.
 void Core::merge_marks(const Work& before, Work& after) {
     for (const Mark& mark : before.marks) {
         if (find_mark(unobserved, mark)) raise(after.marks, mark);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependency counting: work becomes ready when everything before it has ended, runs without the lock, and releases
-// what follows it.
+// Dependency counting: work becomes ready when everything before it has ended, runs without the lock, and then releases
+// its successors.
 #include "core.hpp"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void Core::bury(Operation operation) {
     graveyard.push_back(std::make_shared<const Operation>(std::move(operation)));
 }
 
-// Ordering-only and dropped successors end here and now, in a loop: a long chain of them takes no stack.
+// Ordering-only and dropped successors end here, in a loop: a long chain of them needs no stack.
 void Core::complete(const WorkRef& first) {
     std::deque<WorkRef> open{first};
     while (!open.empty()) {
@@ -144,7 +144,7 @@ WorkRef Core::take() {
         }
     }
     if (ready_count == 0) return nullptr;
-    // Priority is a hint on real hardware: exploration draws from all that is ready.
+    // Priority is a hint on real hardware: the seeded mode draws from all ready work.
     std::size_t skip = options.mode == Mode::seeded ? next_random() % ready_count : 0;
     auto queue = ready.begin();
     while (skip >= queue->second.size()) skip -= (queue++)->second.size();
@@ -157,8 +157,8 @@ WorkRef Core::take() {
     return work;
 }
 
-// Runs one operation with the lock let go. The frames here hold nothing that the operation's body could strand by
-// leaving a fault with siglongjmp, because it lands inside the body again.
+// Runs one operation with the lock released. These frames hold nothing that is lost when the operation's body handles a
+// fault by siglongjmp, because it lands inside the body again.
 void Core::run(Lock& lock, const WorkRef& work) {
     Operation& operation = work->operation;
     const int device = operation.device;
@@ -224,7 +224,7 @@ bool Core::step(Lock& lock) {
         return true;
     }
     if (running == 0) return false;
-    ++waiters;  // another thread runs what this one waits for
+    ++waiters;  // another thread runs the awaited work
     ended.wait(lock.inner());
     --waiters;
     return true;
@@ -237,7 +237,7 @@ int Core::await(Lock& lock, const WorkRef& work, int device) {
             if (step(lock)) continue;
             return devices[device].code != 0 ? devices[device].code : code::unknown;
         }
-        // What still runs after a sticky error cannot be killed as hardware would: it gets some time, once.
+        // Work that runs after a sticky error cannot be killed as on hardware: it gets the grace time, once.
         const Device& waited = devices[device];
         if (waited.code != 0 && now_ns() >= waited.grace_until_ns) break;
         ++waiters;
@@ -253,7 +253,7 @@ int Core::await(Lock& lock, const WorkRef& work, int device) {
         lock.acquire();
     }
     if (devices[device].code != 0) {
-        observe_device(device, last_sequence);  // nothing of it runs any more: managed memory can be read again
+        observe_device(device, last_sequence);  // counts as observed (assumed): managed memory stays readable
         return devices[device].code;
     }
     if (work) observe(*work);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: making, submitting, waiting, and destroying them under their work.
+// Creates streams, submits to them, waits for them, and destroys them while they have work.
 #include "core.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ void Core::adopt(Device& device, const WorkRef& tail, bool blocking) {
 }
 
 StreamId Engine::legacy_stream(int device) const {
-    return core_->devices[device].legacy;  // fixed when the engine is made
+    return core_->devices[device].legacy;  // constant after the engine's creation
 }
 
 StreamId Engine::create_stream(int device, StreamOptions options) {
@@ -83,7 +83,7 @@ int Engine::synchronize(StreamId id) {
     const WorkRef tail = stream->tail;
     const int code = core_->await(lock, tail, stream->device);
     if (code != code::ok) return code;
-    stream = core_->find(id);  // somebody may have destroyed it meanwhile
+    stream = core_->find(id);  // another thread may have destroyed it meanwhile
     return stream ? std::exchange(stream->failure, code::ok) : code::ok;
 }
 

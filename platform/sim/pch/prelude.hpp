@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for the sources of the simulator (-Db_pch=false builds them without).
+// Precompiled header of the simulator's sources (-Db_pch=false builds without it).
 #include "../access.hpp"
 
 #include <algorithm>

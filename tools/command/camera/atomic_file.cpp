@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file without a name, and the calls that make it the target.
+// Writes an output into an unnamed or temporary file, and gives it the target's name at the end.
 #include "atomic_file.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Error cannot_write(const std::string& path, const char* call, int code) {
         .from_call(call, code);
 }
 
-// Differs from try to try and from process to process; O_EXCL and linkat() refuse names that exist.
+// The name differs between attempts and between processes. O_EXCL and linkat() refuse a name that exists.
 std::string temporary_name(const OutputTarget& target) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     return target.folder + ".isthmus-" + std::to_string(::getpid()) + "-" + std::to_string(now);
@@ -35,7 +35,8 @@ std::string own_link(int descriptor) {
     return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
-// -1 where the file system has no files without names, or /proc, which gives them one later, is not there.
+// Returns -1 where the file system has no O_TMPFILE, or where /proc, which linkat() needs to name the file, is not
+// mounted.
 int open_without_name(const OutputTarget& target, mode_t mode) {
     const int descriptor = ::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
     if (descriptor < 0 || ::access(own_link(descriptor).c_str(), F_OK) == 0) return descriptor;
@@ -43,7 +44,7 @@ int open_without_name(const OutputTarget& target, mode_t mode) {
     return -1;
 }
 
-// A signal that ends the process between two names would leave the temporary one.
+// Blocks signals: one that ended the process between two renames would leave the temporary name behind.
 class SignalsHeld {
 public:
     SignalsHeld() {
@@ -86,7 +87,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
         if (in_place < 0) return cannot_write(path, "open", errno);
         return AtomicFile(std::move(target).value(), {}, in_place);
     }
-    // Never more open than the file that it replaces; the system takes the process' umask off a new one.
+    // The new file gets no wider permissions than the file that it replaces. The system applies the umask to a new one.
     const mode_t mode = target->exists ? target->mode : 0666;
     std::string temporary;
     int descriptor = open_without_name(*target, mode);
@@ -178,13 +179,14 @@ Result<void> AtomicFile::prepare() {
     const bool without_name = descriptor_ >= 0 && temporary_.empty() && !target_.in_place;
     if (!without_name) return finish();
     if (Result<void> flushed = flush(); !flushed) return flushed;
-    // Some file systems say only at close() that bytes did not arrive; the descriptor is needed for the name.
+    // Some file systems report only at close() that bytes did not arrive. The original descriptor is still needed to
+    // name the file, so a duplicate is closed.
     const int second = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
     if (second < 0 || ::close(second) != 0) return failure("close", errno);
     return {};
 }
 
-// The file that has the target's name gets a second one; false: there is none.
+// Gives the file that has the target's name a second name. Returns false where there is no such file.
 bool AtomicFile::keep_old_file() {
     for (int tries = 0; tries < max_tries; ++tries) {
         std::string name = temporary_name(target_);
@@ -194,7 +196,7 @@ bool AtomicFile::keep_old_file() {
         }
         if (errno != EEXIST) break;
     }
-    return errno != ENOENT;  // a file system without links: it is there, and cannot be kept
+    return errno != ENOENT;  // the file system has no hard links: the file exists, and cannot be kept
 }
 
 Result<void> AtomicFile::take_name() {
@@ -212,7 +214,7 @@ void AtomicFile::give_name_back() noexcept {
     if (named_ == Named::where_nothing_was) ::unlink(name);
     if (named_ == Named::in_place_of_another && !old_file_.empty()) {
         [[maybe_unused]] const int renamed = std::rename(old_file_.c_str(), name);
-        old_file_.clear();  // where that failed, the old file stays under its second name rather than nowhere
+        old_file_.clear();  // if that failed, the old file keeps its second name, so that it is not lost
     }
     named_ = Named::no;
 }

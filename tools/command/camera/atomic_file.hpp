@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AtomicFile: a file that is there as a whole or not at all. OutputFiles: all files of a run, or none of them.
+// AtomicFile: a file that appears complete or not at all. OutputFiles: all files of a run, or none of them.
 #pragma once
 
 #include "output_target.hpp"
@@ -15,10 +15,10 @@
 
 namespace isthmus::tools::camera {
 
-// Bytes go into a file that has no name yet, or, where the file system has no such files, a temporary one beside the
-// target. OutputFiles::commit() gives it the target's name, and the owner and the permissions of the file that had
-// this name before. Destroyed without: nothing is left behind, and what was there before still is. Pipes and devices,
-// which cannot be replaced, are written straight away.
+// Bytes go into a file that has no name yet (O_TMPFILE), or, where the file system has no such files, into a temporary
+// file beside the target. OutputFiles::commit() gives it the target's name, and the owner and the permissions of the
+// file that had this name before. Destruction without commit() removes the new file and keeps the old one. Pipes and
+// devices cannot be replaced and are written directly.
 class AtomicFile {
 public:
     static Result<AtomicFile> create(const std::string& path);
@@ -28,7 +28,7 @@ public:
 
     Result<void> write(std::span<const std::uint8_t> bytes);
     Result<void> write(std::string_view text);
-    // No more will be written. Holds no descriptor from here on, but a temporary name: for sets of many files.
+    // Ends writing and closes the descriptor; keeps a temporary name instead. For sets of many files.
     Result<void> finish();
 
 private:
@@ -40,28 +40,28 @@ private:
     Result<void> flush();
     Result<void> write_through(const std::uint8_t* bytes, std::size_t count);
     Result<void> give_temporary_name();
-    Result<void> prepare();  // all bytes have arrived
+    Result<void> prepare();  // call when all bytes have been written
     bool keep_old_file();
-    Result<void> take_name();  // the target's
+    Result<void> take_name();  // gives the file the target's name
     void give_name_back() noexcept;
     Error failure(const char* call, int code) const;
 
     OutputTarget target_;
-    std::string temporary_;   // empty: written in place, without a name, or committed
-    std::string old_file_{};  // the second name of the file that had the target's, until all files have theirs
+    std::string temporary_;  // empty: written in place, without a name, or committed
+    // The second name of the file that had the target's name, until all files of the run have theirs.
+    std::string old_file_{};
     int descriptor_;
     Named named_ = Named::no;
     std::vector<std::uint8_t> buffer_;
 };
 
-// The files of one run. Order of use: add() each when it is written, print the report, commit().
+// The files of one run. Order of use: add() each file when it is written, print the report, commit().
 class OutputFiles {
 public:
-    // The file has arrived on its disk as a whole, or is not taken. Refuses a second output of one file
-    // (invalid_argument).
+    // Takes the file after it has been flushed to its disk. Refuses a second output of one file (invalid_argument).
     Result<void> add(AtomicFile file);
-    // Gives all of them their names. Where one cannot have its name, the others are given back theirs: everything is
-    // as it was before, as far as the file system has hard links.
+    // Gives every file its name. If one fails, the files renamed before it get their old names back: the state is as
+    // before, as far as the file system has hard links.
     Result<void> commit();
 
 private:

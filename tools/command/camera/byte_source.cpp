@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from descriptors, which a signal may interrupt, and from memory.
+// Reads bytes from descriptors, where a signal may interrupt the wait, and from memory.
 #include "byte_source.hpp"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ public:
     }
 
 private:
-    // A signal may come before read(2) is entered, where EINTR would not tell: so both are waited for.
+    // A signal may arrive before read(2) is entered, where EINTR would not report it. Therefore poll() waits for both
+    // the input and the stop descriptor.
     Result<std::ptrdiff_t> read_some(std::span<std::uint8_t> into) override {
         for (;;) {
             pollfd waits[2] = {{stop_, POLLIN, 0}, {descriptor_, POLLIN, 0}};
@@ -74,7 +75,7 @@ Result<Got> ByteSource::read(std::span<std::uint8_t> into) {
     if (done > 0) std::memcpy(into.data(), buffer_ + begin_, done);
     begin_ += done;
     while (done < into.size()) {
-        // Straight to where the caller wants it: frames are large, and that place may be a GPU's.
+        // Reads directly into the caller's memory: frames are large, and that memory may be a GPU's.
         Result<std::ptrdiff_t> got = read_some(into.subspan(done));
         if (!got) return std::move(got).error();
         if (*got < 0) return Got::stopped;

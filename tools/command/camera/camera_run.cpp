@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a run: one thread reads frames, the other hands them to the device and finishes the oldest.
+// Order of a run: one thread reads frames; the other submits them to the device and finishes the oldest.
 #include "camera_run.hpp"
 
 #include "stop_signal.hpp"
@@ -76,11 +76,11 @@ std::optional<Failure> CameraRun::go(Device& device) {
     return finish_files();
 }
 
-// Frames are read on a thread of their own, the device has some of them, and the CPU finishes the oldest meanwhile.
+// A separate thread reads frames. Meanwhile the device processes submitted frames, and the CPU finishes the oldest.
 std::optional<Failure> CameraRun::frames(CornerFinder& finder, Progress& progress) {
     std::thread reader([&] { read_all(finder.frames()); });
     std::optional<Failure> failed = work(finder, progress);
-    if (failed) {  // whatever the reader waits for, it gets an answer
+    if (failed) {  // wakes the reader, whether it waits for a free frame or for input
         finder.frames().close();
         StopSignal::end_reading();
     }
@@ -104,13 +104,13 @@ std::optional<Failure> CameraRun::work(CornerFinder& finder, Progress& progress)
     }
 }
 
-// Waits for a frame only where there is nothing else to do.
+// Waits for a frame only where no frame is in flight.
 std::optional<Failure> CameraRun::submit(CornerFinder& finder, bool& ended) {
     Result<ReadyFrame<std::uint8_t>> frame =
         finder.frames().next_frame(finder.in_flight() > 0 ? Wait::never() : Wait{});
     if (!frame) {
         ended = frame.code() == Code::ended;
-        return std::nullopt;  // a camera may take its time
+        return std::nullopt;  // timed out: the camera may be slow, so the caller tries again
     }
     const StageTimer timer(submit_);
     if (Result<void> submitted = finder.submit(std::move(frame).value()); !submitted)
@@ -122,7 +122,8 @@ void CameraRun::read_all(CornerFinder::Frames& frames) {
     while (StopSignal::received() == 0) {
         Result<Got> got = read(frames);
         if (got && *got == Got::all) continue;
-        // Neither a signal nor the other thread's failure is one of reading.
+        // Neither a signal nor a failure of the other thread (invalid_handle: the ring was closed) is an error of
+        // reading.
         if (!got && StopSignal::received() == 0 && got.code() != Code::invalid_handle && !read_failure_)
             read_failure_ = of_files(std::move(got).error());
         break;
@@ -130,10 +131,10 @@ void CameraRun::read_all(CornerFinder::Frames& frames) {
     frames.close();
 }
 
-// Straight from the file or the pipe into memory that the device reads.
+// Reads from the file or the pipe directly into memory that the device reads.
 Result<Got> CameraRun::read(CornerFinder::Frames& frames) {
     Result<FrameToFill<std::uint8_t>> frame = frames.begin_frame();
-    if (!frame && frame.code() == Code::timed_out) return Got::all;  // the other thread may take its time
+    if (!frame && frame.code() == Code::timed_out) return Got::all;  // no free frame yet: the caller tries again
     if (!frame) return std::move(frame).error();
     Result<Got> got = Got::stopped;
     {

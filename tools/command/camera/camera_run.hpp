@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CameraRun: the main job, from input frames to corners, tracks and an overlay. A thread of its own reads the frames.
+// CameraRun: the pipeline of `isthmus run`, from input frames to corners, tracks and an overlay. A thread of its own
+// reads the frames.
 #pragma once
 
 #include "corner_finder.hpp"
@@ -29,12 +30,12 @@ struct RunOptions {
     kernels::CornerRule rule{.threshold = 2000, .radius = 5, .border = 8};
     std::uint32_t max_corners = 4096;
     MatchRule matching{};
-    std::optional<MemoryKind> memory{};  // of shared buffers; nothing: the machine's row decides
-    std::uint32_t in_flight = 2;         // frames that the device may have at a time
+    std::optional<MemoryKind> memory{};  // the most frames in flight on the device
+    std::uint32_t in_flight = 2;         // frames in flight on the device
 };
 
 struct Failure {
-    bool of_input_or_output;  // otherwise of the device
+    bool of_input_or_output;  // the failure is of the input or an output, not of the device
     Error error;
 };
 
@@ -42,13 +43,14 @@ class CameraRun {
 public:
     explicit CameraRun(RunOptions options) : options_(std::move(options)) {}
 
-    // Opens input and outputs, so that what cannot be used is known before a device is touched.
+    // Opens input and outputs, so that unusable ones are refused before a device is opened.
     std::optional<Failure> prepare(int stop_descriptor);
-    // Every frame until the input's end or a signal. Then all files are written, and have no names yet.
+    // Processes every frame until the input ends or a signal arrives. Afterwards all files are written, but not yet
+    // named.
     std::optional<Failure> go(Device& device);
-    const Summary& summary() const noexcept { return summary_; }  // without `where`
-    // Gives the files their names, when the summary has been printed. Without it, and where it fails, no file is left
-    // behind.
+    const Summary& summary() const noexcept { return summary_; }  // summary().where is not set
+    // Gives the files their names; call it when the summary has been printed. Without commit(), or where it fails, no
+    // file is left behind.
     std::optional<Failure> commit();
 
 private:
@@ -72,7 +74,7 @@ private:
     std::optional<CornerTracker> tracker_;
     Digest corners_digest_;
     Digest tracks_digest_;
-    std::optional<Failure> read_failure_;  // the reading thread's, until it has ended
+    std::optional<Failure> read_failure_;  // set by the reading thread; valid after it has ended
     Samples read_{"read", "CPU"}, submit_{"submit", "CPU"}, wait_{"wait", "CPU"}, match_{"match", "CPU"},
         draw_{"draw", "CPU"}, write_{"write", "CPU"};
     Summary summary_;

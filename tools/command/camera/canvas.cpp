@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing, pixel by pixel.
+// Draws into an RGB picture, pixel by pixel.
 #include "canvas.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void Canvas::square(Position centre, std::int32_t radius, Colour colour) {
     }
 }
 
-// Bresenham's.
+// Bresenham's line algorithm.
 void Canvas::line(Position from, Position to, Colour colour) {
     std::int32_t x = from.x, y = from.y;
     const std::int32_t across = std::abs(to.x - x), down = -std::abs(to.y - y);

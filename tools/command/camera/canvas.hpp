@@ -24,9 +24,9 @@ public:
     std::uint32_t height() const noexcept { return height_; }
     std::span<const Colour> pixels() const noexcept { return pixels_; }
 
-    // The frame's luma, all of the canvas; the frame has its size.
+    // Fills the canvas with the frame's luma; the frame must have the canvas' size.
     void show(const FrameShape& shape, const std::uint8_t* frame);
-    // What lies outside the canvas is left out.
+    // Pixels outside the canvas are not drawn.
     void dot(std::int32_t x, std::int32_t y, Colour colour);
     void square(Position centre, std::int32_t radius, Colour colour);
     void line(Position from, Position to, Colour colour);
@@ -37,7 +37,7 @@ private:
     std::vector<Colour> pixels_;
 };
 
-// A square around every corner, yellow where it is new and green where it is tracked, and a red trail behind it.
+// Draws a square around every corner, yellow for a new corner and green for a tracked one, and a red trail behind it.
 void draw_corners(Canvas& canvas, std::span<const TrackedCorner> corners);
 
 }  // namespace isthmus::tools::camera

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory the camera kernels get, and the order of their launches.
+// Chooses the memory of the camera kernels, and the order of their launches.
 #include "corner_finder.hpp"
 
 #include <isthmus/stream.hpp>
@@ -9,7 +9,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// Takes the value, or hands the error on: allocate(into, device.allocate<…>(…)).
+// Stores the value, or returns the error: allocate(into, device.allocate<…>(…)).
 template <class T>
 Result<void> keep(T& into, Result<T> made) {
     if (!made) return std::move(made).error();
@@ -36,7 +36,7 @@ Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& o
 }
 
 Result<void> CornerFinder::allocate() {
-    // The host writes each frame and looks at the places of its corners again; the device reads every pixel once.
+    // The host writes each frame and reads the pixels around its corners; the device reads every pixel once.
     const SharedUse use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
     if (options_.own_frames) {
         Result<Frames> frames =
@@ -55,7 +55,7 @@ Result<void> CornerFinder::allocate() {
     return {};
 }
 
-// The pictures between the kernels stay on the device; what both sides touch is shared, and says how it is used.
+// Intermediate pictures stay on the device. Buffers that both sides use are shared, and state their use.
 Result<void> CornerFinder::allocate_pictures(Lane& lane) {
     const std::size_t pixels = kernels::size_of(plane_);
     for (Buffer<std::uint8_t>* picture : {&lane.gray, &lane.smoothed, &lane.marked}) {
@@ -94,7 +94,7 @@ Result<void> CornerFinder::submit(const Buffer<std::uint8_t>& frame) {
     const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
     to.source = &frame;
     to.copied_before = copied(to);
-    // Stages in order, each of one or more launches; the first that fails ends it.
+    // The stages run in order, each with one or more launches; the first failure ends the sequence.
     std::optional<Error> failed;
     const auto run = [&](auto&&... launch) {
         if (failed) return;

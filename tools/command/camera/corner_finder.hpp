@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CornerFinder: frames in shared memory go through the camera kernels of a device, and come back as lists of corners.
+// CornerFinder: runs the camera kernels on frames in shared memory, and returns lists of corners.
 #pragma once
 
 #include "frame_shape.hpp"
@@ -23,40 +23,41 @@ struct FinderOptions {
     FrameShape shape{};
     kernels::CornerRule rule{};
     std::uint32_t max_corners = 4096;    // in one frame
-    std::optional<MemoryKind> memory{};  // of what both sides use; nothing: the machine's row decides
-    std::uint32_t in_flight = 2;         // frames that the device may have at a time
-    bool own_frames = true;              // false: frames stand in buffers of somebody else, and there is no ring
+    std::optional<MemoryKind> memory{};  // of buffers that both sides use; nothing: the capability table decides
+    std::uint32_t in_flight = 2;         // the most frames in flight on the device
+    bool own_frames = true;              // false: frames stand in the caller's buffers, and there is no ring
 };
 
-// What the device made of a frame; the views keep the buffers from being written meanwhile.
+// The result for one frame. While its views are open, no write to the buffers starts.
 struct FoundCorners {
     HostView<const kernels::Corner> list;  // only the first count.listed are corners
     kernels::CornerCount count;
-    HostView<const std::uint8_t> frame;  // for the CPU's own part
+    HostView<const std::uint8_t> frame;  // for the CPU's part of the pipeline
     std::uint64_t bytes_copied = 0;      // for this frame, between host and device sides
 };
 
-// Frames come through a ring, which another thread may fill. Each that the device has stands in a lane of its own, with
-// a stream and pictures of its own, so that copies for one frame and kernels of another overlap. All but the ring is
+// Frames come through a ring, which another thread may fill. Each frame in flight has a lane of its own, with a stream
+// and intermediate pictures of its own, so that copies for one frame overlap kernels of another. All but the ring is
 // for one thread.
 class CornerFinder {
 public:
     using Frames = FrameRing<std::uint8_t>;
     static Result<CornerFinder> create(Device& device, const FinderOptions& options);
 
-    Frames& frames() noexcept { return *frames_; }  // one more than are in flight
+    Frames& frames() noexcept { return *frames_; }  // has one frame more than are in flight
     std::size_t in_flight() const noexcept { return static_cast<std::size_t>(submitted_ - finished_); }
     bool full() const noexcept { return in_flight() == lanes_.size(); }
-    // Hands a frame to the device where not full(); returns before the device is done (on the CPU device, when it is).
+    // Submits a frame; call it only where not full(). Returns before the device has finished (on the CPU device,
+    // after).
     Result<void> submit(ReadyFrame<std::uint8_t> frame);
-    // … a frame of shape().size_bytes bytes that stays where it is until finish().
+    // Submits a frame of shape().size_bytes bytes in the caller's buffer, which must stay where it is until finish().
     Result<void> submit(const Buffer<std::uint8_t>& frame);
     // Waits for the corners of the oldest frame in flight.
     Result<FoundCorners> corners();
-    // Lets go of that frame, whose views are closed.
+    // Releases the oldest frame; its views must be closed.
     void finish();
 
-    // Times of the device's stages, by the device's own clock, for frames whose corners were asked for.
+    // Durations of the device's stages by the device's clock, for the frames whose corners() was called.
     const std::vector<Samples>& device_times() const noexcept { return times_; }
 
     struct SharedBuffer {
@@ -77,9 +78,9 @@ private:
         Buffer<kernels::Corner> corners{};
         Buffer<kernels::CornerCount> count{};
         std::vector<Event> marks{};                       // before the first stage and after each
-        std::optional<ReadyFrame<std::uint8_t>> frame{};  // of the ring
-        const Buffer<std::uint8_t>* source = nullptr;     // the frame's buffer, wherever it stands
-        std::uint64_t copied_before = 0;                  // when it was submitted
+        std::optional<ReadyFrame<std::uint8_t>> frame{};  // set where the frame is from the ring
+        const Buffer<std::uint8_t>* source = nullptr;     // the buffer of the frame, from the ring or the caller's
+        std::uint64_t copied_before = 0;                  // the count of bytes copied when the frame was submitted
     };
     CornerFinder(Device& device, const FinderOptions& options);
     Result<void> allocate();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of the corner list.
+// Formats the corner list as JSON.
 #include "corner_list_writer.hpp"
 
 namespace isthmus::tools::camera {

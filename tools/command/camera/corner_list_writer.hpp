@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CornerListWriter: corners and tracks of every frame as one JSON document, written as the run goes.
+// CornerListWriter: corners and tracks of every frame as one JSON document, written during the run.
 #pragma once
 
 #include "atomic_file.hpp"
@@ -13,12 +13,12 @@ namespace isthmus::tools::camera {
 
 // {"width": …, "height": …, "columns": ["x", "y", "score", "track", "previous"],
 //  "frames": [{"frame": 0, "corners": [[x, y, score, track, previous], …]}, …], "corners_digest": "…",
-//  "tracks_digest": "…"}. `previous` is the corner's place in the frame before, -1 where it is new.
+//  "tracks_digest": "…"}. `previous` is the corner's index in the frame before; -1: the corner is new.
 class CornerListWriter {
 public:
     static Result<CornerListWriter> create(const std::string& path, std::uint32_t width, std::uint32_t height);
     Result<void> write(std::span<const TrackedCorner> corners);
-    // No more frames will come: puts the file among those that the run commits.
+    // Ends the document and adds the file to those that the run commits.
     Result<void> finish(const std::string& corners_digest, const std::string& tracks_digest, OutputFiles& files);
 
 private:

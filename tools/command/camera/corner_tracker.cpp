@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching by patches: the nearest in content among the near in place.
+// Matches corners by their patches: of the nearby corners, the one with the smallest difference.
 #include "corner_tracker.hpp"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ std::vector<std::int32_t> match(std::span<const MatchItem> before, std::span<con
         const Candidate best = best_of(before, now[at], rule);
         if (best.index < 0) continue;
         Claim& claim = claims[static_cast<std::size_t>(best.index)];
-        if (claim.by >= 0 && claim.difference <= best.difference) continue;  // whoever came first keeps it
+        if (claim.by >= 0 && claim.difference <= best.difference) continue;  // on a tie the earlier claim keeps it
         if (claim.by >= 0) matches[static_cast<std::size_t>(claim.by)] = -1;
         claim = {static_cast<std::int32_t>(at), best.difference};
         matches[at] = best.index;

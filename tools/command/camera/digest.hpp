@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digest: one number for a run's corners, so that runs on different machines can be compared at a glance.
+// Digest: one number for a run's corners, by which runs on different machines are compared.
 #pragma once
 
 #include "corner_tracker.hpp"
@@ -11,7 +11,7 @@
 
 namespace isthmus::tools::camera {
 
-// FNV-1a over 64 bits; numbers are taken byte by byte, the lowest first, on every machine.
+// FNV-1a over 64 bits. Numbers are hashed byte by byte, the lowest first, on every machine.
 class Digest {
 public:
     void add(std::uint32_t value) noexcept {
@@ -20,7 +20,7 @@ public:
             value >>= 8;
         }
     }
-    // A frame: how many corners, then x, y and score of each.
+    // Hashes a frame: the count of corners, then x, y and score of each.
     void add_corners(std::span<const Corner> corners) noexcept {
         add(static_cast<std::uint32_t>(corners.size()));
         for (const Corner& corner : corners) {

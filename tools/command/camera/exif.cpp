@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TIFF header and its first directory, of which one tag matters.
+// Reads the orientation tag from a TIFF header and its first directory.
 #include "exif.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// Numbers of either byte order; 0 beyond the end.
+// Reads numbers of either byte order; returns 0 beyond the end.
 class TiffBytes {
 public:
     TiffBytes(std::span<const std::uint8_t> bytes, bool little) : bytes_(bytes), little_(little) {}
@@ -64,7 +64,7 @@ std::vector<std::uint8_t> made_upright(PictureFacts& facts, std::vector<std::uin
     turned.reserve(picture.size());
     for (std::size_t y = 0; y < facts.height; ++y) {
         for (std::size_t x = 0; x < facts.width; ++x) {
-            const std::size_t across = swap ? y : x, down = swap ? x : y;  // in the stored picture
+            const std::size_t across = swap ? y : x, down = swap ? x : y;  // column and row in the stored picture
             const std::size_t column = from_right ? stored_width - 1 - across : across;
             const std::size_t row = from_below ? stored_height - 1 - down : down;
             turned.push_back(picture[row * stored_width + column]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognises what the input is; reads raw frames; ends a stream after the wanted number of frames.
+// Recognises the format of the input, reads raw frames, and ends a stream after the wanted number of frames.
 #include "frame_reader.hpp"
 
 #include "camera/picture_config.hpp"

@@ -19,11 +19,11 @@ struct FrameRate {
     std::uint32_t denominator = 1;
 };
 
-// The picture that frames are made of, where the input is pictures. Frames have its luma; panned ones are smaller.
+// The picture that frames are made from, where the input is a picture. Frames have its luma; panned frames are smaller.
 struct PictureFacts {
     std::string_view format;  // "PGM", "PPM", "JPEG", "PNG"
     bool colour = false;
-    std::uint32_t width = 0;  // pixels, upright
+    std::uint32_t width = 0;  // pixels, in upright orientation
     std::uint32_t height = 0;
 };
 
@@ -35,7 +35,7 @@ public:
     std::uint64_t frames_expected() const noexcept { return frames_expected_; }  // 0: unknown
     const std::optional<PictureFacts>& picture() const noexcept { return picture_; }
 
-    // The next frame, into shape().size_bytes bytes. Got::nothing after the last one.
+    // Reads the next frame into shape().size_bytes bytes. Returns Got::nothing after the last one.
     virtual Result<Got> read(std::span<std::uint8_t> frame) = 0;
 
 protected:
@@ -47,18 +47,19 @@ protected:
 
 struct InputOptions {
     std::optional<FrameShape> raw{};  // the bytes are frames of this shape, without any header
-    std::uint64_t frames = 0;         // at most so many; a single picture is panned into so many; 0: what is there
+    // the most frames to read; a single picture is panned into this many; 0: all that the input has
+    std::uint64_t frames = 0;
 };
 
-// Reads as much as is needed to know the shape. Errors: invalid_argument (no such format, truncated, absurd sizes),
+// Reads as much as is needed to know the shape. Errors: invalid_argument (unknown format, truncated, unusable sizes),
 // unsupported (this build cannot read the format), system_error (the system cannot read it), not_ready (a signal asked
 // to stop).
 Result<std::unique_ptr<FrameReader>> open_frames(std::unique_ptr<ByteSource> source, const InputOptions& options);
 
-// The parts of open_frames, one per format; `source` stands at the format's magic.
+// The readers behind open_frames, one per format; `source` stands at the format's magic number.
 Result<std::unique_ptr<FrameReader>> open_y4m(std::unique_ptr<ByteSource> source);
 Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source, std::uint64_t frames);
-// One picture each; what follows it is not read. Only there where the build has the library (picture_config.hpp).
+// Read one picture each, and nothing after it. Declared only where the build has the library (picture_config.hpp).
 Result<std::unique_ptr<FrameReader>> open_jpeg(std::unique_ptr<ByteSource> source, std::uint64_t frames);
 Result<std::unique_ptr<FrameReader>> open_png(std::unique_ptr<ByteSource> source, std::uint64_t frames);
 Error stopped_by_signal(const ByteSource& source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of frames, computed so that nothing overflows.
+// Computes the sizes of frames without overflow.
 #include "frame_shape.hpp"
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr std::uint64_t half(std::uint64_t size) {
     return (size + 1) / 2;
 }
 
-// Two pixels share their colour where the format has any, so that an odd row is as long as the next even one.
+// In I420 and NV12 two pixels share their colour samples, so that an odd row takes as many bytes as the next even one.
 std::uint64_t row_bytes(PixelFormat format, std::uint64_t width) {
     switch (format) {
         case PixelFormat::yuyv:
@@ -33,7 +33,7 @@ std::uint64_t row_bytes(PixelFormat format, std::uint64_t width) {
     }
 }
 
-// I420's colour planes have half the luma's pitch, NV12's one has all of it.
+// I420's two colour planes have half the pitch of the luma; NV12's one colour plane has all of it.
 std::uint64_t colour_bytes(PixelFormat format, std::uint64_t pitch, std::uint64_t height) {
     switch (format) {
         case PixelFormat::nv12: return pitch * half(height);
@@ -63,7 +63,7 @@ Result<FrameShape> make_frame_shape(PixelFormat format, std::uint64_t width, std
                          " frames that are " + std::to_string(width) + " pixels wide",
                      "a pitch from " + std::to_string(row) + " to " + std::to_string(max_pitch_bytes) + " bytes");
     }
-    // At most 2²⁰ × 2¹⁶ × 3/2 bytes: no overflow, but more than the limit that the pixels keep.
+    // At most 2²⁰ × 2¹⁶ × 3/2 bytes: it does not overflow, but padding can exceed the limit that the pixels keep.
     const std::uint64_t bytes = pitch * height + colour_bytes(format, pitch, height);
     if (bytes > 4 * max_pixels) {
         return Error(Code::invalid_argument, "frames of " + std::to_string(bytes) + " bytes are too large",

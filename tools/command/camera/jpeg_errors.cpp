@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of libjpeg's errors and warnings.
+// Handles libjpeg's errors and warnings.
 #include "jpeg_errors.hpp"
 
 #include <jerror.h>
@@ -23,19 +23,19 @@ jpeg_error_mgr* JpegErrors::manager() noexcept {
 void JpegErrors::error_exit(j_common_ptr info) {
     JpegErrors& self = of(info);
     self.manager_.format_message(info, self.message_);
-    std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): over C alone
+    std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): jumps over C frames only
 }
 
 void JpegErrors::give_up(j_common_ptr info, const char* message) {
     JpegErrors& self = of(info);
     std::snprintf(self.message_, sizeof self.message_, "%s", message);
-    std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): over C alone
+    std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): jumps over C frames only
 }
 
-// A damaged picture has corners that the scene has not, so it is refused. These three harm no pixel, and cameras write
-// such files.
+// A damaged picture has corners that the scene does not have, so it is refused. These three warnings change no pixel,
+// and cameras write such files.
 void JpegErrors::emit_message(j_common_ptr info, int level) {
-    if (level >= 0) return;  // traces
+    if (level >= 0) return;  // trace messages
     switch (info->err->msg_code) {
         case JWRN_EXTRANEOUS_DATA:
         case JWRN_JFIF_MAJOR:

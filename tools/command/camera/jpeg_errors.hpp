@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JpegErrors: how calls of libjpeg end early, without exit() and without an exception through C code.
+// JpegErrors: ends calls of libjpeg early, without exit() and without an exception through C code.
 #pragma once
 
 #include <csetjmp>
@@ -11,15 +11,15 @@
 
 namespace isthmus::tools::camera {
 
-// libjpeg's error handler may not return. This one keeps the message and jumps back into tried(). A step, and a
-// callback that libjpeg calls, therefore holds no object with a destructor at the time of a call that may fail.
+// libjpeg's error handler must not return. This one stores the message and jumps back into tried(). Therefore a step,
+// and a callback that libjpeg calls, holds no object with a destructor during a call that may fail.
 class JpegErrors {
 public:
-    // To be given to libjpeg. Warnings that tell of damage end the step too; `this` stays where it is meanwhile.
+    // Pass the result to libjpeg. Warnings about damage end the step too. This object must not move meanwhile.
     jpeg_error_mgr* manager() noexcept;
     const char* message() const noexcept { return message_; }  // of the step that failed
 
-    // Runs `step`. False: it ended early, and message() says why.
+    // Runs `step`. Returns false where it ended early; message() then has the reason.
     template <class Step>
     bool tried(Step step) {
         static_assert(std::is_trivially_destructible_v<Step>);
@@ -27,7 +27,7 @@ public:
         step();
         return true;
     }
-    // Ends the step, with a message of our own; for callbacks.
+    // Ends the step with `message`; for callbacks.
     [[noreturn]] static void give_up(j_common_ptr info, const char* message);
 
 private:
@@ -35,7 +35,7 @@ private:
     static void emit_message(j_common_ptr info, int level);
     static JpegErrors& of(j_common_ptr info) noexcept;
 
-    jpeg_error_mgr manager_{};  // first: libjpeg hands back its address
+    jpeg_error_mgr manager_{};  // first member: libjpeg passes its address to the handlers
     std::jmp_buf landing_{};
     char message_[JMSG_LENGTH_MAX] = {};
 };

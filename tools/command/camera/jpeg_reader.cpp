@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg: the luma as it is stored, so that the same file gives the same bits on every machine.
+// Reads JPEG through libjpeg: the luma as stored, so that the same file gives the same bits on every machine.
 #include "exif.hpp"
 #include "frame_reader.hpp"
 #include "jpeg_errors.hpp"
@@ -14,9 +14,9 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// Usual progressive files have about ten. A hostile one repeats a scan of a few bytes that goes over all pixels.
+// Usual progressive files have about ten scans. A hostile file repeats a scan of a few bytes that covers all pixels.
 constexpr int max_scans = 100;
-// What libjpeg may hold: all coefficients of the largest progressive picture.
+// Limit for libjpeg's memory: all coefficients of the largest progressive picture.
 constexpr long max_decoder_bytes = 1L << 30;
 
 class JpegDecoder {
@@ -24,7 +24,7 @@ public:
     explicit JpegDecoder(ByteSource& source) : source_(source) {}
     JpegDecoder(const JpegDecoder&) = delete;
     JpegDecoder& operator=(const JpegDecoder&) = delete;
-    ~JpegDecoder() { jpeg_destroy_decompress(&info_); }  // does nothing where it was not created
+    ~JpegDecoder() { jpeg_destroy_decompress(&info_); }  // does nothing where creation failed
 
     Result<PictureFacts> begin();
     Result<std::vector<std::uint8_t>> pixels();
@@ -38,7 +38,7 @@ private:
         return Error(Code::invalid_argument, source_.name() + " " + what, std::move(remedy));
     }
 
-    // Called by libjpeg.
+    // Callbacks for libjpeg.
     static JpegDecoder& of(j_decompress_ptr info) noexcept { return *static_cast<JpegDecoder*>(info->client_data); }
     static boolean fill(j_decompress_ptr info);
     static void skip(j_decompress_ptr info, long count);
@@ -47,14 +47,14 @@ private:
     bool pull() noexcept;
 
     ByteSource& source_;
-    std::optional<Error> read_error_{};  // why pull() gave nothing
+    std::optional<Error> read_error_{};  // the reason why pull() returned nothing
     JpegErrors errors_{};
     jpeg_source_mgr input_{};
     jpeg_progress_mgr progress_{};
     jpeg_decompress_struct info_{};
     Orientation orientation_ = Orientation::upright;
     std::array<std::uint8_t, 4096> buffer_{};
-    std::array<std::uint8_t, 65536> segment_{};  // of APP1
+    std::array<std::uint8_t, 65536> segment_{};  // contents of APP1
     std::vector<std::uint8_t> row_{};
 };
 
@@ -91,7 +91,7 @@ void JpegDecoder::skip(j_decompress_ptr info, long count) {
     info->src->bytes_in_buffer -= left;
 }
 
-// In place of libjpeg's own, which would keep every such segment of the file.
+// Replaces libjpeg's own function, which would keep every such segment of the file.
 boolean JpegDecoder::read_app1(j_decompress_ptr info) {
     const auto next = [info]() -> std::size_t {
         if (info->src->bytes_in_buffer == 0) fill(info);
@@ -134,8 +134,8 @@ Error JpegDecoder::failure() const {
     return bad(std::string("is no JPEG picture that can be read: ") + errors_.message());
 }
 
-// The luma is a component of its own, which is taken as it is: no upsampling and no conversion of colours, which
-// differ between libraries. So does the smoothing of coarse progressive pictures.
+// The luma is a separate component and is taken as stored. Upsampling, conversion of colours, and the smoothing of
+// coarse progressive pictures differ between libraries and are switched off.
 Result<void> JpegDecoder::choose_output() {
     if (info_.data_precision != 8) {
         return bad("has " + std::to_string(info_.data_precision) + " bits for a sample; JPEG pictures of 8 can be read",
@@ -175,7 +175,7 @@ Result<PictureFacts> JpegDecoder::begin() {
 Result<std::vector<std::uint8_t>> JpegDecoder::pixels() {
     if (!errors_.tried([this] { jpeg_start_decompress(&info_); })) return failure();
     row_.resize(std::size_t{info_.output_width} * static_cast<std::size_t>(info_.output_components));
-    // Grows with what is really there, as for other pictures.
+    // The vector grows with the rows that really arrive, as for other pictures.
     std::vector<std::uint8_t> picture;
     while (info_.output_scanline < info_.output_height) {
         const bool read = errors_.tried([this] {
@@ -189,7 +189,7 @@ Result<std::vector<std::uint8_t>> JpegDecoder::pixels() {
         }
         picture.insert(picture.end(), row_.begin(), row_.begin() + static_cast<std::ptrdiff_t>(info_.output_width));
     }
-    if (!errors_.tried([this] { jpeg_finish_decompress(&info_); })) return failure();  // to the end's marker
+    if (!errors_.tried([this] { jpeg_finish_decompress(&info_); })) return failure();  // reads up to the end marker
     return picture;
 }
 

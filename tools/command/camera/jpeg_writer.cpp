@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg: no subsampling, so that thin coloured lines stay thin.
+// Writes JPEG through libjpeg, without subsampling, so that thin coloured lines stay thin.
 #include "jpeg_errors.hpp"
 #include "picture_encoders.hpp"
 
@@ -18,7 +18,7 @@ public:
     JpegEncoder(const Canvas& canvas, AtomicFile& file) : canvas_(canvas), file_(file) {}
     JpegEncoder(const JpegEncoder&) = delete;
     JpegEncoder& operator=(const JpegEncoder&) = delete;
-    ~JpegEncoder() { jpeg_destroy_compress(&info_); }  // does nothing where it was not created
+    ~JpegEncoder() { jpeg_destroy_compress(&info_); }  // does nothing where creation failed
 
     Result<void> encode();
 
@@ -31,7 +31,7 @@ private:
 
     const Canvas& canvas_;
     AtomicFile& file_;
-    std::optional<Error> write_error_{};  // why push() failed
+    std::optional<Error> write_error_{};  // the reason why push() failed
     JpegErrors errors_{};
     jpeg_destination_mgr output_{};
     jpeg_compress_struct info_{};

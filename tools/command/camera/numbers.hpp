@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decimal numbers from text: the whole text and nothing but digits, or nothing.
+// Parses decimal numbers: the whole text must be digits.
 #pragma once
 
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows links one at a time, so that each is judged before it is followed.
+// Follows symbolic links one at a time, and checks each one before it is followed.
 #include "output_target.hpp"
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-constexpr int max_links = 40;  // as many as the system follows
+constexpr int max_links = 40;  // the system's limit
 
 Error cannot_write(const std::string& path, const char* call, int code) {
     return Error(Code::system_error, "cannot write " + path + ": " + std::strerror(code),
@@ -29,8 +29,8 @@ FileIdentity identity_of(const struct stat& facts) {
     return {facts.st_dev, facts.st_ino};
 }
 
-// The rule of Linux' fs.protected_symlinks, which holds here whether or not the system has it switched on: in a
-// directory where everybody may create names and delete only the own ones, a name is as trustworthy as its owner.
+// The rule of Linux' fs.protected_symlinks, applied whether or not the system has it switched on: in a sticky,
+// world-writable directory a link is trusted only as far as its owner.
 bool may_be_planted(const struct stat& folder, const struct stat& entry) {
     const bool open_to_all = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
     return open_to_all && entry.st_uid != ::geteuid() && entry.st_uid != folder.st_uid;
@@ -45,8 +45,8 @@ Result<std::string> target_of_link(const std::string& asked, const std::string& 
     return target.front() == '/' ? target : folder_of(link) + target;
 }
 
-// Is it there, and no file that a rename replaces? Then it is opened by the name that was asked for: the links of
-// /proc/self/fd lead to pipes and to files without a name, which have no other one.
+// The target exists and a rename cannot replace it. It is opened by the path that the user gave, because the links of
+// /proc/self/fd lead to pipes and unnamed files, which have no other path.
 bool must_be_opened(const struct stat& facts) {
     return !S_ISREG(facts.st_mode) || facts.st_nlink == 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutputTarget: the file that an output's path names, and whether it may be replaced.
+// OutputTarget: the file that an output path names, and whether it may be replaced.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -12,36 +12,37 @@
 
 namespace isthmus::tools::camera {
 
-// A file is one inode of one device.
+// The device and the inode of a file.
 using FileIdentity = std::pair<dev_t, ino_t>;
 
 struct OutputTarget {
     std::string asked;      // as the user wrote it, for messages
-    std::string path;       // the file itself: links are followed, also to where nothing is yet
-    std::string folder;     // where it is or will be, with a slash at the end
-    bool in_place = false;  // a pipe, a device or a file without a name: cannot be replaced, is opened and written
+    std::string path;       // the resolved path; links are followed, also where the target does not exist yet
+    std::string folder;     // the directory of the file, with a slash at the end
+    bool in_place = false;  // a pipe, a device or an unnamed file: it cannot be replaced, and is opened and written
     bool exists = false;
     FileIdentity folder_identity{};
-    FileIdentity file_identity{};  // where it exists
-    uid_t owner = 0;               // … its owner, group and permissions, which its successor is given
+    FileIdentity file_identity{};  // valid where the file exists
+    uid_t owner = 0;               // with group and permissions: copied to the file that replaces this one
     gid_t group = 0;
     mode_t mode = 0;
 };
 
-// Errors: what the system says of the path (system_error); a directory, a file or link that another user put into a
-// directory where all may write, and the file that standard output goes to (invalid_argument).
+// Errors: system_error (the system refuses the path); invalid_argument (a directory, a file or link that another user
+// put into a world-writable directory, or the file that standard output goes to).
 Result<OutputTarget> find_target(const std::string& path);
 
-// The files that a run writes. Two outputs of one file would end as one: links and spellings do not matter.
+// The files that a run writes. Refuses two outputs to one file, whatever links or spellings name it.
 class DifferentFiles {
 public:
-    // Refuses a second output of a file (invalid_argument).
+    // Errors: invalid_argument for a second output of a file.
     Result<void> add(const OutputTarget& target);
 
 private:
-    std::map<std::pair<FileIdentity, std::string>, std::string> taken_;  // a folder and a name in it, or a file: asked
+    // key: directory and file name; value: the path that the user gave
+    std::map<std::pair<FileIdentity, std::string>, std::string> taken_;
 };
-// The same for paths, before any of them is begun. Empty ones name no output.
+// The same check for paths, before any file is begun. Empty paths are skipped.
 Result<void> check_different(std::initializer_list<std::string> paths);
 
 }  // namespace isthmus::tools::camera

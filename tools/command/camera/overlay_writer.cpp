@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Videos in 4:4:4, and pictures one by one.
+// Writes videos in 4:4:4, and series of pictures.
 #include "overlay_writer.hpp"
 
 #include "picture_encoders.hpp"
@@ -10,7 +10,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// As luma_of().
+// The rounding of luma_of().
 std::uint8_t at_most_255(std::int32_t value) {
     return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
@@ -56,7 +56,7 @@ public:
     PictureWriter(AtomicFile alone, std::string path, PictureEncoder encoder)
         : alone_(std::move(alone)), path_(std::move(path)), encoder_(encoder) {}
 
-    // Whether there is a second picture decides the first one's name.
+    // The first picture is held back: its name depends on whether a second one follows.
     Result<void> write(const Canvas& canvas) override {
         if (numbered_.empty() && !first_) {
             first_ = canvas;
@@ -98,8 +98,8 @@ private:
         const std::size_t dot = path_.rfind('.');
         return path_.substr(0, dot) + number + path_.substr(dot);
     }
-    AtomicFile alone_;  // for one picture; begun first, so that an unwritable folder is known before the first frame
-    std::optional<Canvas> first_{};  // as long as it is the only one
+    AtomicFile alone_;  // for one picture; begun first, so that an unwritable directory is found before the first frame
+    std::optional<Canvas> first_{};  // set while it is the only picture
     std::vector<AtomicFile> numbered_{};
     std::string path_;
     PictureEncoder encoder_;

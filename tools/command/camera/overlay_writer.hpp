@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OverlayWriter: canvases as a YUV4MPEG2 video or as pictures (PPM, PGM, JPEG, PNG), by the file's name.
+// OverlayWriter: writes canvases as a YUV4MPEG2 video or as pictures (PPM, PGM, JPEG, PNG); the file name decides.
 #pragma once
 
 #include "atomic_file.hpp"
@@ -16,18 +16,18 @@ class OverlayWriter {
 public:
     virtual ~OverlayWriter() = default;
     virtual Result<void> write(const Canvas& canvas) = 0;
-    // No more pictures will come: puts the files among those that the run commits, and says their names. Nothing where
-    // no picture was written.
+    // Ends writing, adds the files to those that the run commits, and returns their names. Returns none where no
+    // picture was written.
     virtual Result<std::vector<std::string>> finish(OutputFiles& files) = 0;
 };
 
-// Is it a name that open_overlay accepts? Says why not, before any input is read. Errors: invalid_argument (no such
-// extension), unsupported (this build has no encoder for it).
+// Checks that open_overlay accepts the name, before any input is read. Errors: invalid_argument (no such extension),
+// unsupported (this build has no encoder for it).
 Result<void> check_overlay_name(const std::string& path);
 
-// .y4m: one video (full-range 4:4:4, so that thin coloured lines stay thin). .ppm, .pgm, .jpg,
-// .jpeg, .png: one picture of that name, or, where there are more frames, NAME-0000.ppm and so on. Files are begun
-// here, so that an unwritable folder is known before the first frame.
+// .y4m: one video (full-range 4:4:4, so that thin coloured lines stay thin). .ppm, .pgm, .jpg, .jpeg, .png: one picture
+// of that name, or, for several frames, NAME-0000.ppm and so on. Files are begun here, so that an unwritable directory
+// is found before the first frame.
 Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std::uint32_t width, std::uint32_t height,
                                                     FrameRate rate);
 

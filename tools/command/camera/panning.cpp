@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window over a picture, and where it is.
+// Computes the place of the window in a picture, and copies the window into a frame.
 #include "panning.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// To and fro over [0, room].
+// Moves to and fro over [0, room].
 std::uint32_t bounce(std::uint64_t way, std::uint32_t room) {
     if (room == 0) return 0;
     const auto phase = static_cast<std::uint32_t>(way % (2 * std::uint64_t{room}));
@@ -48,7 +48,7 @@ WindowPlace window_place(std::uint64_t frame, std::uint32_t room_x, std::uint32_
 
 Result<std::unique_ptr<FrameReader>> open_picture(const PictureFacts& facts, std::vector<std::uint8_t> picture,
                                                   std::uint64_t frames) {
-    const std::uint32_t part = frames > 1 ? 8 : 0;  // of the picture, the room to move
+    const std::uint32_t part = frames > 1 ? 8 : 0;  // 1/8 of the picture is the room to move
     const auto side = [part](std::uint32_t whole) { return part == 0 ? whole : whole - whole / part; };
     Result<FrameShape> window = make_frame_shape(PixelFormat::gray, side(facts.width), side(facts.height));
     if (!window) return std::move(window).error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PPM and PGM, and which encoder a name asks for.
+// Encodes PPM and PGM, and selects the encoder by the file name.
 #include "picture_encoders.hpp"
 
 #include "camera/picture_config.hpp"

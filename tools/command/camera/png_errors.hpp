@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PngErrors: how calls of libpng end early, without exit() and without an exception through C code.
+// PngErrors: ends calls of libpng early, without exit() and without an exception through C code.
 #pragma once
 
 #include <csetjmp>
@@ -10,15 +10,15 @@
 
 namespace isthmus::tools::camera {
 
-inline constexpr png_uint_32 max_png_side = 0x7fffffff;  // of the format; frames have limits of their own
+inline constexpr png_uint_32 max_png_side = 0x7fffffff;  // limit of the format; frames have smaller limits
 
-// libpng's error handler may not return. This one keeps the message and jumps back into tried(). A step, and a callback
-// that libpng calls, therefore holds no object with a destructor at the time of a call that may fail.
+// libpng's error handler must not return. This one stores the message and jumps back into tried(). Therefore a step,
+// and a callback that libpng calls, holds no object with a destructor during a call that may fail.
 class PngErrors {
 public:
     const char* message() const noexcept { return message_; }  // of the step that failed
 
-    // Runs `step`. False: it ended early, and message() says why.
+    // Runs `step`. Returns false where it ended early; message() then has the reason.
     template <class Step>
     bool tried(Step step) {
         static_assert(std::is_trivially_destructible_v<Step>);
@@ -26,11 +26,11 @@ public:
         step();
         return true;
     }
-    // The handlers to give to png_create_…_struct, with a pointer to this object before them.
+    // The handlers for png_create_…_struct; pass a pointer to this object before them.
     [[noreturn]] static void error(png_structp png, png_const_charp message) {
         PngErrors& self = *static_cast<PngErrors*>(png_get_error_ptr(png));
         std::snprintf(self.message_, sizeof self.message_, "%s", message);
-        std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): over C alone
+        std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): jumps over C frames only
     }
     static void warning(png_structp, png_const_charp) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG through libpng, which unpacks samples to 8 bits; luma and transparency are computed here, in integers.
+// Reads PNG through libpng, which unpacks samples to 8 bits. Luma and transparency are computed here, in integers.
 #include "frame_reader.hpp"
 #include "panning.hpp"
 #include "png_errors.hpp"
@@ -20,7 +20,7 @@ public:
     explicit PngDecoder(ByteSource& source) : source_(source) {}
     PngDecoder(const PngDecoder&) = delete;
     PngDecoder& operator=(const PngDecoder&) = delete;
-    ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }  // does nothing where there is none
+    ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }  // does nothing where creation failed
 
     Result<PictureFacts> begin();
     Result<Pixels> pixels();
@@ -38,13 +38,13 @@ private:
     bool pull(std::span<std::uint8_t> into) noexcept;
 
     ByteSource& source_;
-    std::optional<Error> read_error_{};  // why pull() gave nothing
+    std::optional<Error> read_error_{};  // the reason why pull() returned nothing
     PngErrors errors_{};
     png_structp png_ = nullptr;
     png_infop info_ = nullptr;
     std::uint32_t width_ = 0;
     std::uint32_t height_ = 0;
-    std::size_t channels_ = 0;  // of unpacked rows: gray, gray and alpha, RGB, RGB and alpha
+    std::size_t channels_ = 0;  // of unpacked rows: gray, gray and alpha, RGB, or RGB and alpha
     Pixels row_{};
 };
 
@@ -73,8 +73,8 @@ Error PngDecoder::failure() const {
     return bad(std::string("is no PNG picture that can be read: ") + errors_.message());
 }
 
-// To 8 bits a sample: palettes to RGB, fewer bits spread over the whole range, 16 bits rounded, and a colour that
-// stands for transparency as alpha. No gamma: what the file says of it is not even read.
+// Unpacks to 8 bits a sample: palettes to RGB, fewer bits spread over the whole range, 16 bits rounded, and a
+// transparent colour to alpha. No gamma correction: the file's gamma chunk is not read.
 void PngDecoder::unpack() {
     png_set_expand(png_);
     png_set_scale_16(png_);
@@ -88,9 +88,10 @@ Result<PictureFacts> PngDecoder::begin() {
     if (info_ == nullptr) return Error(Code::unsupported, "libpng could not be started (" PNG_LIBPNG_VER_STRING ")");
     const bool read = errors_.tried([this] {
         png_set_read_fn(png_, this, &take);
-        // Chunks without pixels are skipped unread: what they unpack to is not bounded by the picture's size.
+        // Skips chunks without pixels: the picture's size does not bound their unpacked size.
         png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-        png_set_user_limits(png_, max_png_side, max_png_side);  // judged below, in words of our own
+        // the size is checked below, with a message of this project
+        png_set_user_limits(png_, max_png_side, max_png_side);
         png_read_info(png_, info_);
         width_ = png_get_image_width(png_, info_);
         height_ = png_get_image_height(png_, info_);
@@ -104,7 +105,7 @@ Result<PictureFacts> PngDecoder::begin() {
     return PictureFacts{"PNG", colour, width_, height_};
 }
 
-// What is transparent shows white behind it.
+// Transparent pixels are blended with white.
 std::uint8_t PngDecoder::gray_of(const std::uint8_t* sample) const noexcept {
     const std::uint32_t gray = channels_ < 3 ? sample[0] : luma_of_rgb(sample[0], sample[1], sample[2]);
     if (channels_ % 2 != 0) return static_cast<std::uint8_t>(gray);
@@ -112,7 +113,7 @@ std::uint8_t PngDecoder::gray_of(const std::uint8_t* sample) const noexcept {
     return static_cast<std::uint8_t>((gray * alpha + 255 * (255 - alpha) + 127) / 255);
 }
 
-// Grows with what is really there, as for other pictures.
+// The vector grows with the rows that really arrive, as for other pictures.
 Result<void> PngDecoder::read_rows(std::uint32_t rows, std::uint32_t columns, Pixels& into) {
     for (std::uint32_t y = 0; y < rows; ++y) {
         if (!errors_.tried([this] { png_read_row(png_, row_.data(), nullptr); })) return failure();
@@ -122,7 +123,7 @@ Result<void> PngDecoder::read_rows(std::uint32_t rows, std::uint32_t columns, Pi
     return {};
 }
 
-// Every pixel of an interlaced picture comes in one of seven smaller ones.
+// An interlaced picture arrives as seven smaller ones; this joins them.
 Pixels PngDecoder::woven(const std::array<Pixels, PNG_INTERLACE_ADAM7_PASSES>& passes) const {
     Pixels picture(std::size_t{width_} * height_);
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {

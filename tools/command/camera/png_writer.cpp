@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG through libpng: RGB of 8 bits.
+// Writes PNG through libpng: RGB, 8 bits a sample.
 #include "picture_encoders.hpp"
 #include "png_errors.hpp"
 
@@ -15,7 +15,7 @@ public:
     PngEncoder(const Canvas& canvas, AtomicFile& file) : canvas_(canvas), file_(file) {}
     PngEncoder(const PngEncoder&) = delete;
     PngEncoder& operator=(const PngEncoder&) = delete;
-    ~PngEncoder() { png_destroy_write_struct(&png_, &info_); }  // does nothing where there is none
+    ~PngEncoder() { png_destroy_write_struct(&png_, &info_); }  // does nothing where creation failed
 
     Result<void> encode();
 
@@ -27,7 +27,7 @@ private:
 
     const Canvas& canvas_;
     AtomicFile& file_;
-    std::optional<Error> write_error_{};  // why push() failed
+    std::optional<Error> write_error_{};  // the reason why push() failed
     PngErrors errors_{};
     png_structp png_ = nullptr;
     png_infop info_ = nullptr;
@@ -46,9 +46,9 @@ void PngEncoder::give(png_structp png, png_bytep bytes, std::size_t count) {
 
 void PngEncoder::begin() {
     png_set_write_fn(png_, this, &give, [](png_structp) {});
-    // Canvases are no larger than frames, and libpng's own limits are smaller where it is built so.
+    // Canvases are no larger than frames; the default limits of a libpng build may be smaller.
     png_set_user_limits(png_, max_png_side, max_png_side);
-    png_set_compression_level(png_, 3);  // half the time of the usual 6, for a tenth more bytes
+    png_set_compression_level(png_, 3);  // level 3 takes half the time of the default 6, for a tenth more bytes
     png_set_IHDR(png_, info_, canvas_.width(), canvas_.height(), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png_, info_);

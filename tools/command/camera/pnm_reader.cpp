@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary PGM and PPM (P5, P6; 8 bits), colour taken as luma. Several pictures of one size after another are a stream;
-// a single one can be panned into one.
+// Reads binary PGM and PPM (P5, P6; 8 bits), colour as luma. Several pictures of one size in a row are a stream; a
+// single picture can be panned into a stream.
 #include "frame_reader.hpp"
 #include "panning.hpp"
 
@@ -23,7 +23,7 @@ Error bad(const ByteSource& source, const std::string& what, std::string remedy 
     return Error(Code::invalid_argument, source.name() + ": " + what, std::move(remedy));
 }
 
-// The next byte; the end and a signal are errors, because a header or a picture was begun.
+// Returns the next byte. The end and a signal are errors, because a header or a picture was begun.
 Result<char> next(ByteSource& source) {
     std::uint8_t byte = 0;
     Result<Got> got = source.read({&byte, 1});
@@ -38,7 +38,7 @@ constexpr bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// A number after any white space and comments; takes the one character after it, which must be white space.
+// Reads a number after white space and comments, and consumes the one character after it, which must be white space.
 Result<std::uint64_t> next_number(ByteSource& source) {
     Result<char> c = next(source);
     while (c && (is_space(*c) || *c == '#')) {
@@ -82,7 +82,7 @@ Result<PnmHeader> read_header(ByteSource& source) {
     return PnmHeader{*kind == '6', static_cast<std::uint32_t>(numbers[2]), *shape};
 }
 
-// Values above the greatest count as the greatest.
+// Clamps values above the maximum.
 std::uint8_t gray_of(const std::uint8_t* sample, const PnmHeader& header) {
     const std::uint32_t most = header.max_value;
     const auto full = [most](std::uint32_t value) {
@@ -92,7 +92,7 @@ std::uint8_t gray_of(const std::uint8_t* sample, const PnmHeader& header) {
     return luma_of_rgb(full(sample[0]), full(sample[1]), full(sample[2]));
 }
 
-// Calls take(y, row) for every row, as gray.
+// Calls take(y, row) for every row, converted to gray.
 template <class F>
 Result<Got> read_picture(ByteSource& source, const PnmHeader& header, F take) {
     const std::size_t samples = header.colour ? 3 : 1;
@@ -141,7 +141,7 @@ public:
 
 private:
     std::unique_ptr<ByteSource> source_;
-    std::vector<std::uint8_t> first_;  // read when opening, to know whether others follow
+    std::vector<std::uint8_t> first_;  // read when opening, to find whether others follow
 };
 
 }  // namespace
@@ -149,7 +149,7 @@ private:
 Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source, std::uint64_t frames) {
     Result<PnmHeader> header = read_header(*source);
     if (!header) return std::move(header).error();
-    // Grows with what is really there: a header alone does not get memory for what it claims.
+    // The vector grows with the rows that really arrive: a header alone gets no memory for the size that it claims.
     std::vector<std::uint8_t> picture;
     Result<Got> got = read_picture(*source, *header, [&](std::uint32_t, std::span<const std::uint8_t> row) {
         picture.insert(picture.end(), row.begin(), row.end());

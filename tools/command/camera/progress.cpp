@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line of progress, at most ten times a second.
+// Prints the progress line, at most ten times a second.
 #include "progress.hpp"
 
 #include <cstdio>
@@ -48,7 +48,7 @@ std::string progress_line(std::uint64_t done, std::uint64_t expected, std::chron
         text += part;
         if (known) text += ", " + time_text(static_cast<double>(expected - done) / rate) + " left";
     }
-    // A line that wraps cannot be wiped by going back to its beginning.
+    // The line must not wrap: a carriage return cannot clear a wrapped line.
     const std::string drawn = known ? bar(done, expected) : std::string();
     if (drawn.size() + text.size() < columns) return drawn + text;
     return text.substr(0, columns > 0 ? columns - 1 : 0);
@@ -65,7 +65,7 @@ void Progress::show(std::uint64_t done) {
     if (!terminal_ || now < next_) return;
     next_ = now + std::chrono::milliseconds(100);
     shown_ = true;
-    // What stood there is wiped first: a shorter line would leave its end.
+    // Clears the line first: a shorter text would leave the end of the longer one.
     std::fputs(("\r\033[K" + progress_line(done, expected_, now - begin_, stderr_columns())).c_str(), stderr);
     std::fflush(stderr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress: a line on the terminal that says how far a run is, how fast, and for how long still. Silent where standard
+// Progress: a line on the terminal with the frames done, the rate and the time left. Prints nothing where standard
 // error is no terminal.
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace isthmus::tools::camera {
 
-// The line, shorter than `columns`. `expected` of 0: unknown; rates and times left are said from half a second on.
+// Formats the line, shorter than `columns`. `expected` of 0: unknown. The rate and the time left appear from half a
+// second on.
 std::string progress_line(std::uint64_t done, std::uint64_t expected, std::chrono::nanoseconds taken,
                           std::size_t columns);
 
 class Progress {
 public:
     explicit Progress(std::uint64_t expected);  // frames; 0: unknown
-    ~Progress();                                // wipes the line
+    ~Progress();                                // clears the line
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     void show(std::uint64_t done);

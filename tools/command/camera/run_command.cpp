@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `isthmus run`, and what it says at the end.
+// The options of `isthmus run`, and its final report.
 #include "run_command.hpp"
 
 #include "camera_run.hpp"
@@ -21,7 +21,7 @@ namespace {
 struct Texts {
     std::string memory;
     std::string format;
-    std::uint64_t width = 0;  // 0: not given, as those below
+    std::uint64_t width = 0;  // 0: not given, also in the fields below
     std::uint64_t height = 0;
     std::uint64_t pitch_bytes = 0;
 };
@@ -34,7 +34,7 @@ struct Texts {
 
 int exit_code_of(const camera::Failure& failure) {
     const Code code = failure.error.code();
-    // A picture that this build has no library for: neither the input nor the usage is bad.
+    // This build lacks the picture's library: neither the input nor the usage is wrong.
     if (failure.of_input_or_output) return code == Code::unsupported ? exit_cannot : exit_bad_usage;
     return code == Code::unsupported || code == Code::not_accessible || code == Code::no_gpu_code ? exit_cannot
                                                                                                   : exit_failed;
@@ -49,7 +49,7 @@ int run(camera::RunOptions options, const CommandContext& context) {
     std::optional<camera::Failure> failed = pipeline.prepare(stop.descriptor());
     if (!failed) failed = pipeline.go(device);
     if (failed && camera::StopSignal::received() == 0) fail(exit_code_of(*failed), failed->error);
-    // A signal before the first frame: there is nothing to write and nothing to say but the exit code.
+    // A signal before the first frame: no output is written; only the exit code reports the signal.
     if (failed) return 128 + camera::StopSignal::received();
     camera::Summary summary = pipeline.summary();
     summary.where = ran_on(*runtime, device, context);
@@ -66,7 +66,7 @@ std::optional<MemoryKind> memory_kind(std::string_view text) {
     return std::nullopt;
 }
 
-// What options say in words, as values.
+// Converts the options given as words into values.
 Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
     if (!raw.memory.empty()) {
         options.memory = memory_kind(raw.memory);
@@ -91,7 +91,7 @@ Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
     return {};
 }
 
-// What this build lacks is said where people look for it.
+// Names the picture formats that this build lacks, for the help text.
 std::string missing_pictures() {
     if (camera::with_jpeg && camera::with_png) return {};
     return std::string("; this build has no ") + (camera::with_png    ? "JPEG"
@@ -111,28 +111,28 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
     command.add_option("-o,--output", options.output, output_help());
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
     add_number(command, "-n,--frames", options.reading.frames, {1, std::uint64_t{1} << 40},
-               "end after so many frames; a single picture is panned into so many");
+               "end after this many frames; a single picture is panned into this many");
     command.add_option(
         "--memory", raw.memory,
         "memory of frames and lists, instead of the machine's choice: host, pinned, registered, managed, "
         "device (copied)");
-    add_number(command, "--in-flight", options.in_flight, {1, 64},
-               "frames that the device has at a time, while others are read")
+    add_number(command, "--in-flight", options.in_flight, {1, 64}, "frames in flight on the device at a time")
         ->capture_default_str();
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     const NumberRange<std::uint64_t> length{1, std::uint64_t{1} << 40};
     add_number(command, "--width", raw.width, length, "pixels")->group(group);
     add_number(command, "--height", raw.height, length, "pixels")->group(group);
-    add_number(command, "--pitch", raw.pitch_bytes, length, "bytes from row to row; default: no gap")->group(group);
+    add_number(command, "--pitch", raw.pitch_bytes, length, "bytes from one row to the next; default: no gap")
+        ->group(group);
     group = "Corners";
     add_number(command, "--threshold", options.rule.threshold, {0}, "a corner's response is greater than this")
         ->group(group)
         ->capture_default_str();
-    add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within so many pixels")
+    add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within this many pixels")
         ->group(group)
         ->capture_default_str();
-    add_number(command, "--max-corners", options.max_corners, {1, 1u << 20}, "of one frame")
+    add_number(command, "--max-corners", options.max_corners, {1, 1u << 20}, "most corners of one frame")
         ->group(group)
         ->capture_default_str();
     add_number(command, "--match-radius", options.matching.radius, {0, 1024},

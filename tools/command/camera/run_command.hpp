@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus run`: the camera pipeline on real frames. Declares the subcommand and its options.
+// `isthmus run`: the camera pipeline on the user's frames. Declares the subcommand and its options.
 #pragma once
 
 namespace CLI {
@@ -10,7 +10,7 @@ namespace isthmus::tools {
 
 struct CommandContext;
 
-// `context` must outlive the parsing of `app`; the callback runs the pipeline and leaves its exit code there.
+// `context` must outlive the parsing of `app`. The callback runs the pipeline and stores its exit code in `context`.
 void add_run_command(CLI::App& app, CommandContext& context);
 
 }  // namespace isthmus::tools

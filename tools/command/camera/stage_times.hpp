@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StageTimes: how long each stage took in each frame, and what half and nearly all frames stayed below.
+// StageTimes: the duration of each stage in each frame, and its percentiles.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace isthmus::tools::camera {
 
-// The smallest value that at least `percent` of the values do not exceed (nearest rank); 0 without values.
+// The smallest value that at least `percent` % of the values do not exceed (nearest rank); 0 without values.
 inline std::uint64_t percentile(std::vector<std::uint64_t> values, unsigned percent) {
     if (values.empty()) return 0;
     const std::size_t rank = (values.size() * percent + 99) / 100;
@@ -20,7 +20,7 @@ inline std::uint64_t percentile(std::vector<std::uint64_t> values, unsigned perc
     return *at;
 }
 
-// One value per frame. Named by whoever keeps it.
+// One value per frame. The owner sets the name.
 struct Samples {
     const char* name = "";
     const char* where = "";  // "CPU", "device"
@@ -34,7 +34,7 @@ struct Samples {
     }
 };
 
-// Adds the nanoseconds of its own life.
+// Adds the nanoseconds of its own lifetime.
 class StageTimer {
 public:
     explicit StageTimer(Samples& samples) : samples_(samples), begin_(std::chrono::steady_clock::now()) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signal handlers that leave a number and a byte in a pipe.
+// The signal handlers store the signal's number and write a byte to a pipe.
 #include "stop_signal.hpp"
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// A handler gets no argument, so what it touches has to be here.
+// A signal handler has no user argument, so its state is global.
 std::atomic<int> received_signal{0};
 std::atomic<int> write_end{-1};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler uses them");
@@ -22,7 +22,7 @@ struct sigaction previous[std::size(handled)];
 void make_readable() noexcept {
     const char byte = 0;
     if (write_end >= 0) [[maybe_unused]]
-        const ssize_t written = ::write(write_end, &byte, 1);  // full: it is readable already
+        const ssize_t written = ::write(write_end, &byte, 1);  // a full pipe is readable already
 }
 
 extern "C" void note_signal(int signal) {
@@ -42,7 +42,8 @@ StopSignal::StopSignal() {
     sigemptyset(&action.sa_mask);
     for (std::size_t at = 0; at < std::size(handled); ++at) {
         action.sa_handler = handled[at] == SIGPIPE ? SIG_IGN : note_signal;
-        // A shell that started us in the background had SIGINT ignored, and nohup SIGHUP; that stays.
+        // A shell that starts a process in the background sets SIGINT to SIG_IGN, and nohup does so with SIGHUP; that
+        // is kept.
         ::sigaction(handled[at], nullptr, &previous[at]);
         if (previous[at].sa_handler != SIG_IGN) ::sigaction(handled[at], &action, nullptr);
     }

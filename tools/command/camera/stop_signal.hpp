@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// StopSignal: SIGHUP, SIGINT and SIGTERM as something that a loop can ask about and that poll() can wait for.
+// StopSignal: turns SIGHUP, SIGINT and SIGTERM into a flag and a descriptor for poll().
 #pragma once
 
 namespace isthmus::tools::camera {
 
-// While it lives, SIGHUP, SIGINT and SIGTERM are caught and SIGPIPE is ignored, so that a closed pipe is an error of
-// write(2). One at a time in a process: signal handlers are the process's.
+// While the object lives, SIGHUP, SIGINT and SIGTERM are caught and SIGPIPE is ignored, so that write(2) to a closed
+// pipe returns an error. One object at a time in a process: signal handlers belong to the process.
 class StopSignal {
 public:
     StopSignal();
@@ -13,11 +13,11 @@ public:
     StopSignal(const StopSignal&) = delete;
     StopSignal& operator=(const StopSignal&) = delete;
 
-    // The signal that asked to stop; 0: none so far.
+    // The signal that arrived; 0: none so far.
     static int received() noexcept;
-    // Makes the descriptor readable, as a signal does, without one.
+    // Makes the descriptor readable, as a signal does, but records no signal.
     static void end_reading() noexcept;
-    // Becomes readable when a signal came; -1 where no pipe could be had.
+    // Becomes readable when a signal arrives; -1 where the pipe could not be created.
     int descriptor() const noexcept { return pipe_[0]; }
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a run, as text and as JSON.
+// Prints the report of a run, as text and as JSON.
 #include "summary.hpp"
 
 #include <nlohmann/json.hpp>
@@ -36,7 +36,7 @@ std::string size_text(std::uint32_t width, std::uint32_t height) {
     return std::to_string(width) + "x" + std::to_string(height);
 }
 
-// A picture is told as what it is; that frames have its luma alone, and perhaps a part of it, is said beside.
+// Describes the picture itself, and adds that frames have its luma alone and, where panned, a part of it.
 std::string input_text(const Summary& summary) {
     const std::string frames = size_text(summary.shape.width, summary.shape.height);
     if (!summary.picture) return summary.input + ", " + frames + " " + std::string(name(summary.shape.format)) + "\n";
@@ -154,7 +154,7 @@ std::string as_json(const Summary& summary) {
                                         {"width", summary.picture->width},
                                         {"height", summary.picture->height}};
     }
-    // Names of files need not be UTF-8; JSON has to be.
+    // File names need not be UTF-8; JSON must be.
     return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary: what a run did, as numbers, as a table for people and as JSON.
+// Summary: the results of a run, as numbers, as a table and as JSON.
 #pragma once
 
 #include "frame_reader.hpp"
@@ -12,7 +12,7 @@
 
 namespace isthmus::tools::camera {
 
-// A buffer that both sides use: how it travels, and why.
+// A buffer that both sides use: its memory kind, its path to the device, and the reason.
 struct BufferLine {
     std::string name;
     std::string kind;
@@ -21,27 +21,27 @@ struct BufferLine {
     std::string reason;
 };
 
-// Where the work was done.
+// The device and the machine of the run.
 struct RanOn {
-    std::string number;  // as --device takes it
+    std::string number;  // the value for --device
     std::string device;
     std::string model;
     bool simulated = false;
-    std::string machine;  // --machine; empty: this one, or one that the environment plays
+    std::string machine;  // --machine; empty: this machine, or the one that the environment simulates
 };
-std::string as_text(const RanOn& where);  // a line; on simulated machines another one, about times
+std::string as_text(const RanOn& where);  // one line; simulated machines add a line about times
 
 struct Summary {
     RanOn where{};
     std::string input;
     FrameShape shape{};
-    std::optional<PictureFacts> picture{};  // what the frames were made of, where that was pictures
+    std::optional<PictureFacts> picture{};  // set where the frames were made from a picture
     std::vector<BufferLine> buffers{};
 
     std::uint64_t frames = 0;
     std::uint64_t corners = 0;      // listed, in all frames
-    std::uint64_t frames_full = 0;  // with more corners than the list holds
-    std::uint64_t matched = 0;      // corners that continue a track of the frame before; every other one begins one
+    std::uint64_t frames_full = 0;  // frames with more corners than the list holds
+    std::uint64_t matched = 0;  // corners that continue a track of the frame before; every other corner begins a track
     std::uint64_t tracks = 0;
     std::string corners_digest;
     std::string tracks_digest;
@@ -49,8 +49,8 @@ struct Summary {
     std::vector<Samples> stages{};           // nanoseconds
     Samples bytes_copied{"copied", "", {}};  // between host and device sides
     std::uint64_t wall_ns = 0;
-    std::vector<std::string> files{};  // written
-    int signal = 0;                    // that ended the run; 0: the input did
+    std::vector<std::string> files{};  // files written
+    int signal = 0;                    // the signal that ended the run; 0: the input ended
 };
 
 std::string as_text(const Summary& summary);

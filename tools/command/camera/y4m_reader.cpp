@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// YUV4MPEG2: a header line, then for each frame a line and its planes. 8-bit mono and 4:2:0.
+// Reads YUV4MPEG2: a header line, then for each frame a line and its planes. 8-bit mono and 4:2:0.
 #include "frame_reader.hpp"
 #include "numbers.hpp"
 
@@ -44,14 +44,14 @@ struct Header {
     std::uint64_t width = 0;
     std::uint64_t height = 0;
     FrameRate rate{};
-    PixelFormat format = PixelFormat::i420;  // what a header without C means
+    PixelFormat format = PixelFormat::i420;  // the format of a header without C
 };
 
 Error bad(const ByteSource& source, const std::string& what, std::string remedy = {}) {
     return Error(Code::invalid_argument, source.name() + ": " + what, std::move(remedy));
 }
 
-// 0:0 stands for "unknown" and leaves the default.
+// 0:0 means "unknown" and keeps the default.
 bool parse_rate(std::string_view text, FrameRate& rate) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return false;
@@ -83,7 +83,7 @@ Result<void> parse_field(const ByteSource& source, std::string_view field, Heade
                        "8-bit mono and 4:2:0 can: ffmpeg -pix_fmt gray or yuv420p");
         }
     }
-    return {};  // others (interlacing, aspect, comments) do not matter to corners
+    return {};  // other tags (interlacing, aspect, comments) do not affect corners
 }
 
 Result<Header> parse_header(const ByteSource& source, std::string_view line) {

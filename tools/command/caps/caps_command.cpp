@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows what this machine, a simulated one, or all known ones can do, and saves a machine's record.
+// Shows the capabilities of this machine, of a simulated one, or of all known ones, and saves a machine's record.
 #include "caps_command.hpp"
 
 #include "caps_render.hpp"
@@ -32,7 +32,7 @@ struct CapsOptions {
     CapsFormat format = CapsFormat::text;
 };
 
-// What the record says of a played machine beside its facts.
+// Adds the title and the sources of a simulated machine's record to its view.
 void add_record(MachineView& view, const std::string& machine) {
     const auto record = machines::find_record(machine);
     if (!record) return;
@@ -69,7 +69,7 @@ std::string record_name(const std::string& file) {
     return stem.empty() || file == "-" ? "recorded" : stem;
 }
 
-// What --probe showed of fabric handles is what the simulator shall play.
+// Stores the result of --probe for fabric handles in the record, so that the simulator repeats it.
 void keep_try(machines::DeviceRecord& device, const Capability& fabric) {
     constexpr std::string_view field = "fabric_usable";
     if (fabric.origin != Origin::probe) return;
@@ -97,7 +97,7 @@ std::string record_text(Runtime& runtime, const std::string& file) {
     return machines::write_record(record);
 }
 
-// A driver that hangs at one is given up then.
+// A probe whose driver call hangs is killed after this time.
 constexpr std::chrono::seconds probe_deadline{60};
 
 CapsStyle style_of(const CapsOptions& options) {
@@ -125,7 +125,7 @@ int run_caps(CommandContext& context, CapsOptions options) {
     }
     Result<Runtime> runtime = context.open_runtime();
     if (!runtime) cannot(runtime.error().text());
-    choose_device(*runtime, context);  // refuses a device that is not there
+    choose_device(*runtime, context);  // refuses a device that does not exist
     if (options.record == "-") {
         print(record_text(*runtime, options.record));
         return exit_ok;

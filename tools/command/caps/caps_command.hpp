@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus caps`: what each device can do, and why.
+// `isthmus caps`: the capabilities of each device, and the reason for each.
 #pragma once
 
 namespace CLI {
@@ -10,7 +10,7 @@ namespace isthmus::tools {
 
 struct CommandContext;
 
-// `context` must outlive the parsing of `app`; the callback leaves its exit code there.
+// `context` must outlive the parsing of `app`. The callback stores its exit code in `context`.
 void add_caps_command(CLI::App& app, CommandContext& context);
 
 }  // namespace isthmus::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine, or several side by side, as text, JSON or Markdown.
+// Renders one machine, or several side by side, as text, JSON or Markdown.
 #include "caps_render.hpp"
 
 #include "caps_screen.hpp"
@@ -70,7 +70,7 @@ Section device_section(const DeviceView& device) {
     return section;
 }
 
-// The CPU device has a column of its own nowhere: host memory is all it has, and its section says so.
+// The CPU device has no column of its own: it has host memory only, and its section says so.
 std::vector<Section> machine_sections(const MachineView& view) {
     std::vector<Section> sections = {machine_section(view)};
     std::vector<Column> columns;
@@ -101,7 +101,7 @@ std::vector<Section> comparison_sections(const std::vector<MachineView>& views) 
     return sections;
 }
 
-// As text, or as Markdown.
+// Formats sections as text or as Markdown.
 std::string printed(const std::vector<Section>& sections, const CapsStyle& style) {
     if (style.format == CapsFormat::markdown) return as_markdown(sections);
     return as_text(sections, {style.width, style.has_colour});
@@ -211,7 +211,7 @@ MachineView view_of(const platform::machines::MachineRecord& record) {
 std::vector<MachineView> known_machine_views() {
     std::vector<MachineView> views;
     for (const std::string_view name : platform::machines::known_machines()) {
-        // A record that is built in has passed its tests; one that has not is left out rather than fatal.
+        // A built-in record has passed its tests; one that cannot be read is left out and is no error.
         if (const auto record = platform::machines::read_record(platform::machines::known_record(name))) {
             views.push_back(view_of(*record));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine on one screen, several as one matrix, and where devices are attached.
+// Renders one machine on one screen, several as one matrix, and the topology of devices.
 #include "caps_screen.hpp"
 
 #include "caps_sections.hpp"
@@ -21,7 +21,7 @@ namespace isthmus::tools {
 
 namespace {
 
-// Words and signs: beyond ASCII only where the terminal shows them.
+// Words and symbols of the screen; characters beyond ASCII only where the terminal shows them.
 struct Signs {
     explicit Signs(const CapsStyle& style)
         : yes(style.has_symbols ? "●" : "yes"),
@@ -66,7 +66,7 @@ std::string paragraph(std::string_view content, const CapsStyle& style, std::siz
     return printed(lines_of(content, style.width - std::min(style.width, indent)), style, indent, colour);
 }
 
-// "  cannot  …", later lines below the first; nothing where there are no items.
+// "  cannot  …", with further lines aligned below the first; empty without items.
 std::string labelled(std::string_view label, const std::vector<std::string>& items, const CapsStyle& style,
                      const Signs& signs, Colour colour) {
     constexpr std::size_t indent = 10;
@@ -81,7 +81,7 @@ std::string version_text(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// "Jetson AGX Orin, JetPack 6 (simulated: orin)", and below it the driver, the system, CPUs and memory.
+// "Jetson AGX Orin, JetPack 6 (simulated: orin)", followed by the driver, the system, CPUs and memory.
 std::string head(const MachineView& view, const CapsStyle& style, const Signs& signs) {
     const MachineFacts& machine = view.machine;
     std::string title = machine.cpu_name.empty() ? "unknown CPU" : machine.cpu_name;
@@ -125,10 +125,10 @@ std::string_view translation_phrase(Translation translation) {
     return "";
 }
 
-// Devices of one machine that the screen would describe in the same words.
+// Consecutive devices of one machine with the same name and the same behaviour.
 struct Alike {
     const DeviceView* device = nullptr;
-    int last = 0;  // ordinal
+    int last = 0;  // ordinal of the last device
 };
 
 std::vector<Alike> gpus_of(const MachineView& view) {
@@ -175,7 +175,7 @@ std::string_view launch_phrase(LaunchPath path) {
     return "";
 }
 
-// What allocate_shared() does with this kind where nothing is said about the use.
+// When allocate_shared() selects this kind for an undeclared use.
 std::string chosen(const Capabilities& c, MemoryKind kind, const Signs& signs) {
     const auto small = rules::plan_allocation(c, {}, 1);
     const auto large = rules::plan_allocation(c, {});
@@ -188,7 +188,7 @@ std::string chosen(const Capabilities& c, MemoryKind kind, const Signs& signs) {
     return "";
 }
 
-// Kinds of one row of the screen: those that are seldom told apart come together.
+// The memory kinds of each row of the screen; kinds that are rarely distinguished share a row.
 constexpr std::array<std::array<MemoryKind, 2>, 5> screen_rows = {{{MemoryKind::pinned, MemoryKind::pinned},
                                                                    {MemoryKind::registered, MemoryKind::registered},
                                                                    {MemoryKind::managed, MemoryKind::managed},
@@ -233,7 +233,7 @@ Section memory_section(const Capabilities& c, const Signs& signs) {
     return section;
 }
 
-// Features that the rest of the screen does not tell.
+// Features that the rest of the screen does not show.
 constexpr std::array<Feature, 14> screen_features = {
     Feature::pageable_access, Feature::concurrent_managed, Feature::direct_managed, Feature::native_atomics,
     Feature::pools,           Feature::host_pools,         Feature::virtual_memory, Feature::export_posix_fd,
@@ -270,7 +270,7 @@ std::string features(const MachineView& view, const Capabilities& c, const CapsS
            labelled("trials", lost, style, signs, Colour::red);
 }
 
-// On a machine where the CPU device is all there is: what it does, and how to see more.
+// The screen of a machine whose only device is the CPU device, with a hint how to see more.
 std::string cpu_screen(const DeviceView& device, const CapsStyle& style) {
     const Capabilities& c = device.capabilities;
     const auto plan = rules::plan_allocation(c, {});
@@ -302,7 +302,7 @@ std::string hints(const MachineView& view, bool has_gpu, const CapsStyle& style)
     Section section{"", "", {"", ""}, std::move(rows), 1, {}};
     section.paint = [](std::size_t, std::size_t column) { return column == 0 ? Colour::bold : Colour::dim; };
     const std::string printed = as_text({section}, {style.width, style.has_colour});
-    return printed.substr(printed.find('\n') + 1);  // without its empty header
+    return printed.substr(printed.find('\n') + 1);  // without the empty header line
 }
 
 std::string kinds_with_atomics(const Capabilities& c) {
@@ -366,7 +366,7 @@ const NumaNode* find_node(const MachineFacts& machine, int id) {
     return found == machine.numa_nodes.end() ? nullptr : &*found;
 }
 
-// The closest node with CPUs: what the driver says, else the system, else the only one there is.
+// The closest NUMA node with CPUs: from the driver, else from the system, else the only node.
 int near_node(const MachineFacts& machine, const DeviceView& device) {
     if (device.capabilities.host_numa_node >= 0) return device.capabilities.host_numa_node;
     if (device.facts.pci && device.facts.pci->numa_node >= 0) return device.facts.pci->numa_node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that `isthmus caps` and docs/machines.md are made of: rows, axes, features and the rules' answers.
+// Builds the tables of `isthmus caps` and docs/machines.md: rows, axes, features and the rules' answers.
 #include "caps_sections.hpp"
 
 #include <access_rules.hpp>
@@ -210,7 +210,7 @@ Section path_reasons_section(const std::vector<Column>& columns) {
     section.keys = 2;
     for (const Column& column : columns) {
         const Capabilities& c = column.device->capabilities;
-        const std::size_t first = section.rows.size();  // of this device
+        const std::size_t first = section.rows.size();  // the first row of this device
         for (const MemoryKind kind : listed_kinds) {
             const auto alike = std::find_if(section.rows.begin() + first, section.rows.end(), [&](const auto& row) {
                 return row[1] == path(c, kind) && row[3] == path_reason(c, kind);

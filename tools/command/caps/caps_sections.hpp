@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that `isthmus caps` and docs/machines.md are made of.
+// The tables of `isthmus caps` and docs/machines.md.
 #pragma once
 
 #include "caps_render.hpp"
@@ -17,15 +17,15 @@ struct Column {
     const MachineView* machine = nullptr;
     const DeviceView* device = nullptr;
 };
-// Every device of these machines but their CPU devices, which are the same everywhere: one stands for all, first.
+// One column for each GPU of these machines. The CPU devices are the same everywhere and share one column, the first.
 std::vector<Column> columns_of(const std::vector<MachineView>& views);
-// One machine for each way of behaving: the rows, and discrete once more where managed memory is phase-guarded.
+// One column for each capability row, and a second one for discrete, with phase-guarded managed memory.
 std::vector<Column> representatives(const std::vector<Column>& columns);
 
-// Whether two devices of one machine answer every question alike.
+// Whether all answers for the two devices are equal.
 bool behave_alike(const Capabilities& a, const Capabilities& b);
 
-// The kinds that the tables list: how a user can come by memory.
+// The kinds that the tables list: those that a user can allocate or register.
 inline constexpr std::array<MemoryKind, 8> listed_kinds = {
     MemoryKind::host,    MemoryKind::pinned, MemoryKind::registered, MemoryKind::write_combined,
     MemoryKind::managed, MemoryKind::device, MemoryKind::pool,       MemoryKind::vmm};
@@ -35,7 +35,7 @@ std::string atomics(const Capabilities& capabilities, MemoryKind kind);  // "yes
 std::string path(const Capabilities& capabilities, MemoryKind kind);
 std::string path_reason(const Capabilities& capabilities, MemoryKind kind);
 
-// What trials (`isthmus litmus`) took away from this kind, and what they saw; empty where nothing.
+// What findings of `isthmus litmus` refuse for this kind, and what the trials observed; empty without such findings.
 struct Narrowing {
     std::string refused;
     std::string reason;
@@ -47,14 +47,14 @@ Section axes_section(const std::vector<Column>& columns);
 Section features_section(const std::vector<Column>& columns);
 Section who_section(const std::vector<Column>& columns);
 Section atomics_section(const std::vector<Column>& columns);
-// Without rows where no trial took anything away.
+// Has no rows where no finding refuses anything.
 Section trials_section(const std::vector<Column>& columns);
 Section paths_section(const std::vector<Column>& columns);
-// Each path with its reason, for one machine.
+// Each launch path with its reason, for one machine.
 Section path_reasons_section(const std::vector<Column>& columns);
-// Every kind that may occur, by agent: the verdict, which fact decided, and what works instead.
+// Every available kind, by agent: the verdict, the deciding fact, and what works instead.
 Section access_section(const Column& column);
-// What one GPU may do with memory of another one, by what is switched between them.
+// What one GPU may do with memory of another, by the kind of connection between them.
 Section peers_section(const Column& column);
 Section policy_section(const std::vector<Column>& columns);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/machines.md and docs/access.md: what is known about each machine, and what the capability table and the rules
-// make of it.
+// Writes docs/machines.md and docs/access.md: the facts of each machine, and the answers of the capability table and
+// the rules.
 #include "caps_sections.hpp"
 
 #include <allocation_policy.hpp>
@@ -126,8 +126,8 @@ Section sources_section(const std::vector<Column>& columns) {
     return section;
 }
 
-// Rows that differ in their memory alone become one, which lists it. What the CPU may stands first, then what the
-// device may, then what a launch does.
+// Joins rows that differ in their memory alone into one that lists the kinds. The CPU's rows come first, then the
+// device's, then the launch's.
 Section by_answer(const Section& section) {
     Section out{section.title, section.text, {"agent", "may", "memory", "because", "what works instead"}};
     for (const auto& row : section.rows) {  // memory, agent, may, because, what works instead

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated parts of docs/memory.md: which memory a declared use gets, and who may touch which kind, for each way
-// in which a machine behaves. The rest of the page is written by hand and stays as it is.
+// Writes the generated parts of docs/memory.md: the memory for each declared use, and which agent may access which
+// kind, for each capability row. The rest of the page is written by hand and is not changed.
 #include "caps_sections.hpp"
 
 #include <allocation_policy.hpp>
@@ -52,7 +52,7 @@ std::string choice(const rules::AllocationPlan& plan) {
     return cell;
 }
 
-// What a buffer gets that is as small as can be, and, where that differs, what larger ones get.
+// The choice for the smallest buffer and, where it differs, for larger ones.
 std::string choices(const Capabilities& device, const SharedUse& use) {
     const auto small = rules::plan_allocation(device, use, 1);
     const auto large = rules::plan_allocation(device, use);
@@ -81,7 +81,7 @@ Section uses_section(const std::vector<Column>& rows) {
     return section;
 }
 
-// Each sentence that Buffer::explain() may say of these uses, with the machines that say it.
+// Lists each reason that Buffer::explain() gives for these uses, with the machines that give it.
 Section reasons_section(const std::vector<Column>& rows) {
     Section section{"Why", "What `Buffer::explain()` says about these choices.", {"choice", "because", "machines"}};
     const auto tell = [&](const Column& row, const rules::AllocationPlan& plan) {
@@ -105,7 +105,7 @@ Section reasons_section(const std::vector<Column>& rows) {
     return section;
 }
 
-// "both, pass"; what nothing is known about has no agent.
+// "both, pass". A kind without evidence has no agent.
 std::string who_and_path(const Capabilities& c, MemoryKind kind) {
     if (rules::launch_path(c, kind).path == LaunchPath::refuse) return "not available";
     std::string agent = who(c, kind);

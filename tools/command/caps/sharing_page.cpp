@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated parts of docs/sharing.md: where CPU and GPU may update one word, and why not elsewhere.
+// Writes the generated parts of docs/sharing.md: where CPU and GPU may update the same word, and why not elsewhere.
 #include "caps_sections.hpp"
 
 #include <atomic_rules.hpp>
@@ -41,7 +41,7 @@ Section updates_section(const std::vector<Column>& rows) {
     return section;
 }
 
-// Each sentence once, with the memory and the machines of which it is said.
+// Lists each reason once, with its memory kinds and machines.
 Section reasons_section(const std::vector<Column>& rows) {
     Section section{"Why",
                     "What an error says about an addition to an unsigned 4-byte word, and what works there.",
@@ -61,7 +61,7 @@ Section reasons_section(const std::vector<Column>& rows) {
                 {text(name(kind)), text(answer.reason), answer ? "it is granted" : text(answer.remedy), row.title});
         }
     }
-    // Kinds that answer alike on the same machines share a row.
+    // Kinds with equal answers on the same machines share a row.
     Section grouped{section.title, section.text, section.header};
     for (const auto& row : section.rows) {
         const auto alike = std::find_if(grouped.rows.begin(), grouped.rows.end(), [&](const auto& known) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a subcommand is given by the program around it: the global options, and the runtime that they ask for.
+// The context that main() passes to a subcommand: the global options, and a function that opens the runtime.
 #pragma once
 
 #include "exit_codes.hpp"
@@ -19,17 +19,17 @@ namespace isthmus::tools {
 // Filled by main() before a subcommand's callback runs.
 struct CommandContext {
     bool json = false;         // --json: one JSON document on stdout instead of text
-    std::string asked_device;  // --device: a GPU's number, or cpu; empty: none is asked for
-    // The index of that device within the runtime; nothing: none is asked for, or there is no such one, which
-    // choose_device() refuses. Set when open_runtime() has returned.
+    std::string asked_device;  // --device: a GPU's number, or cpu; empty: not given
+    // The index of that device within the runtime, set when open_runtime() has returned. Nothing: no device was asked
+    // for, or it does not exist; choose_device() then refuses it.
     std::optional<std::size_t> device;
     std::string machine;                              // --machine, as given; empty: this machine
-    std::string machine_record;                       // … as readable_record() gives it
+    std::string machine_record;                       // the machine's record, from readable_record()
     std::optional<std::uint64_t> host_reserve_bytes;  // --host-reserve
-    std::string litmus;                               // --litmus: a record with findings; empty: none. Readable, too
-    std::vector<ExportFinding> export_findings;       // of tries that this command made before it opens the runtime
-    std::function<Result<Runtime>()> open_runtime;    // plays `machine` where it is given
-    int exit_code = exit_ok;                          // what the subcommand's callback leaves here
+    std::string litmus;  // --litmus: a record with findings, from readable_record(); empty: none
+    std::vector<ExportFinding> export_findings;     // from tries that this command made before opening the runtime
+    std::function<Result<Runtime>()> open_runtime;  // simulates `machine` where it is given
+    int exit_code = exit_ok;                        // set by the subcommand's callback
 };
 
 }  // namespace isthmus::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terminal manners of the command.
+// Writes to standard output and standard error, and asks about the terminal.
 #include "console.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -57,13 +57,13 @@ std::size_t stdout_columns() {
 
 namespace {
 
-// Waits until a descriptor that does not block takes bytes again.
+// Waits until a non-blocking descriptor accepts bytes again.
 void wait_for_room(int descriptor) {
     pollfd waiting{descriptor, POLLOUT, 0};
     ::poll(&waiting, 1, 100);
 }
 
-// A pipe's POLLOUT says that so many bytes fit, and a write of at most so many arrives whole.
+// POLLOUT on a pipe guarantees room for PIPE_BUF bytes, and a write of at most that many is atomic.
 constexpr std::size_t max_line_bytes = PIPE_BUF;
 
 bool takes_a_line(int descriptor, int wait_ms) noexcept {
@@ -71,17 +71,17 @@ bool takes_a_line(int descriptor, int wait_ms) noexcept {
     return ::poll(&waiting, 1, wait_ms) == 1 && (waiting.revents & (POLLOUT | POLLERR | POLLNVAL)) != 0;
 }
 
-// Needs no heap, because a line may tell of its exhaustion.
+// A line in a fixed buffer: it may report that the heap is exhausted, so it does not use the heap.
 class Line {
 public:
     Line& add(std::string_view text) noexcept {
-        const std::size_t room = sizeof text_ - 1 - size_;  // one for the newline
+        const std::size_t room = sizeof text_ - 1 - size_;  // 1 byte is kept for the newline
         const std::size_t taken = std::min(room, text.size());
         std::memcpy(text_ + size_, text.data(), taken);
         size_ += taken;
         return *this;
     }
-    // On one line, and without control characters; where there is no memory to escape them, they are left out.
+    // Adds the text on one line, with control characters escaped; without memory for escaping, it drops them.
     Line& add_escaped(std::string_view text) noexcept {
         try {
             std::string escaped = printable(text);
@@ -94,15 +94,16 @@ public:
             return *this;
         }
     }
-    // As a whole or not at all, and without waiting, also where another process filled the pipe since poll().
+    // Writes the whole line or nothing, and does not wait, even where another process has filled the pipe since poll().
     bool write() noexcept {
         text_[size_++] = '\n';
         struct stat facts {};
         if (::fstat(STDERR_FILENO, &facts) == 0 && S_ISSOCK(facts.st_mode)) {
             return ::send(STDERR_FILENO, text_, size_, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
         }
-        // Opened anew it has flags of its own; the flags of standard error are shared with other processes. Files are
-        // not opened anew: the place to write at is shared, too, and they do not wait for a reader.
+        // Reopening gives a descriptor with flags of its own; standard error shares its flags with other processes. A
+        // regular file is not reopened: a new descriptor would have a file offset of its own, and a write to a file
+        // waits for no reader.
         const bool waits = S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode);
         const int own = waits ? ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
         const bool written = ::write(own >= 0 ? own : STDERR_FILENO, text_, size_) >= 0 || errno != EAGAIN;
@@ -116,7 +117,7 @@ private:
 };
 
 std::mutex complaining;
-std::uint64_t dropped_lines = 0;  // since the last one that was written
+std::uint64_t dropped_lines = 0;  // lines dropped since the last one that was written
 
 }  // namespace
 
@@ -139,7 +140,7 @@ void print(std::string_view report) {
 
 void complain(std::string_view line) noexcept {
     const std::lock_guard lock(complaining);
-    // A reader may be slow once; while nobody reads, each line is not waited for.
+    // Waits once for a slow reader; after a dropped line it does not wait until a line is accepted again.
     constexpr int patience_ms = 200;
     if (!takes_a_line(STDERR_FILENO, dropped_lines == 0 ? patience_ms : 0)) {
         ++dropped_lines;

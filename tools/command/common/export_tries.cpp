@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each try is announced as one that did not come back, and then told as it was.
+// Announces each try as failed before it starts, and replaces the announcement by its result.
 #include "export_tries.hpp"
 
 #include <isthmus/ipc/export_probe.hpp>
@@ -31,7 +31,7 @@ void try_all(const std::function<Result<Runtime>()>& open_runtime, const Say& sa
             announced.failed = ExportStep::survive;
             say(line_of(announced));
             Result<ExportFinding> found = probe_export(device, kind);
-            announced.kind = ExportKinds::none;  // no room, no context: nothing is known of the handles
+            announced.kind = ExportKinds::none;  // out of memory, or no context: the try says nothing about the handles
             say(found ? line_of(*found) : line_of(announced));
         }
     }
@@ -68,7 +68,7 @@ std::vector<ExportFinding> findings_of(const ProbeOutcome& end) {
         finding.driver_code = line.value("driver_code", 0);
         finding.call = line.value("call", "");
         finding.message = line.value("message", "");
-        // What was said last was announced as what did not come back: this is how it went.
+        // A result replaces the announcement before it, which says that the try did not return.
         const bool goes_on = !findings.empty() && findings.back().failed == ExportStep::survive &&
                              !findings.back().works && finding.failed != ExportStep::survive;
         const bool unknown = finding.kind == ExportKinds::none;

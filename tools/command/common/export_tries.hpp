@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What probe_export() finds on every device of a machine, tried in a child process with a deadline.
+// Runs probe_export() on every device of a machine, in a child process with a deadline.
 #pragma once
 
 #include "probe.hpp"
@@ -14,14 +14,14 @@
 
 namespace isthmus::tools {
 
-// One line for a pipe, and back. A line that is none, or was cut off, gives nothing.
+// One line of text for a pipe; findings_of() reads it. A truncated or unknown line is ignored.
 std::string line_of(const ExportFinding& finding);
-// A try that did not come back is what was announced of it; `end` says how the child ended. One of which nothing came
-// to be known (kind none) takes its announcement back.
+// The findings in the child's output. A try that did not return has the finding that was announced for it, and `end`
+// adds how the child ended. A try without a result (kind none) removes its announcement.
 std::vector<ExportFinding> findings_of(const ProbeOutcome& end);
 
-// Every device that a GPU is, with each kind of handle that its attributes promise. A runtime that does not open gives
-// nothing.
+// Tries every GPU with each kind of handle that its attributes promise. Returns nothing where the runtime does not
+// open.
 std::vector<ExportFinding> try_exports(const std::function<Result<Runtime>()>& open_runtime,
                                        std::chrono::milliseconds deadline);
 

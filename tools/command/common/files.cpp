@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the simulator's library, writes the files of a run, and reads records that can be read only once.
+// Finds the simulator's library, writes the output files of a run, and copies records that can be read only once.
 #include "console.hpp"
 #include "session.hpp"
 #include "common/tool_paths.hpp"
@@ -35,7 +35,7 @@ Result<void> add(camera::OutputFiles& files, const std::string& path, const std:
     return files.add(std::move(file).value());
 }
 
-// More than the reader of records accepts, which says so.
+// One byte more than the record reader accepts, so that it reports the error.
 constexpr std::size_t max_record_bytes = (16u << 20) + 1;
 
 std::string read_to_the_end(const std::string& path) {
@@ -56,8 +56,8 @@ std::string read_to_the_end(const std::string& path) {
     return text;
 }
 
-// A path under which this process and its children can open these bytes as often as they like. The descriptor stays
-// open until the process ends.
+// Returns a path under which this process and its children can open these bytes repeatedly. The descriptor stays open
+// until the process ends.
 std::string path_of_copy(const std::string& name, const std::string& text) {
     const int copy = ::memfd_create("isthmus-record", MFD_CLOEXEC);
     bool written = copy >= 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that take a number. All of the command's are added here, so that all are read alike: the whole text is one
-// finite number within the option's range, or the command ends with a line that says what is wanted.
+// Options that take a number. All number options of the command are added here, so that they are parsed alike: the
+// whole text must be one finite number within the option's range; otherwise the command ends with a line that states
+// the range.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,12 +20,12 @@ namespace isthmus::tools {
 
 template <class T>
 struct NumberRange {
-    T least = std::numeric_limits<T>::lowest();  // both included
+    T least = std::numeric_limits<T>::lowest();  // both bounds are included
     T most = std::numeric_limits<T>::max();
 };
 
-// Nothing: the text is not a number of that type within the range. No blanks, no plus sign, no hexadecimal digits, no
-// infinity; a floating-point number is decimal, with or without an exponent.
+// Returns nothing where the text is not a number of that type within the range. Blanks, a plus sign, hexadecimal digits
+// and infinity are refused; a floating-point number is decimal, with or without an exponent.
 template <class T>
 std::optional<T> number_in(std::string_view text, NumberRange<T> range) {
     T value{};
@@ -53,8 +54,8 @@ std::string wanted_number(NumberRange<T> range) {
     return (std::is_floating_point_v<T> ? "a number from " : "a whole number from ") + range_text(range);
 }
 
-// `names` as CLI::App::add_option() takes them, one of them long. `target` is written when the option is given; what
-// it holds now is the default.
+// `names` have the form of CLI::App::add_option(); one of them must be long. `target` is written when the option is
+// given; its present value is the default.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, NumberRange<T> range,
                         const std::string& description) {
@@ -68,7 +69,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Numb
         target = *number;
         return true;
     };
-    // Bounds of a size that nobody meets are left out of the help.
+    // The help omits bounds that no user reaches.
     const bool bounded = static_cast<double>(range.most) < 1e9;
     const std::string help = bounded ? description + " (" + range_text(range) + ")" : description;
     CLI::Option* const option = app.add_option(names, read, help);

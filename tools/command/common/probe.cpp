@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forked child that answers through a pipe.
+// Runs a forked child that answers through a pipe.
 #include "probe.hpp"
 
 #include "process.hpp"
@@ -31,7 +31,7 @@ void write_all(int fd, const std::string& text) {
     end_with_parent(parent);
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
-    // What a driver prints belongs to nobody here.
+    // Output of the driver is discarded.
     const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nowhere >= 0) {
         ::dup2(nowhere, STDOUT_FILENO);
@@ -44,10 +44,10 @@ void write_all(int fd, const std::string& text) {
         write_all(fd, error.what());
         code = 1;
     }
-    ::_exit(code);  // no destructors: the parent's state is not the child's to end
+    ::_exit(code);  // skips destructors: they would end the parent's state
 }
 
-// Reads until the child closes its end; false: the deadline passed.
+// Reads until the child closes its end of the pipe; false: the deadline passed.
 bool read_answer(int fd, Clock::time_point until, std::string& text) {
     for (;;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -64,7 +64,7 @@ bool read_answer(int fd, Clock::time_point until, std::string& text) {
     }
 }
 
-// The child may end a little after it closed the pipe, or be stuck in its last system call.
+// The child may end shortly after it closed the pipe, or hang in its last system call.
 bool wait_for(pid_t child, Clock::time_point until, int& status) {
     for (;;) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -108,7 +108,7 @@ ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, 
     if (!answered) {
         outcome.end = ProbeEnd::hung;
         ::kill(child, SIGKILL);
-        // A process that waits in the kernel driver cannot be killed; it is left behind and not waited for.
+        // A process that waits inside the kernel driver cannot be killed; it is left behind after this wait.
         wait_for(child, Clock::now() + std::chrono::seconds(2), status);
         return outcome;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs something risky in a child process with a deadline: a driver that crashes or hangs there harms nobody.
+// Runs code that may crash or hang, such as driver calls, in a child process with a deadline.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,21 @@
 
 namespace isthmus::tools {
 
-enum class ProbeEnd { finished, crashed, hung, failed };  // failed: there was no child to run it in
+enum class ProbeEnd { finished, crashed, hung, failed };  // failed: no child process could be started
 
 struct ProbeOutcome {
     ProbeEnd end = ProbeEnd::failed;
-    int signal = 0;    // of a crash
-    std::string text;  // what the probe returned; with failed: why
+    int signal = 0;    // the signal of a crash
+    std::string text;  // the text from the probe; with failed: the reason
 };
 
-// `probe` runs in a fork of this process, which must have one thread and no open CUDA. A child that outlives the
-// deadline is killed, and so is one whose parent ends before, in whatever way: the thread that calls this has to live
-// as long as the call.
+// Runs `probe` in a fork of this process, which must have one thread and no open CUDA. A child is killed when it
+// exceeds the deadline, and when the calling thread ends, for whatever reason; that thread must live as long as the
+// call.
 ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline);
 
-// … that says what it found as it goes, so that what was said before a crash or a hang is kept in ProbeOutcome::text.
+// The same for a probe that reports its results one by one: what it reported before a crash or a hang is kept in
+// ProbeOutcome::text.
 using Say = std::function<void(const std::string& text)>;
 ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that concern the process as a whole.
+// System calls that concern the whole process.
 #include "process.hpp"
 
 #include <cerrno>
@@ -15,15 +15,16 @@ void prepare_process() noexcept {
     ::signal(SIGXFSZ, SIG_IGN);
     for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor) {
         if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-        // The least free number, which is this one. O_PATH: cannot be read or written, and needs no /dev.
+        // open() returns the lowest free descriptor, which is this one. O_PATH: reading and writing fail, and /dev is
+        // not needed.
         const int opened = ::open("/", O_PATH | O_DIRECTORY);
-        if (opened < 0) ::_exit(1);  // no descriptor can be had at all
+        if (opened < 0) ::_exit(1);  // no descriptor is available at all
     }
 }
 
 void end_with_parent(pid_t parent) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have ended between fork() and prctl(), and no signal comes any more.
+    // The parent may have ended between fork() and prctl(); then no signal arrives any more.
     if (::getppid() != parent) ::_exit(1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Breaks what is too long, and nothing else.
+// Breaks lines that are too long, and changes nothing else.
 #include "report_text.hpp"
 
 #include "console.hpp"

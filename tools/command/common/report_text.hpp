@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of lines that begin with a label of eleven columns, for terminals of any width.
+// Fits reports to the terminal's width; their lines begin with a label of eleven columns.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace isthmus::tools {
 
-// Lines of more than `columns` bytes are broken at blanks; what follows stands below the first line's text.
+// Breaks lines of more than `columns` bytes at blanks; further lines are aligned below the first line's text.
 std::string fitted(std::string_view report, std::size_t columns);
 
-// The report as stdout is to have it: fitted on a terminal, as it is elsewhere, so that programs find whole lines.
+// The report for stdout: fitted on a terminal, unchanged elsewhere, so that programs read whole lines.
 std::string for_stdout(std::string_view report);
 
 }  // namespace isthmus::tools

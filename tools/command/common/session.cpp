@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns --machine into a libcuda.so.1, and --device into a device.
+// Resolves --machine to a libcuda.so.1, and --device to a device.
 #include "session.hpp"
 
 #include "console.hpp"
@@ -66,8 +66,8 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
         auto record = platform::machines::find_record(context.machine_record);
         if (!record) bad_input(fmt::format("machine '{}': {}", context.machine, record.error().message()));
         for (std::size_t i = 0; i < record->devices.size() && i < devices.size(); ++i) {
-            record->devices[i].facts.uuid =
-                devices[i].uuid;  // one that the simulator made up is part of it from now on
+            // The simulator may have generated the UUID; it becomes part of the record.
+            record->devices[i].facts.uuid = devices[i].uuid;
         }
         return std::move(record).value();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks, one function each. A fact that is not known finds nothing.
+// The checks, one function each. An unknown fact leads to no finding.
 #include "doctor_checks.hpp"
 
 #include "doctor_sharing.hpp"
@@ -24,7 +24,7 @@ bool init_said(const DoctorFacts& facts, int driver_code) {
 }
 std::string said(const DoctorFacts& facts) {
     const OpeningFacts& opening = facts.opening;
-    // No code of the driver: it was never called, or what it answered was judged here.
+    // There is no driver code: the driver was not called, or the library judged its answer here.
     if (opening.call.empty() || opening.driver_code == 0) return opening.message;
     return fmt::format("{} returned {}: {}", opening.call, opening.driver_code, opening.message);
 }
@@ -50,7 +50,7 @@ int release_number(std::string_view release, int part) {
     return part == 0 ? number : 0;
 }
 bool kernel_has_hmm(const std::string& release) {
-    // Documented for the open kernel module: 6.1.24, 6.2.11, 6.3 and later.
+    // HMM needs Linux 6.1.24, 6.2.11, or 6.3 and later, as documented for the open kernel module.
     const int version = release_number(release, 0) * 1000 + release_number(release, 1);
     const int patch = release_number(release, 2);
     return version >= 6003 || (version == 6002 && patch >= 11) || (version == 6001 && patch >= 24);

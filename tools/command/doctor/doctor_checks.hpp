@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doctor's judgement: facts → findings. Pure. docs/doctor.md explains every id.
+// The doctor's checks: facts → findings. Pure. docs/doctor.md explains every id.
 #pragma once
 
 #include "doctor_facts.hpp"
@@ -14,21 +14,21 @@
 namespace isthmus::tools {
 
 enum class Weight {
-    note,     // good to know
-    warning,  // works, but less well than it could, or fails under load
+    note,     // for information
+    warning,  // works, but not as well as possible, or fails under load
     problem,  // something does not work: exit code 1
 };
 std::string_view name(Weight weight) noexcept;
 
 struct Finding {
     std::string_view id;     // stable: "D001"
-    std::string_view title;  // of the check, stable too
+    std::string_view title;  // of the check; stable
     Weight weight = Weight::note;
-    std::string evidence;  // which facts say so
-    std::string remedy;    // what mends it
+    std::string evidence;  // the facts behind the finding
+    std::string remedy;    // how to correct it
 };
 
-// What a check found; the id and the title are the check's.
+// The result of a check; the id and the title are the check's.
 struct Diagnosis {
     Weight weight;
     std::string evidence;
@@ -41,10 +41,10 @@ struct Check {
 };
 std::span<const Check> all_checks() noexcept;  // ascending by id
 
-// "GPU 0 (NVIDIA H200)": a device as it is called in evidence.
+// "GPU 0 (NVIDIA H200)": the name of a device in evidence.
 std::string device_words(const DoctorFacts& facts, std::size_t number);
 
-// Problems first, then warnings, then notes; within each ascending by id.
+// Sorted by weight: problems, warnings, notes; within each ascending by id.
 std::vector<Finding> diagnose(const DoctorFacts& facts);
 
 }  // namespace isthmus::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what the doctor found, as text or JSON.
+// Prints the doctor's findings as text or JSON.
 #include "doctor_command.hpp"
 
 #include "common/command.hpp"
@@ -95,11 +95,11 @@ std::string as_json(const DoctorFacts& facts, const std::vector<Finding>& findin
 struct DoctorOptions {
     double deadline_seconds = 30.0;
     bool fabric = false;
-    int fabric_channel = -1;  // none
+    int fabric_channel = -1;  // -1: not given
 };
 
 int run_doctor(const CommandContext& context, const DoctorOptions& options) {
-    play_machine(context);  // bad names end here, not in a child
+    play_machine(context);  // an invalid name is refused here and not in a child process
     const std::chrono::milliseconds deadline(static_cast<long>(options.deadline_seconds * 1000));
     DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
     facts.imex.wanted = options.fabric || options.fabric_channel >= 0;
@@ -117,9 +117,9 @@ void add_doctor_command(CLI::App& app, CommandContext& context) {
     add_number(*doctor, "--deadline", options->deadline_seconds, {0.1, 3600.0},
                "seconds that each try in a child process may take")
         ->capture_default_str();
-    doctor->add_flag("--fabric", options->fabric, "fabric handles are wanted: what they lack is a problem");
+    doctor->add_flag("--fabric", options->fabric, "report what fabric handles lack as a problem");
     add_number(*doctor, "--fabric-channel", options->fabric_channel, {0, 65535},
-               "… with the machine whose IMEX channel has this number");
+               "number of the other machine's IMEX channel");
     doctor->footer("Exits with 1 where a problem was found; docs/doctor.md explains every id.");
     doctor->callback([&context, options] { context.exit_code = run_doctor(context, *options); });
 }

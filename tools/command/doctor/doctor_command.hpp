@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus doctor`: what is wrong or missing on this machine, and how to mend it.
+// `isthmus doctor`: finds problems of this machine, and says how to correct them.
 #pragma once
 
 namespace CLI {
@@ -10,7 +10,7 @@ namespace isthmus::tools {
 
 struct CommandContext;
 
-// `context` must outlive the parsing of `app`; the callback leaves its exit code there.
+// `context` must outlive the parsing of `app`. The callback stores its exit code in `context`.
 void add_doctor_command(CLI::App& app, CommandContext& context);
 
 }  // namespace isthmus::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the doctor looks at: gathered once, then only read. Every member has a value that means "not known".
+// The facts that the doctor checks: gathered once, then read only. Every member has a value that means "not known".
 #pragma once
 
 #include "common/probe.hpp"
@@ -22,34 +22,34 @@ struct DeviceSighting {
     std::string name;
     int compute_mode = 0;          // attribute 20: 0 default, 2 prohibited, 3 one process only
     bool fabric = false;           // attribute 128
-    bool pageable_access = false;  // 88
+    bool pageable_access = false;  // attribute 88
     int compute_major = 0;
     int compute_minor = 0;
-    bool integrated = false;  // 18
+    bool integrated = false;  // attribute 18
 };
 
-// What opening the runtime in a child showed.
+// The result of opening the runtime in a child process.
 struct OpeningFacts {
     ProbeEnd end = ProbeEnd::finished;
     int signal = 0;
     std::string library;  // the file behind libcuda.so.1; empty: none was loaded
-    bool absent = false;  // no CUDA device came of it: the next four say why
+    bool absent = false;  // no CUDA device was opened: the next four members give the reason
     Code code = Code::ok;
     int driver_code = 0;  // CUresult
     std::string call;
     std::string message;
-    std::vector<DeviceSighting> devices;  // without the CPU
+    std::vector<DeviceSighting> devices;  // without the CPU device
 };
 
-// What using the device did in a child: context, 1 MiB allocated and given back.
+// The result of using the device in a child process: create a context, allocate 1 MiB and free it.
 struct UseFacts {
     bool tried = false;
     ProbeEnd end = ProbeEnd::finished;
     int signal = 0;
-    std::string failure;  // empty: it worked
+    std::string failure;  // empty: the device worked
 };
 
-// What binding memory to nodes and asking for huge pages did in a child.
+// The result of binding memory to NUMA nodes and asking for huge pages in a child process.
 struct PlacementFacts {
     bool tried = false;
     Code bind_code = Code::ok;
@@ -61,22 +61,22 @@ struct PlacementFacts {
 
 // One file of /dev/nvidia-caps-imex-channels.
 struct ImexChannel {
-    int number = 0;       // of its name
-    int major = -1;       // of the character device that it is; -1: none
-    std::string failure;  // of opening it for reading and writing; empty: it could be
+    int number = 0;       // the number in the file's name
+    int major = -1;       // major number of the character device; -1: the file is no character device
+    std::string failure;  // of opening it for reading and writing; empty: it could be opened
 };
 
 enum class Seen { unknown, no, yes };
 
-// What fabric handles need beside the attribute and the driver's major number (MachineFacts::imex_channels_major).
+// What fabric handles need besides the attribute and the driver's major number (MachineFacts::imex_channels_major).
 struct ImexFacts {
-    bool wanted = false;               // --fabric: what is missing is a problem
-    std::optional<int> other_channel;  // --fabric-channel: what the other end has
+    bool wanted = false;               // --fabric: a missing piece is a problem
+    std::optional<int> other_channel;  // --fabric-channel: the channel of the other end
     std::vector<ImexChannel> channels;
-    Seen daemon = Seen::unknown;  // a process named nvidia-imex
+    Seen daemon = Seen::unknown;  // whether a process named nvidia-imex runs
 };
 
-// For what this build's kernels were compiled, as numbers of compute capabilities: 87 for 8.7.
+// The targets of this build's kernels, as numbers of compute capabilities: 87 for 8.7.
 struct KernelCodeFacts {
     bool known = false;             // false: the images were compiled elsewhere
     std::vector<int> machine_code;  // SASS
@@ -84,12 +84,12 @@ struct KernelCodeFacts {
 };
 
 struct SharedMemoryFolderFacts {  // /dev/shm
-    Seen there = Seen::unknown;   // … and writable
+    Seen there = Seen::unknown;   // whether it exists and is writable
     std::uint64_t size_bytes = 0;
     std::uint64_t free_bytes = 0;
 };
 
-struct PowerMode {  // of a Jetson, as nvpmodel numbers and names them
+struct PowerMode {  // of a Jetson, with nvpmodel's number and name
     int id = -1;
     std::string name;
 };
@@ -100,21 +100,22 @@ struct DoctorFacts {
     UseFacts use;
     PlacementFacts placement;
     ImexFacts imex;
-    std::vector<ExportFinding> exports;  // of every device and kind of handle that could be tried
+    std::vector<ExportFinding> exports;  // one for each device and kind of handle that could be tried
 
-    std::string module_version;  // of the kernel module; empty: it is not loaded
-    bool open_module = false;    // the open-source flavour
-    bool nouveau = false;        // the other driver holds the GPU
+    std::string module_version;  // of the kernel module; empty: not loaded
+    bool open_module = false;    // the open-source kernel module
+    bool nouveau = false;        // the nouveau driver holds the GPU
     int gpus_on_bus = 0;         // NVIDIA display and 3D controllers on PCI
-    bool tegra = false;          // a Jetson: its GPU is not on PCI
+    bool tegra = false;          // a Jetson: its GPU is not on the PCI bus
     bool container = false;
     std::vector<std::string> device_files;     // /dev/nvidia*, and on Tegra /dev/nvmap, /dev/nvhost*
-    std::vector<std::string> forbidden_files;  // those of them that this user may not open
-    std::vector<std::string> stub_folders;     // of LD_LIBRARY_PATH, with a libcuda.so in a "stubs" folder
-    std::string visible_devices;               // CUDA_VISIBLE_DEVICES
+    std::vector<std::string> forbidden_files;  // of device_files: those that this user may not open
+    // Directories of LD_LIBRARY_PATH that have a libcuda.so and are named "stubs".
+    std::vector<std::string> stub_folders;
+    std::string visible_devices;  // CUDA_VISIBLE_DEVICES
     bool visible_devices_set = false;
     bool wsl = false;
-    std::string uvm_disable_hmm;  // the module's parameter: "Y", "N"; empty: unknown
+    std::string uvm_disable_hmm;  // the parameter of the nvidia_uvm module: "Y", "N"; empty: unknown
 
     std::uint64_t open_files_limit = unlimited;
     std::uint64_t processes_limit = unlimited;
@@ -124,16 +125,16 @@ struct DoctorFacts {
     std::string transparent_huge_pages;  // "always", "madvise", "never"; empty: unknown
 
     KernelCodeFacts kernels;
-    Seen realtime = Seen::unknown;                      // what asking for SCHED_FIFO did in a child
-    std::string realtime_failure;                       // the system's words where it was refused
+    Seen realtime = Seen::unknown;                      // the result of asking for SCHED_FIFO in a child process
+    std::string realtime_failure;                       // the system's message where it was refused
     std::uint64_t realtime_priority_limit = unlimited;  // RLIMIT_RTPRIO
-    Seen sys_nice = Seen::unknown;                      // CAP_SYS_NICE, in effect
+    Seen sys_nice = Seen::unknown;                      // whether CAP_SYS_NICE is effective
     Seen numa_balancing = Seen::unknown;                // kernel.numa_balancing
     SharedMemoryFolderFacts shared_memory;
-    std::vector<std::string> cpu_governors;  // each that some processor has, in order; empty: unknown
-    std::uint64_t gpu_clock_least_hz = 0;    // of the GPU on the board, that its clock may have now; 0: unknown
+    std::vector<std::string> cpu_governors;  // the distinct governors of all processors, in order; empty: unknown
+    std::uint64_t gpu_clock_least_hz = 0;    // lowest clock that the board's GPU may have now, in Hz; 0: unknown
     std::uint64_t gpu_clock_most_hz = 0;
-    int power_mode = -1;  // that is set; -1: unknown
+    int power_mode = -1;  // the mode that is set; -1: unknown
     std::vector<PowerMode> power_modes;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups, and the fact that each needs: what could not be looked at is not fine, only unknown.
+// The groups, and the fact that each needs: where the fact is missing, the group is unknown, not fine.
 #include "doctor_fine.hpp"
 
 #include "doctor_system.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the doctor looked at and found in order, in a few words.
+// Lists in a few words what the doctor checked and found in order.
 #pragma once
 
 #include "doctor_checks.hpp"
@@ -10,15 +10,15 @@
 
 namespace isthmus::tools {
 
-// A group of checks. It is fine where its fact is known and none of its checks found anything.
+// A group of checks. It is fine where its fact is known and none of its checks has a finding.
 struct FineGroup {
     std::string_view words;
     std::span<const std::string_view> ids;
     bool (*known)(const DoctorFacts&);
 };
-std::span<const FineGroup> fine_groups() noexcept;  // every check is in one of them
+std::span<const FineGroup> fine_groups() noexcept;  // every check belongs to one group
 
-// The words of what is fine. Pure.
+// The words of the groups that are fine. Pure.
 std::vector<std::string_view> fine(const DoctorFacts& facts, std::span<const Finding> findings);
 
 }  // namespace isthmus::tools

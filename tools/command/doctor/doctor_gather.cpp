@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doctor's instruments. What cannot be read stays at its default, "not known".
+// Gathers the doctor's facts. A fact that cannot be read keeps its default, "not known".
 #include "doctor_gather.hpp"
 
 #include "common/console.hpp"
@@ -73,7 +73,7 @@ std::uint64_t meminfo(const std::string& text, std::string_view key) {
     return 0;
 }
 
-// --- in children ---------------------------------------------------------------------------------------------------
+// --- in child processes ---------------------------------------------------------------------------------------------
 
 std::string loaded_library() {
     std::istringstream maps(read_file("/proc/self/maps"));
@@ -180,7 +180,7 @@ std::string try_placing() {
     const auto memory = runtime->cpu().allocate_host<unsigned char>(std::size_t{4} << 20, huge);
     answer["huge_works"] = memory.ok();
     answer["huge_failure"] = memory ? std::string() : std::string(memory.error().message());
-    // Last, because it holds until the child ends.
+    // This comes last, because the policy holds until the child ends.
     sched_param lowest{};
     lowest.sched_priority = ::sched_get_priority_min(SCHED_FIFO);
     answer["realtime_errno"] = ::sched_setscheduler(0, SCHED_FIFO, &lowest) == 0 ? 0 : errno;
@@ -263,7 +263,7 @@ void gather_surroundings(DoctorFacts& facts) {
         if (!begins(name, "nvidia") && !begins(name, "nvhost-gpu") && !begins(name, "nvmap") && name != "dxg") continue;
         if (name == "nvidia-caps" || name == "nvidia-caps-imex-channels") continue;
         facts.device_files.push_back("/dev/" + name);
-        // Modesetting belongs to the display; computing works without it.
+        // nvidia-modeset belongs to the display; computing works without it.
         if (begins(name, "nvidia-modeset")) continue;
         if (::access(("/dev/" + name).c_str(), R_OK | W_OK) != 0) facts.forbidden_files.push_back("/dev/" + name);
     }
@@ -281,7 +281,7 @@ void gather_surroundings(DoctorFacts& facts) {
     facts.wsl = release.find("microsoft") != std::string::npos || release.find("Microsoft") != std::string::npos;
 }
 
-// What Meson was told to compile kernels for: "75 90 ptx".
+// The architectures that Meson compiled kernels for: "75 90 ptx".
 void gather_kernels(DoctorFacts& facts) {
     KernelCodeFacts& kernels = facts.kernels;
     kernels.known = tool_paths::kernel_architectures_known;
@@ -322,7 +322,7 @@ std::string first_word(const std::string& text) {
     return text.substr(0, text.find_first_of(" \t\n"));
 }
 
-// The GPU of a board is a device of devfreq, whose name ends in "gpu" or in the chip's name (17000000.gpu, gpu-gpc-0,
+// The GPU of a board is a devfreq device, whose name ends in "gpu" or in the chip's name (17000000.gpu, gpu-gpc-0,
 // 17000000.ga10b).
 void gather_gpu_clock(DoctorFacts& facts) {
     const std::string base = "/sys/class/devfreq/";
@@ -335,7 +335,8 @@ void gather_gpu_clock(DoctorFacts& facts) {
     }
 }
 
-// nvpmodel keeps "pmode:0002" and reads lines such as "< POWER_MODEL ID=2 NAME=MODE_30W >".
+// The status file of nvpmodel has "pmode:0002"; its configuration has lines such as "< POWER_MODEL ID=2 NAME=MODE_30W
+// >".
 void gather_power_mode(DoctorFacts& facts) {
     const std::string status = read_file("/var/lib/nvpmodel/status");
     if (begins(status, "pmode:")) facts.power_mode = std::atoi(status.c_str() + 6);
@@ -359,7 +360,7 @@ void gather_clocks(DoctorFacts& facts) {
     gather_power_mode(facts);
 }
 
-// "channel12" → 12; -1: another name.
+// "channel12" → 12; -1: not such a name.
 int channel_number(const std::string& name) {
     constexpr std::string_view start = "channel";
     if (!begins(name, start) || name.size() == start.size() || name.size() > start.size() + 6) return -1;
@@ -370,7 +371,7 @@ int channel_number(const std::string& name) {
 
 void gather_imex(DoctorFacts& facts) {
     ImexFacts& imex = facts.imex;
-    if (facts.machine.simulated) {  // a record counts the files, and says nothing of a daemon
+    if (facts.machine.simulated) {  // a record has the count of the files, and no daemon
         for (int number = 0; number < facts.machine.imex_channel_files; ++number) {
             imex.channels.push_back({number, facts.machine.imex_channels_major, {}});
         }
@@ -385,7 +386,7 @@ void gather_imex(DoctorFacts& facts) {
         if (::stat((folder + name).c_str(), &file) == 0 && S_ISCHR(file.st_mode)) {
             channel.major = static_cast<int>(major(file.st_rdev));
         }
-        // Opened and not only asked about: a device cgroup refuses what permissions allow.
+        // Opens the file instead of checking permissions: a device cgroup refuses what permissions allow.
         const int opened = ::open((folder + name).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
         if (opened < 0) channel.failure = std::strerror(errno);
         if (opened >= 0) ::close(opened);
@@ -404,7 +405,7 @@ void gather_imex(DoctorFacts& facts) {
 
 void gather_limits(DoctorFacts& facts) {
     facts.open_files_limit = limit_of(RLIMIT_NOFILE);
-    facts.processes_limit = ::geteuid() == 0 ? unlimited : limit_of(RLIMIT_NPROC);  // root is not held to it
+    facts.processes_limit = ::geteuid() == 0 ? unlimited : limit_of(RLIMIT_NPROC);  // the limit does not apply to root
     facts.address_space_limit_bytes = limit_of(RLIMIT_AS);
     const std::string memory = read_file("/proc/meminfo");
     facts.memory_bytes = meminfo(memory, "MemTotal");
@@ -430,7 +431,7 @@ DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_run
     gather_clocks(facts);
     gather_opening(facts, run_probe([&] { return try_opening(open_runtime); }, deadline));
     if (!facts.opening.devices.empty()) gather_use(facts, run_probe([&] { return try_using(open_runtime); }, deadline));
-    // A device that cannot be used has findings of its own; nothing would be learned of handles there.
+    // A device that cannot be used has findings of its own; a try of handles would show nothing.
     const bool usable = facts.use.tried && facts.use.end == ProbeEnd::finished && facts.use.failure.empty();
     if (usable) facts.exports = try_exports(open_runtime, deadline);
     gather_imex(facts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers the doctor's facts: reads files, and tries in child processes what may crash or hang.
+// Gathers the doctor's facts: reads files, and runs tries that may crash or hang in child processes.
 #pragma once
 
 #include "doctor_facts.hpp"
@@ -11,8 +11,8 @@
 
 namespace isthmus::tools {
 
-// Each of the four tries (opening the driver, using every device, placing memory, exporting it) gets `deadline` for
-// itself.
+// Each of the four tries (opening the driver, using every device, placing memory, exporting it) gets the whole
+// `deadline`.
 DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_runtime,
                                 std::chrono::milliseconds deadline);
 

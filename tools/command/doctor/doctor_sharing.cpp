@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One question after the other; the texts say which fact answered it.
+// Finds the missing piece by one question after the other; each text names the fact that answered it.
 #include "doctor_sharing.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ bool any_says_fabric(const DoctorFacts& facts) {
                        [](const DeviceSighting& device) { return device.fabric; });
 }
 
-// The first try of this kind that failed, or nothing; `tried`: was there any?
+// The first failed try of this kind, or null. `tried` is set where there was any try of the kind.
 const ExportFinding* failed_try(const DoctorFacts& facts, ExportKinds kind, bool& tried) {
     const ExportFinding* failed = nullptr;
     tried = false;
@@ -30,7 +30,7 @@ const ExportFinding* failed_try(const DoctorFacts& facts, ExportKinds kind, bool
     return failed;
 }
 
-// A file of another major number is of another driver, or of this one before it was loaded anew.
+// A channel file with another major number belongs to another driver, or to this one before it was loaded again.
 bool is_the_drivers(const DoctorFacts& facts, const ImexChannel& channel) {
     return channel.major == facts.machine.imex_channels_major;
 }
@@ -49,7 +49,7 @@ std::string list(const std::vector<int>& numbers) {
     return text;
 }
 
-// Missing pieces are good to know where nobody asked, and problems where somebody did.
+// A missing piece is a problem with --fabric, and a note otherwise.
 Weight weight_of(const DoctorFacts& facts) {
     return facts.imex.wanted ? Weight::problem : Weight::note;
 }

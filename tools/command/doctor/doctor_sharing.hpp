@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between a GPU's memory and other processes: the pieces that fabric handles need, in the order in which
-// one without the other is worth nothing. Pure; a part of doctor_checks.
+// Checks whether other processes can share a GPU's memory: the pieces that fabric handles need, each after those that
+// it depends on. Pure; a part of doctor_checks.
 #pragma once
 
 #include "doctor_checks.hpp"
 
 namespace isthmus::tools {
 
-// The first piece that is missing. What a try showed outweighs everything that files say.
+// The first missing piece. The result of a try takes precedence over files.
 enum class FabricPiece {
-    none,           // all is there, or nobody asks for it
-    attribute,      // no GPU says that it exports fabric handles
+    none,           // nothing is missing, or fabric handles were not asked for
+    attribute,      // no GPU has the attribute for exporting fabric handles
     major,          // the kernel driver has no IMEX channels
     file,           // no channel file
-    other_device,   // channel files, none of them the driver's
-    permission,     // … none that this user may open
-    daemon,         // handles fail, or would end at this machine, and no daemon is seen
-    round_trip,     // handles fail, and all of the above is there
-    other_channel,  // the other end has another channel than this one, or than this one surely takes
+    other_device,   // channel files exist, but none belongs to the driver
+    permission,     // channel files of the driver exist, but this user may open none
+    daemon,         // no daemon is seen, and handles fail or would not leave this machine
+    round_trip,     // handles fail although all of the above is present
+    other_channel,  // the other end has another channel than this one, or this user may open several
 };
 inline constexpr int fabric_piece_count = 9;
 FabricPiece missing_piece(const DoctorFacts& facts);
 
-// Each speaks where its piece is the first that is missing.
+// Each returns a finding where its piece is the first that is missing.
 std::optional<Diagnosis> no_fabric_attribute(const DoctorFacts& facts);
 std::optional<Diagnosis> no_imex_major(const DoctorFacts& facts);
 std::optional<Diagnosis> no_imex_channel(const DoctorFacts& facts);
@@ -31,7 +31,7 @@ std::optional<Diagnosis> forbidden_imex_channel(const DoctorFacts& facts);
 std::optional<Diagnosis> no_imex_daemon(const DoctorFacts& facts);
 std::optional<Diagnosis> fabric_fails(const DoctorFacts& facts);
 std::optional<Diagnosis> other_imex_channel(const DoctorFacts& facts);
-// A file descriptor of a GPU's memory that did not come back, though the attribute says that there are some.
+// A file descriptor of a GPU's memory failed the round trip, although the attribute says that there are such handles.
 std::optional<Diagnosis> posix_fd_fails(const DoctorFacts& facts);
 
 }  // namespace isthmus::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each check names what it read, so that the same can be read by hand.
+// Each check names the source that it read, so that the user can read the same.
 #include "doctor_system.hpp"
 
 #include "common/console.hpp"
@@ -16,7 +16,7 @@ using Found = std::optional<Diagnosis>;
 
 }  // namespace
 
-// Machine code runs on GPUs of its major version and of its minor version or a later one; on those of Tegra boards, of
+// Machine code runs on GPUs of its major version and of its minor version or a later one; on Tegra boards it needs
 // exactly its version. PTX runs on every GPU from its version on.
 GpuCode gpu_code(const KernelCodeFacts& kernels, const DeviceSighting& device) noexcept {
     if (!kernels.known) return GpuCode::unknown;
@@ -28,7 +28,7 @@ GpuCode gpu_code(const KernelCodeFacts& kernels, const DeviceSighting& device) n
     return kernels.ptx != 0 && kernels.ptx <= version ? GpuCode::compiled : GpuCode::none;
 }
 
-// What was tried counts: a capability of a user namespace looks like one, and gives no priority.
+// Only the try counts: in a user namespace CAP_SYS_NICE is present but gives no real-time priority.
 Found no_realtime(const DoctorFacts& facts) {
     if (facts.realtime != Seen::no) return std::nullopt;
     const bool has_limit = facts.realtime_priority_limit > 0;
@@ -51,7 +51,7 @@ Found numa_balancing(const DoctorFacts& facts) {
     const auto has_memory = [](const NumaNode& node) { return node.memory_bytes > 0; };
     const auto nodes = std::count_if(facts.machine.numa_nodes.begin(), facts.machine.numa_nodes.end(), has_memory);
     if (facts.numa_balancing != Seen::yes || nodes < 2) return std::nullopt;
-    // Where the GPU walks the CPU's page tables, a page that was unmapped to be watched faults on the GPU, too.
+    // Where the GPU uses the CPU's page tables, a page that NUMA balancing unmapped faults on the GPU too.
     const auto& devices = facts.opening.devices;
     const bool gpu_faults = std::any_of(devices.begin(), devices.end(),
                                         [](const DeviceSighting& device) { return device.pageable_access; });
@@ -65,7 +65,7 @@ Found numa_balancing(const DoctorFacts& facts) {
 
 Found shared_memory_folder(const DoctorFacts& facts) {
     const SharedMemoryFolderFacts& folder = facts.shared_memory;
-    constexpr std::uint64_t small = std::uint64_t{64} << 20;  // what containers get unless they ask for more
+    constexpr std::uint64_t small = std::uint64_t{64} << 20;  // default size in containers
     constexpr const char* remedy = "docker --shm-size=1g (or --ipc=host); mount -o remount,size=1g /dev/shm";
     constexpr const char* users =
         "isthmus itself shares frames without it; NCCL, PyTorch's workers and other programs beside it do not";
@@ -85,7 +85,7 @@ Found shared_memory_folder(const DoctorFacts& facts) {
 }
 
 Found missing_gpu_code(const DoctorFacts& facts) {
-    if (facts.machine.simulated) return std::nullopt;  // kernels are played there
+    if (facts.machine.simulated) return std::nullopt;  // the simulator does not run compiled kernels
     for (std::size_t number = 0; number < facts.opening.devices.size(); ++number) {
         const DeviceSighting& device = facts.opening.devices[number];
         const GpuCode code = gpu_code(facts.kernels, device);

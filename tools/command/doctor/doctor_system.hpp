@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of what makes a loop late or a GPU slow: privileges, the kernel's habits, clocks, and the code in this build.
+// Checks for causes of late loops and slow GPUs: privileges, kernel settings, clocks, and the code in this build.
 #pragma once
 
 #include "doctor_checks.hpp"
@@ -8,11 +8,11 @@
 
 namespace isthmus::tools {
 
-// What this build's kernels are for a GPU.
+// The form of this build's kernels for a GPU.
 enum class GpuCode : std::uint8_t {
     unknown,   // the images were compiled elsewhere
-    none,      // nothing that this GPU could run
-    compiled,  // PTX, which the driver compiles when a kernel is first used
+    none,      // no code that this GPU can run
+    compiled,  // PTX, which the driver compiles at the first use of a kernel
     ready,
 };
 GpuCode gpu_code(const KernelCodeFacts& kernels, const DeviceSighting& device) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small programs themselves: what each side does in one instance of a shape. One text for both sides.
+// The litmus programs: the accesses of each side in one instance of a shape. CPU and GPU compile the same code.
 #pragma once
 
 #include "system_words.hpp"
@@ -10,27 +10,29 @@
 
 namespace isthmus::tools::litmus {
 
-// An instance's memory. `first` and `second` lie far apart; shapes of one word use `first`, wide ones its 16 bytes.
+// The memory of an instance. `first` and `second` lie far apart. Shapes of one word use `first`; wide shapes use its 16
+// bytes.
 struct Cell {
     Word* first;
     Word* second;
 };
 
-// Words of a launch hold `value` (or value + 1) where they were written in it, and something older where they were not.
+// One side of a launch. A word that this launch wrote holds `value` (or value + 1); any other word holds an older
+// value.
 struct Play {
     LitmusShape shape;
-    bool on_device;  // which side this is
+    bool on_device;  // true: the GPU's side
     Access access;
     Word value;
 };
 
-// Two answers of 0, 1 or 2 in one byte: a + 3 b. Nine outcomes, which shapes.hpp judges.
+// Two results of 0, 1 or 2 in one byte: a + 3 b. shapes.hpp classifies the nine outcomes.
 inline constexpr int outcome_count = 9;
 ISTHMUS_KERNEL_FUNCTION std::uint8_t outcome(unsigned a, unsigned b) {
     return static_cast<std::uint8_t>(a + 3 * b);
 }
 
-// 1: the first value; 2: the second one; 0: older.
+// 1: the first value of this launch; 2: the second; 0: an older value.
 ISTHMUS_KERNEL_FUNCTION unsigned age(Word seen, Word value) {
     return seen == value ? 1u : seen == value + 1 ? 2u : 0u;
 }
@@ -39,7 +41,7 @@ ISTHMUS_KERNEL_FUNCTION Wide both_halves(Word value) {
     return {value, value};
 }
 
-// The side that writes: messages, coherence, tearing.
+// The writing side of messages, coherence and tearing.
 ISTHMUS_KERNEL_FUNCTION void play_writer(const Play& play, const Cell& cell) {
     switch (play.shape) {
         case LitmusShape::message_to_device:
@@ -56,7 +58,7 @@ ISTHMUS_KERNEL_FUNCTION void play_writer(const Play& play, const Cell& cell) {
     }
 }
 
-// The side that reads: the flag and the data; the word and the word again; one half and the other.
+// The reading side: the flag and then the data; the same word twice; or the two halves of a wide word.
 ISTHMUS_KERNEL_FUNCTION std::uint8_t play_reader(const Play& play, const Cell& cell) {
     switch (play.shape) {
         case LitmusShape::message_to_device:
@@ -67,7 +69,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint8_t play_reader(const Play& play, const Cell& c
         }
         case LitmusShape::coherence_to_device:
         case LitmusShape::coherence_to_host: {
-            if (!play.access.ordered) (void)load_cached(cell.first);  // now a cache may hold what is older
+            if (!play.access.ordered) (void)load_cached(cell.first);  // fills a cache line that may become stale
             const Word before = load_relaxed(cell.first, play.access);
             const Word after = play.access.ordered ? load_relaxed(cell.first, play.access) : load_cached(cell.first);
             return outcome(age(before, play.value), age(after, play.value));
@@ -91,8 +93,8 @@ ISTHMUS_KERNEL_FUNCTION bool reads(LitmusShape shape, bool on_device) {
     }
 }
 
-// One instance. What the side saw; 0 where it only writes. Shapes that both sides play alike take the other's word by
-// swapping: the GPU's first is the CPU's second.
+// Runs one instance. Returns what this side saw; 0 where it only writes. Shapes in which both sides do the same swap
+// the words: the GPU's first word is the CPU's second.
 ISTHMUS_KERNEL_FUNCTION std::uint8_t play_instance(const Play& play, const Cell& cell) {
     Word* const own = play.on_device ? cell.second : cell.first;
     Word* const others = play.on_device ? cell.first : cell.second;

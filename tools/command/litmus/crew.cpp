@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that start together.
+// Starts threads together.
 #include "crew.hpp"
 
 namespace isthmus::tools::litmus {
 namespace {
 
-// Waits without sleeping: the wait is short, and what follows is worth starting at once.
+// Spins without sleeping: the wait is short, and the next step must start at once.
 template <class Condition>
 void spin_until(Condition condition) {
     for (unsigned turn = 1; !condition(); ++turn) {
@@ -30,7 +30,7 @@ void Crew::run(const std::function<void(unsigned)>& work) {
     busy_.store(size() - 1, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);  // pairs with the acquire in serve()
     work(0);
-    // Pairs with the release in serve(): what the others did is visible here.
+    // Pairs with the release in serve(): the writes of the other workers are visible here.
     spin_until([this] { return busy_.load(std::memory_order_acquire) == 0; });
 }
 

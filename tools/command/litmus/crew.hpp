@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crew: threads that do the same work at the same moment, again and again, and start within a fraction of a
-// microsecond.
+// Crew: threads that repeatedly do the same work together, and start within a fraction of a microsecond.
 #pragma once
 
 #include <atomic>
@@ -11,7 +10,8 @@
 
 namespace isthmus::tools::litmus {
 
-// Used by one thread, which is worker 0. Between runs the others spin, and yield where there are more than processors.
+// For one calling thread, which is worker 0. Between runs the other threads spin; they yield where there are more
+// threads than processors.
 class Crew {
 public:
     explicit Crew(unsigned workers);
@@ -20,7 +20,8 @@ public:
     Crew& operator=(const Crew&) = delete;
 
     unsigned size() const noexcept { return static_cast<unsigned>(threads_.size()) + 1; }
-    // Calls work(0), …, work(size() - 1) at once, each on its own thread, and returns when all have.
+    // Calls work(0), …, work(size() - 1) at the same time, each on its own thread, and returns when all calls have
+    // returned.
     void run(const std::function<void(unsigned worker)>& work);
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch of trials. The CPU opens a round, both sides play it at once, and the GPU's first block says when it is
-// through; all instances of a launch have memory of their own, so that nobody waits for the slowest block.
+// One launch of trials. The CPU opens a round, both sides play it at the same time, and the GPU's first block reports
+// its end. Every instance of a launch has memory of its own, so that neither side waits for the slowest block.
 #include "field.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t gap_words = 64;  // between the first and the second words: no cache line has both
+constexpr std::uint32_t gap_words = 64;  // words between the first and the second words, so that no cache line has both
 constexpr std::uint32_t wide_words = 4;
-constexpr auto patience = std::chrono::seconds(20);  // of one side with the other
-// About as long, for a GPU behind a link; the CPU's twin yields between polls.
+constexpr auto patience = std::chrono::seconds(20);  // longest wait of one side for the other
+// About as long as `patience` for a GPU behind a link; the CPU build of the kernel yields between polls.
 constexpr std::uint32_t max_polls = 1u << 24;
 
 void wait_for(std::chrono::nanoseconds time) {
@@ -39,7 +39,7 @@ Field::Field(Device& device, const FieldSize& size, Crew& crew, std::uint32_t cl
       seen_on_host_(size.instances()) {}
 
 Field::~Field() {
-    // A kernel that still waits for a round is let go, so that giving its memory back does not wait for it.
+    // Opens all rounds, so that a kernel that still waits ends, and releasing its memory does not wait for it.
     if (signals_) {
         store_release(signal(go_signal), round_ + size_.rounds, {});
         (void)device_.stream().synchronize(Wait::at_most(std::chrono::seconds(5)));
@@ -70,7 +70,7 @@ Result<void> Field::allocate(MemoryKind kind) {
     return take(MemoryKind::pinned, size_.instances(), seen_);
 }
 
-// Speeds are measured by what the CPU took for its piece the last time.
+// The GPU's speed is derived from the time that the CPU took for its last piece.
 LaunchPlan Field::plan_launch(const Program& program, const Pace& pace) {
     LaunchPlan plan;
     const std::uint32_t apart = words_of(program.shape);
@@ -78,7 +78,7 @@ LaunchPlan Field::plan_launch(const Program& program, const Pace& pace) {
     plan.ordered = program.device_ordered;
     plan.narrow = program.device_narrow;
     plan.value = value_;
-    value_ += 2;  // coherence writes two
+    value_ += 2;  // two, because coherence shapes write two values
     plan.first_round = round_;
     plan.rounds = size_.rounds;
     plan.piece = piece_;
@@ -166,7 +166,7 @@ Result<void> Field::play(const Program& program, Counts& counts) {
     const std::size_t choice = timing_.choose(random_);
     const Pace pace = Timing::pace(choice);
     const LaunchPlan plan = plan_launch(program, pace);
-    // Sums begin with 0; count_piece() leaves them so.
+    // Sums must begin with 0; count_piece() resets them.
     const bool sums = program.shape == LitmusShape::lost_updates;
     if (sums && !zeroed_) std::memset(cells_.host, 0, size_.instances() * sizeof(Word));
     zeroed_ = sums;
@@ -196,7 +196,8 @@ Result<void> Field::play(const Program& program, Counts& counts) {
         for (std::size_t code = 0; code < own.size(); ++code) now[code] += own[code];
     }
     for (std::size_t code = 0; code < now.size(); ++code) counts[code] += now[code];
-    // Shapes whose ordinary outcomes do not tell that the sides met say nothing of a timing that met nothing weak.
+    // In some shapes ordinary outcomes do not show whether the sides met. There, a launch without a weak or interleaved
+    // outcome says nothing about the timing.
     const std::uint64_t met =
         count(program.shape, now, Outcome::interleaved) + count(program.shape, now, Outcome::weak);
     const bool tells = words_of(program.shape) == 1 && program.shape != LitmusShape::lost_updates;

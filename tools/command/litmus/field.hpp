@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field: memory of one kind under trial, and one launch at a time over it: CPU and GPU play the same instances at the
-// same time, round by round, and what they saw is counted.
+// Field: memory of one kind under trial. Each launch runs the same instances on CPU and GPU at the same time, round by
+// round, and counts the outcomes.
 #pragma once
 
 #include "crew.hpp"
@@ -19,13 +19,13 @@
 namespace isthmus::tools::litmus {
 
 struct FieldSize {
-    std::uint32_t blocks = 2;  // of the GPU; all of them should run at the same time
-    std::uint32_t rounds = 4;  // of one launch
+    std::uint32_t blocks = 2;  // of the GPU; all should run at the same time
+    std::uint32_t rounds = 4;  // of each launch
     std::uint32_t slots() const noexcept { return blocks * block_threads; }
     std::uint64_t instances() const noexcept { return std::uint64_t{slots()} * rounds; }
 };
 
-// What is played: a shape, with orders or without on each side.
+// A shape, with or without memory orders on each side.
 struct Program {
     LitmusShape shape = LitmusShape::message_to_device;
     bool host_ordered = true;
@@ -33,18 +33,19 @@ struct Program {
     bool device_narrow = false;
 };
 
-// Not movable: its threads and its kernel know its members. Used by one thread.
+// Not movable: its threads and its kernel refer to its members. For one calling thread.
 class Field {
 public:
-    // `clock_khz`: of the GPU, to turn the CPU's times into clocks; `seed`: of all that is drawn.
+    // `clock_khz`: clock of the GPU in kHz, to convert the CPU's times into clocks; `seed`: of all random numbers.
     static Result<std::unique_ptr<Field>> make(Device& device, MemoryKind kind, const FieldSize& size, Crew& crew,
                                                std::uint32_t clock_khz, std::uint64_t seed);
     ~Field();
     Field(const Field&) = delete;
     Field& operator=(const Field&) = delete;
 
-    // One launch: size.instances() plays of the program, added to `counts`. Errors: those of launches and waits;
-    // timed_out where one side waited for the other in vain, which ends the field's use.
+    // Runs one launch, size.instances() instances of the program, and adds its outcomes to `counts`. Errors: those of
+    // launches and waits; timed_out where one side did not answer the other. After timed_out the field must not be
+    // used.
     Result<void> play(const Program& program, Counts& counts);
 
 private:
@@ -63,15 +64,15 @@ private:
     const std::uint32_t clock_khz_;
     std::uint64_t random_;
     Timing timing_;
-    std::uint32_t piece_;  // slots of one thread of the CPU
+    std::uint32_t piece_;  // slots for each CPU thread
     std::uint32_t round_ = 0;
-    bool zeroed_ = true;                      // the cells hold nothing but 0
-    Word value_ = 16;                         // of the next launch; never seen in this memory before
-    std::chrono::nanoseconds sweep_{20'000};  // that a thread of the CPU took for its piece the last time
+    bool zeroed_ = true;                      // the cells hold only 0
+    Word value_ = 16;                         // of the next launch; this memory has never held it
+    std::chrono::nanoseconds sweep_{20'000};  // time that a CPU thread took for its last piece
     MemoryBlock cells_;
     MemoryBlock signals_;
-    MemoryBlock seen_;                        // by the GPU, one byte per instance
-    std::vector<std::uint8_t> seen_on_host_;  // … by the CPU
+    MemoryBlock seen_;                        // results of the GPU, one byte per instance
+    std::vector<std::uint8_t> seen_on_host_;  // results of the CPU, one byte per instance
 };
 
 }  // namespace isthmus::tools::litmus

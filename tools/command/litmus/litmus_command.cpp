@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays trials in a child process with a deadline, prints what they found and saves it with the machine's record.
+// Runs trials in a child process with a deadline, prints their results and saves them with the machine's record.
 #include "litmus_command.hpp"
 
 #include "common/command.hpp"
@@ -28,11 +28,11 @@ using litmus::Report;
 
 struct LitmusOptions {
     litmus::Request request;
-    double deadline_seconds = 0;  // 0: what the request takes, with room
+    double deadline_seconds = 0;  // 0: the time that the request needs, with a margin
     std::string save;
 };
 
-// What the report says of the device; the rows to play, and how large.
+// Fills in the report's device, and returns the rows and the sizes of the trials.
 std::vector<litmus::Row> prepare(Runtime& runtime, Device& device, const CommandContext& context,
                                  litmus::Request& request, litmus::Setting& setting, Report& report) {
     report.device = device.name();
@@ -50,9 +50,9 @@ std::vector<litmus::Row> prepare(Runtime& runtime, Device& device, const Command
     return litmus::plan_rows(device.capabilities(), request, report.left_out);
 }
 
-// In the child: opens the machine, says what it is, and plays.
+// Runs in the child: opens the machine, reports it, and runs the trials.
 void play(const CommandContext& context, litmus::Request request, const Say& say) {
-    // Trials need both sides at once; the seeded simulator has one thread for both.
+    // Trials need both sides at the same time; the simulator's seeded mode has one thread for both.
     ::setenv("ISTHMUS_SIM_MODE", "threads", 1);
     Report report;
     report.seed = request.seed;
@@ -77,15 +77,15 @@ void play(const CommandContext& context, litmus::Request request, const Say& say
 std::chrono::milliseconds deadline_of(const LitmusOptions& options) {
     double seconds = options.deadline_seconds;
     if (seconds == 0) {
-        // A million instances per second and row are few, and memory that moves back and forth manages fewer.
+        // A million instances per second and row is a low rate, but memory that migrates back and forth reaches less.
         const double rows = 4.0 * litmus_shape_count;
         const double asked = static_cast<double>(options.request.instances) / 1e6 * rows;
-        seconds = std::min(60 + 4 * options.request.seconds + asked, 1e6);  // as much as --deadline may say
+        seconds = std::min(60 + 4 * options.request.seconds + asked, 1e6);  // the limit of --deadline
     }
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// What came before the end is kept: rows that were reported, and which one was on.
+// Keeps what the child reported before its end: finished rows, and the row that was running.
 Report report_of(const ProbeOutcome& outcome, double deadline_seconds) {
     if (outcome.end == ProbeEnd::failed && outcome.text.empty()) cannot("no child process could be started");
     Report report = litmus::report_of_lines(outcome.text);
@@ -108,7 +108,7 @@ Report report_of(const ProbeOutcome& outcome, double deadline_seconds) {
     }
     for (litmus::Row& row : report.rows) {
         if (row.ending != litmus::Ending::not_run) continue;
-        row.ending = ending;  // the one that was on; those behind it were not run
+        row.ending = ending;  // the row that was running; the rows after it were not run
         break;
     }
     return report;
@@ -135,7 +135,7 @@ int run_litmus(const CommandContext& context, const LitmusOptions& options) {
         run_saying_probe([&](const Say& say) { play(context, options.request, say); }, deadline);
     const Report report = report_of(outcome, std::chrono::duration<double>(deadline).count());
     if (!report.cannot.empty()) throw Failure(report.cannot_code, report.cannot);
-    // A child that crashed before it said what machine this is leaves nothing to save; the report says so.
+    // A child that crashed before it reported the machine leaves nothing to save; the report says so.
     camera::OutputFiles files;
     if (!options.save.empty() && report.applicable && !report.record.empty()) save(report, options.save, files);
     print(context.json ? litmus::as_json(report) : litmus::as_text(report, {stdout_columns(), stdout_has_colour()}));
@@ -180,27 +180,26 @@ void add_litmus_command(CLI::App& app, CommandContext& context) {
         app.add_subcommand("litmus", "try what CPU and GPU see of each other's accesses to shared memory");
     command
         ->add_option("--kinds", choices->kinds,
-                     "of memory: pinned, registered, host, managed; default: all that both use at once")
+                     "memory kinds: pinned, registered, host, managed; default: all that both sides may use at once")
         ->delimiter(',')
         ->type_name("KIND,…");
-    command->add_option("--shapes", choices->shapes, "of trials, as the report names them; default: all")
+    command->add_option("--shapes", choices->shapes, "shapes of trials, by their names in the report; default: all")
         ->delimiter(',')
         ->type_name("SHAPE,…");
     CLI::Option* const instances = add_number(*command, "--instances", request.instances, {1, std::uint64_t{1} << 50},
-                                              "plays of each shape in each kind");
+                                              "instances of each shape in each kind");
     add_number(*command, "--seconds", request.seconds, {0.1, 86400.0},
-               "for all together, where --instances does not say how many")
+               "duration of all trials together, without --instances")
         ->capture_default_str()
         ->excludes(instances);
-    add_number(*command, "--threads", request.threads, {1, 256}, "of the CPU; default: as many as are useful");
-    add_number(*command, "--seed", request.seed, {}, "of the delays that are drawn")->capture_default_str();
+    add_number(*command, "--threads", request.threads, {1, 256}, "CPU threads; default: as many as are useful");
+    add_number(*command, "--seed", request.seed, {}, "seed of the random delays")->capture_default_str();
     add_number(*command, "--deadline", choices->options.deadline_seconds, {0.1, 1e6},
                "seconds after which the trials are ended");
-    command->add_option("--save", choices->options.save, "save the machine's record with what was found, as JSON")
+    command->add_option("--save", choices->options.save, "save the machine's record with the findings, as JSON")
         ->type_name("FILE")
         ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });
-    command
-        ->add_option("--mutant", request.mutant, "play with a mistake made on purpose, which trials with power notice")
+    command->add_option("--mutant", request.mutant, "run with a deliberate error, which the trials should detect")
         ->type_name("NAME")
         ->check(is_mutant);
     command->footer("Exits with 1 where a forbidden outcome was seen or the trials did not come to their end.");

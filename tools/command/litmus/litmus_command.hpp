@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus litmus`: trials of what CPU and GPU see of each other's accesses on this machine.
+// `isthmus litmus`: trials of the memory model between CPU and GPU on this machine.
 #pragma once
 
 namespace CLI {
@@ -10,7 +10,7 @@ namespace isthmus::tools {
 
 struct CommandContext;
 
-// `context` must outlive the parsing of `app`; the callback leaves its exit code there.
+// `context` must outlive the parsing of `app`. The callback stores its exit code in `context`.
 void add_litmus_command(CLI::App& app, CommandContext& context);
 
 }  // namespace isthmus::tools

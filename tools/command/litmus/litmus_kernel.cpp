@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU's side of the trials. Nobody waits for a later block, so that it ends also where blocks run one by one.
+// The GPU's side of the trials. No block waits for a later block, so that the kernel ends also where blocks run one
+// after the other.
 #include "litmus_kernel.hpp"
 
 #if !defined(__CUDACC__)
@@ -8,10 +9,11 @@
 
 namespace isthmus::tools::litmus {
 
-// 1: the round may be played; 0: nobody said so in time.
+// Returns 1: the round may be played; 0: the CPU did not open it in time.
 ISTHMUS_KERNEL_FUNCTION std::uint32_t wait_for_round(Word* signals, std::uint32_t round, std::uint32_t max_polls) {
     for (std::uint32_t polls = 0; polls < max_polls; ++polls) {
-        // Pairs with the release in GpuSide::say_go(). Counted around: later is what lies less than half around ahead.
+        // Pairs with the release in Field::play_rounds(). Round numbers wrap around; a number counts as later where it
+        // is less than half of the range ahead.
         if (static_cast<std::int32_t>(load_acquire(signals + go_signal, {}) - round) >= 0) return 1;
 #if !defined(__CUDACC__)
         std::this_thread::yield();
@@ -28,7 +30,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t mixed(std::uint32_t seed, std::uint32_t wa
     return x ^ (x >> 16);
 }
 
-// Whole warps wait alike, so that their accesses stay together.
+// All threads of a warp wait equally long, so that their accesses stay together.
 ISTHMUS_KERNEL_FUNCTION void stagger([[maybe_unused]] const LaunchPlan& plan, [[maybe_unused]] std::uint32_t slot,
                                      [[maybe_unused]] std::uint32_t round) {
 #if defined(__CUDA_ARCH__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which trials make sense on a device, from the rules that guard the same memory.
+// Selects the trials of a device by the rules that guard the same memory.
 #include "plan.hpp"
 
 #include <atomic_rules.hpp>
@@ -10,7 +10,7 @@
 namespace isthmus::tools::litmus {
 
 std::vector<Row> plan_rows(const Capabilities& device, const Request& request, std::vector<std::string>& left_out) {
-    // What earlier trials took away is tried again: a finding is made from the machine, not from a finding.
+    // Ignores earlier findings: a new finding must come from the machine.
     Capabilities fresh = device;
     fresh.disordered_kinds = fresh.torn_kinds = fresh.lossy_kinds = 0;
     std::vector<MemoryKind> kinds = request.kinds;

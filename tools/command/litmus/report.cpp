@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of trials found, as JSON, and the lines between the processes.
+// Writes the results of trials as JSON, and as lines between the processes.
 #include "report.hpp"
 
 #include "common/exit_codes.hpp"
@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string line_of(const Json& json) {
-    // Names come from drivers: what is not UTF-8 is replaced, never thrown about.
+    // Names come from drivers: bytes that are not UTF-8 are replaced and raise no exception.
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -106,10 +106,10 @@ Report report_of_lines(std::string_view lines) {
     bool is_header = true;
     for (std::size_t begin = 0; begin < lines.size();) {
         const std::size_t end = lines.find('\n', begin);
-        if (end == std::string_view::npos) break;  // cut off
+        if (end == std::string_view::npos) break;  // truncated
         const Json json = Json::parse(lines.begin() + begin, lines.begin() + end, nullptr, false);
         begin = end + 1;
-        if (!json.is_object()) continue;  // what a driver printed
+        if (!json.is_object()) continue;  // output of a driver
         if (is_header != json.contains("device")) continue;
         if (is_header) {
             take_header(json, report);

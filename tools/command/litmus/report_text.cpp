@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of trials found, for people: a table with a line per row, and what follows from it.
+// Prints the results of trials: a table with a line per row, and the conclusion.
 #include "report.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ Colour colour_of(Answer answer) {
     return answer == Answer::no_power ? Colour::yellow : answer == Answer::passes ? Colour::green : Colour::plain;
 }
 
-// Speeds of a simulated machine mean nothing.
+// Times of a simulated machine mean nothing, so it has no column of speeds.
 Section table_of(const std::vector<Row>& rows, bool has_speed) {
     Section table;
     table.title = "Trials";
@@ -71,9 +71,9 @@ void add_remarks(const Report& report, std::size_t width, std::string& text) {
     if (!report.end.empty()) add("the trials " + report.end + "; rows that were not played are incomplete");
 }
 
-// "CUDA 13.0 (simulated)"; a machine without a driver has no version of one.
+// "CUDA 13.0 (simulated)"; without a driver there is no version.
 std::string driver_text(const Report& report) {
-    if (report.device.empty()) return "not known";  // the child ended before it said
+    if (report.device.empty()) return "not known";  // the child ended before it reported the machine
     if (report.driver_version == 0) return "none";
     return fmt::format("CUDA {}.{}{}", report.driver_version / 1000, report.driver_version % 1000 / 10,
                        report.simulated ? " (simulated)" : "");

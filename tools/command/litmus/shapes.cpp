@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the outcomes of each shape mean.
+// Classifies the outcomes of each shape.
 #include "shapes.hpp"
 
 namespace isthmus::tools::litmus {
@@ -12,7 +12,7 @@ Outcome judge(LitmusShape shape, unsigned code) noexcept {
         case LitmusShape::message_to_host:  // a: the flag, read first; b: the data
             if (a != 0 && b == 0) return Outcome::weak;
             return a == 0 && b != 0 ? Outcome::interleaved : Outcome::ordinary;
-        case LitmusShape::store_buffering:  // what each side saw of the other's write
+        case LitmusShape::store_buffering:  // a, b: whether each side saw the other's write
             if (a == 0 && b == 0) return Outcome::weak;
             return a != 0 && b != 0 ? Outcome::interleaved : Outcome::ordinary;
         case LitmusShape::load_buffering:

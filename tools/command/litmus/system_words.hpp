@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that CPU and GPU use at the same time, with the order and the scope of each access written out: what trials are
-// made of. Where nothing is weakened on purpose it is AtomicRef, so that what programs use is what is tried.
+// Words that CPU and GPU use at the same time, with the order and the scope of each access. The trials are made of
+// them. Except for deliberate errors they are AtomicRef, so that the trials test what programs use.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
@@ -17,8 +17,8 @@ namespace isthmus::tools::litmus {
 
 using Word = std::uint32_t;
 
-// How one side accesses: `ordered` has what its role needs, else everything is relaxed. `narrow`: the GPU names only
-// itself as who shall see the order, which is a mistake that is made on purpose.
+// How one side accesses words. `ordered`: with the orders of its role; otherwise all accesses are relaxed. `narrow`:
+// the GPU uses gpu scope instead of system scope, which is a deliberate error.
 struct Access {
     bool ordered = true;
     bool narrow = false;
@@ -57,7 +57,7 @@ ISTHMUS_KERNEL_FUNCTION void add_one(Word* word, Access how) {
         AtomicRef<Word>(*word).add_relaxed(1);
     }
 }
-// A load that may be answered from a cache that nobody keeps coherent.
+// A load that may be answered from a cache that is not coherent.
 ISTHMUS_KERNEL_FUNCTION Word load_cached(Word* word) {
 #if defined(__CUDA_ARCH__)
     Word value;
@@ -69,7 +69,7 @@ ISTHMUS_KERNEL_FUNCTION Word load_cached(Word* word) {
 }
 
 // 16 bytes, as two values of 8. Whole: one access, which every GPU since Volta and every CPU with AVX or LSE2 makes in
-// one piece (aligned to 16). Not whole: two accesses, which may be seen one without the other.
+// one piece (aligned to 16). Not whole: two accesses, of which another agent may see one without the other.
 struct Wide {
     std::uint64_t low = 0;
     std::uint64_t high = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the two sides of a trial are made to meet.
+// Chooses the speeds and delays that make the two sides of a trial meet.
 #include "timing.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace isthmus::tools::litmus {
 namespace {
 
 constexpr std::uint32_t percents[] = {0, 25, 50, 75, 90, 100, 115, 140};
-constexpr int delays_ns[] = {-2000, 0, 500, 1000, 2000, 4000};  // of the CPU; below 0: of the GPU
+constexpr int delays_ns[] = {-2000, 0, 500, 1000, 2000, 4000};  // delays of the CPU; below 0: of the GPU
 static_assert(std::size(percents) * std::size(delays_ns) == Timing::choices);
 
 }  // namespace

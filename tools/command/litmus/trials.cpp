@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows, one after the other: first with their orders, then the control without.
+// Runs the rows one after the other: each with its orders, then its control without them.
 #include "trials.hpp"
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The end of a phase: so many instances, or so much time.
+// The end of a phase: a count of instances or a duration.
 struct Measure {
-    std::uint64_t instances = 0;  // 0: the time decides
+    std::uint64_t instances = 0;  // 0: `time` decides
     std::chrono::duration<double> time{0};
 };
 
@@ -61,7 +61,7 @@ Result<void> play_row(Field& field, const Request& request, const Measure& measu
     return play_phase(field, without_orders, control, row.control, seconds, report);
 }
 
-// The first launch loads the kernel and finds out how fast the CPU is; no row pays for that.
+// The first launch loads the kernel and measures the CPU's speed, so that no row includes this time.
 Result<std::unique_ptr<Field>> make_field(Device& device, MemoryKind kind, const FieldSize& size, Crew& crew,
                                           std::uint32_t clock_khz, std::uint64_t seed) {
     Result<std::unique_ptr<Field>> made = Field::make(device, kind, size, crew, clock_khz, seed);
@@ -91,7 +91,7 @@ Setting setting_for(const DeviceFacts& device, const MachineFacts& machine, cons
         return setting;
     }
     setting.threads = request.threads != 0 ? request.threads : std::clamp(processors - 1, 1u, 8u);
-    // Two blocks for each multiprocessor run at the same time on every GPU, and are enough to keep a link busy.
+    // Two blocks for each multiprocessor run at the same time on every GPU, and keep a link busy.
     setting.size.blocks =
         static_cast<std::uint32_t>(std::clamp(2 * device.attribute(multiprocessors).value_or(8), 2, 512));
     setting.size.rounds = 16;
@@ -108,7 +108,7 @@ void run_trials(Device& device, const Request& request, const Setting& setting, 
         if (!field || rows[at - 1].kind != row.kind) {
             field.reset();
             FieldSize size = setting.size;
-            // Pages that move back and forth make a launch long: fewer rounds, so that it ends near its time.
+            // Pages that migrate back and forth make a launch long: fewer rounds let it end near its time.
             if (row.kind == MemoryKind::managed && size.rounds > 2) size.rounds = 2;
             Result<std::unique_ptr<Field>> made =
                 make_field(device, row.kind, size, crew, setting.clock_khz, request.seed + at);
@@ -122,7 +122,7 @@ void run_trials(Device& device, const Request& request, const Setting& setting, 
         const Result<void> played = play_row(*field, request, measure, row, [&] { report(at); });
         end_row(row, played);
         report(at);
-        if (!played) field.reset();  // the next row has one of its own, as far as the device still answers
+        if (!played) field.reset();  // the next row makes a new field, if the device still answers
     }
 }
 

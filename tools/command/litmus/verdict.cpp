@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bound of a rate, and what a row of trials says.
+// Computes the bound of a rate, and the answer of a row.
 #include "verdict.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double confidence = 0.95;
 
-// The regularised incomplete beta function's continued fraction, by Lentz's method.
+// The continued fraction of the regularised incomplete beta function, by Lentz's method.
 double beta_fraction(double a, double b, double x) {
     constexpr double tiny = 1e-300;
     const auto away_from_zero = [](double value) { return std::fabs(value) < tiny ? tiny : value; };
@@ -31,7 +31,7 @@ double beta_fraction(double a, double b, double x) {
     return result;
 }
 
-// P(at most `seen` of `tried`) at this rate, which is I(1 - rate; tried - seen, seen + 1).
+// P(at most `seen` of `tried`) at this rate: I(1 - rate; tried - seen, seen + 1).
 double at_most(double seen, double tried, double rate) {
     const double a = tried - seen;
     const double b = seen + 1.0;
@@ -50,8 +50,7 @@ double upper_bound(std::uint64_t seen, std::uint64_t tried) {
     if (seen >= tried) return 1.0;
     const auto n = static_cast<double>(tried);
     if (seen == 0) return -std::expm1(std::log(1.0 - confidence) / n);
-    // Where counts are large the sums of logarithms lose what matters; there the distribution is normal enough
-    // (Wilson).
+    // For large counts the sums of logarithms lose precision; there the normal approximation is good enough (Wilson).
     if (seen > 1000000) {
         const double z = 1.6448536269514722;
         const double rate = static_cast<double>(seen) / n;

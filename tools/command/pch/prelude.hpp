@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for the sources of the command (-Db_pch=false builds them without).
+// Precompiled header of the command's sources (-Db_pch=false builds without it).
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts, admits, sends; a connection that fails is one line on standard error.
+// Accepts, admits and sends. A failed connection is one line on standard error.
 #include "admission.hpp"
 
 #include "common/console.hpp"
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds receipt_time{1};
 constexpr std::chrono::milliseconds idle{50};
 constexpr std::chrono::milliseconds while_receipts_are_due{5};
 
-// Passes only where this process or the system has room again, whichever process connects.
+// Whether the error ends only when this process or the system has resources again, whatever process connects.
 bool is_about_this_process(Code code) {
     return code == Code::system_limit || code == Code::out_of_memory || code == Code::system_error;
 }
@@ -47,7 +47,7 @@ void Admission::run(Listener listener) noexcept {
                 has_ended_.store(true, std::memory_order_release);
                 break;
             }
-        } catch (const std::exception& error) {  // the heap is exhausted: one connection is lost, and no frame
+        } catch (const std::exception& error) {  // out of memory: one connection is lost, and no frame
             notices_.say(error.what());
             std::this_thread::sleep_for(idle);
         }
@@ -56,7 +56,7 @@ void Admission::run(Listener listener) noexcept {
     notices_.say_left_out();
 }
 
-// An error is the listener's end.
+// An error means that the listener has ended.
 Result<void> Admission::serve(Listener& listener) {
     Result<bool> came = listener.wait_for_connection(receipts_.empty() ? idle : while_receipts_are_due);
     if (!came) return std::move(came).error();
@@ -78,7 +78,7 @@ Result<void> Admission::admit(Listener& listener) {
     if (!descriptor) return std::move(descriptor).error();
     const RingMessage message = ring_message(*descriptor, shape_);
     const std::array<int, SharedRingDescriptor::fd_count> fds = descriptor->fds();
-    // The first message on a channel has room in the socket: this waits for nobody.
+    // The first message on a channel has room in the socket's buffer, so that send() does not wait.
     if (Result<void> sent = channel->send(ring_message_kind, message, fds); !sent) return sent;
     receipts_.push_back({std::move(channel).value(), Clock::now() + receipt_time});
     said_.clear();
@@ -112,7 +112,7 @@ void Admission::report(const Error& error) {
     const std::string line(error.message());
     if (!own || said_ != line) notices_.say("share: a viewer was not admitted: " + line);
     said_ = own ? line : std::string();
-    // The connection that could not be accepted is still there.
+    // The connection that could not be accepted is still pending.
     if (own) std::this_thread::sleep_for(idle);
 }
 

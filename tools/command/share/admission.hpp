@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the ring to the processes that connect, on a thread of its own, so that none of them holds up a frame.
-// Greetings and receipts of several processes go on side by side, so that one that says nothing holds up no other.
+// Sends the ring to the processes that connect, on a thread of its own, so that none of them delays a frame. Greetings
+// and receipts of several processes overlap, so that a silent process delays no other.
 #pragma once
 
 #include "camera/frame_shape.hpp"
@@ -19,7 +19,7 @@
 
 namespace isthmus::tools::share {
 
-// The ring is one thread's at a time: `ring_mutex` is held around every use of it, here and where frames are filled.
+// The ring is for one thread at a time: `ring_mutex` is held around every use of it, here and where frames are filled.
 class Admission {
 public:
     using Ring = SharedFrameRing<std::uint8_t>;
@@ -27,14 +27,14 @@ public:
     ~Admission() { stop(); }
     Admission(const Admission&) = delete;
     Admission& operator=(const Admission&) = delete;
-    // Ends the thread, which waits for no other process, and removes the listener's name.
+    // Ends the thread without waiting for other processes, and removes the listener's name.
     void stop();
     std::uint32_t admitted() const noexcept { return admitted_.load(std::memory_order_acquire); }
-    // Why no process is admitted any more; null as long as one may be.
+    // The error that ended admission; null while processes are admitted.
     const Error* ended() const noexcept { return has_ended_.load(std::memory_order_acquire) ? &*ended_ : nullptr; }
 
 private:
-    // Was sent the ring, and has not said yet that it came.
+    // A process that was sent the ring, and has not yet confirmed it.
     struct Receipt {
         Channel channel;
         std::chrono::steady_clock::time_point deadline;
@@ -50,12 +50,12 @@ private:
     const camera::FrameShape shape_;
     std::vector<Receipt> receipts_{};
     Notices notices_;
-    std::string said_{};  // the last line that was about this process
+    std::string said_{};  // the last line about an error of this process itself
     std::atomic<bool> stopped_{false};
     std::atomic<std::uint32_t> admitted_{0};
     std::optional<Error> ended_{};  // written once, before has_ended_
     std::atomic<bool> has_ended_{false};
-    std::thread thread_;  // last
+    std::thread thread_;  // last, so that all other members exist before the thread starts
 };
 
 }  // namespace isthmus::tools::share

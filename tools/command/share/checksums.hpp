@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums of frames, and one number for all of them, so that two processes can be compared.
+// Checksums of frames, and one number for all of them, by which two processes are compared.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace isthmus::tools::share {
 
-// A checksum for each frame is kept until the end, so their number is bounded.
+// The checksum of each frame is kept until the end, so the count is bounded.
 inline constexpr std::uint64_t max_checksums = 100000;
 
-// What is wrong with the options; empty: nothing. `frames` 0: no number was given.
+// An error text about the options; empty: they are valid. `frames` 0: no number was given.
 inline std::string checksums_problem(bool checksums, std::uint64_t frames) {
     if (!checksums || (frames != 0 && frames <= max_checksums)) return {};
     return "--checksums keeps a number for each frame: give --frames, at most " + std::to_string(max_checksums) +
@@ -27,7 +27,7 @@ inline std::string hex(std::uint64_t value) {
     return digits;
 }
 
-// FNV-1a over 64 bits, eight bytes at a step: a checksum against mistakes, not against people.
+// FNV-1a over 64 bits, eight bytes at a step. It detects errors, not manipulation.
 class Checksums {
 public:
     explicit Checksums(bool keep) : keep_(keep) {}
@@ -42,7 +42,7 @@ public:
         for (; at < frame.size(); ++at) value = (value ^ frame[at]) * prime;
         candidate_ = {number, value};
     }
-    // What was added last counts: for a reader, when the frame was whole.
+    // Includes the frame that was added last. A reader calls it when the frame was complete.
     void accept() {
         all_ = ((all_ ^ candidate_.first) * prime ^ candidate_.second) * prime;
         if (keep_) frames_.push_back(candidate_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the memory of a ring is used, for people.
+// Describes the memory of a ring in one line.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace isthmus::tools::share {
 
-// A line. Many reasons name the kind, which then is not said twice.
+// One line. Many reasons name the kind already; then it is not repeated.
 inline std::string memory_text(std::string_view kind, std::string_view reason) {
     const bool named = reason.find(kind) != std::string_view::npos;
     return "memory     " + (named ? std::string() : std::string(kind) + ": ") + std::string(reason) + "\n";

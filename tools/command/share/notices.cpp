@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bucket of lines that fills up with time.
+// A token bucket for lines, which refills with time.
 #include "notices.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void Notices::say(std::string_view line) noexcept {
     say_left_out();
     try {
         say_(line);
-    } catch (const std::exception&) {  // no memory for it
+    } catch (const std::exception&) {  // out of memory
         ++left_out_;
     }
 }

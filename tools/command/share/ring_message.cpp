@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four numbers of 32 bits, the lowest byte first.
+// Encodes four numbers of 32 bits, the lowest byte first.
 #include "ring_message.hpp"
 
 #include <algorithm>

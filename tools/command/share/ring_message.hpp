@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one message that `isthmus share` sends to a viewer: the ring's descriptor, and what the frames in it are.
+// The one message from `isthmus share` to a viewer: the ring's descriptor, and the shape of its frames.
 #pragma once
 
 #include "camera/frame_shape.hpp"
@@ -20,8 +20,8 @@ using RingMessage = std::array<std::byte, SharedRingDescriptor::size_bytes + sha
 
 RingMessage ring_message(const SharedRingDescriptor& descriptor, const camera::FrameShape& shape);
 
-// The shape behind the descriptor's bytes, which may be anything. Errors: invalid_argument (another length, no such
-// format, sizes that no frame has).
+// Parses the shape after the descriptor's bytes, which are not trusted. Errors: invalid_argument (another length,
+// unknown format, impossible sizes).
 Result<camera::FrameShape> shape_in(std::span<const std::byte> message);
 
 }  // namespace isthmus::tools::share

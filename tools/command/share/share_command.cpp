@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer: reads or makes frames in the ring's own memory, and publishes them.
+// The producer: reads or generates frames directly in the ring's memory, and publishes them.
 #include "share_command.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -98,21 +98,22 @@ struct Shared {
     std::vector<SharedReaderInfo> readers{};
 };
 
-// In steps, so that a signal is heard.
+// Sleeps in short steps, so that a signal is noticed.
 void sleep_until(Clock::time_point time) {
     while (StopSignal::received() == 0 && Clock::now() < time) {
         std::this_thread::sleep_until(std::min(time, Clock::now() + std::chrono::milliseconds(50)));
     }
 }
 
-// One frame; false: there is none any more.
+// Shares one frame; false: the input has ended.
 bool share_one(FrameReader& input, Ring& ring, std::mutex& mutex, Shared& shared) {
     Result<SharedFrameToFill<std::uint8_t>> frame = [&] {
         const std::lock_guard lock(mutex);
         return ring.begin_frame(Wait::at_most(std::chrono::milliseconds(1)));
     }();
     if (!frame && frame.code() == Code::timed_out) {
-        // A reader may take its time; meanwhile others may be admitted, and a signal come.
+        // Every slot is in use by readers. Leaving the ring for a moment lets other processes be admitted and signals
+        // be noticed.
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         return true;
     }
@@ -251,26 +252,28 @@ void add_share_command(CLI::App& app, CommandContext& context) {
     const auto options = std::make_shared<ShareOptions>();
     CLI::App* command = app.add_subcommand("share", "Give camera frames to other processes, without copies");
     command->add_option("input", options->input,
-                        "frames or a picture, as `isthmus run` takes them; - is standard input");
-    command->add_option("--synthetic", options->synthetic, "made-up frames of this size instead")
+                        "frames or a picture, in a format of `isthmus run`; - is standard input");
+    command->add_option("--synthetic", options->synthetic, "generated frames of this size instead")
         ->type_name("WIDTHxHEIGHT");
     add_number(*command, "-n,--frames", options->frames, {1, std::uint64_t{1} << 40},
                "end after so many frames; default: at the input's end");
-    command->add_option("--at", options->at, "directory to meet in; default: isthmus below $XDG_RUNTIME_DIR")
+    command->add_option("--at", options->at, "directory of the socket; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
-    command->add_option("--policy", options->policy, "drop: overwrites what slow viewers read; wait: for them")
+    command
+        ->add_option("--policy", options->policy,
+                     "drop: overwrite frames that slow viewers read; wait: wait for slow viewers")
         ->check(CLI::IsMember({"drop", "wait"}))
         ->capture_default_str();
     add_number(*command, "--slots", options->slots, {2, 256}, "frames in the ring")->capture_default_str();
-    add_number(*command, "--viewers", options->wait_for, {0, 64}, "begin when so many are there")
+    add_number(*command, "--viewers", options->wait_for, {0, 64}, "begin when this many viewers have connected")
         ->capture_default_str();
-    add_number(*command, "--rate", options->rate, {0.001, 1e6}, "frames a second; default: as fast as they come");
+    add_number(*command, "--rate", options->rate, {0.001, 1e6}, "frames a second; default: as fast as the input");
     add_number(*command, "--viewer-deadline", options->reader_deadline_s, {0.001, 3600.0},
-               "seconds that a viewer may stand in the way without finishing a frame (--policy wait)")
+               "seconds that a viewer may delay others without finishing a frame (--policy wait)")
         ->capture_default_str();
     command->add_flag("--writable", options->writable,
                       "viewers may write the frames: for GPUs that cannot register memory for reading only");
-    command->add_flag("--checksums", options->checksums, "with --json and --frames: each frame's");
+    command->add_flag("--checksums", options->checksums, "print each frame's checksum; needs --json and --frames");
     command->callback([options, &context] { context.exit_code = share_frames(*options, context); });
 }
 

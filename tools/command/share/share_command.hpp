@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus share`: frames of a camera, a file or a made-up clip for other processes.
+// `isthmus share`: gives frames of a camera, a file or a synthetic clip to other processes.
 #pragma once
 
 #include "common/command.hpp"
@@ -12,7 +12,8 @@ namespace isthmus::tools {
 
 void add_share_command(CLI::App& app, CommandContext& context);
 
-// Where share and view meet if nobody says: $XDG_RUNTIME_DIR/isthmus. Throws Failure where there is no such variable.
+// The directory of the ring's socket: `asked`, or $XDG_RUNTIME_DIR/isthmus by default. Throws Failure where that
+// variable is not set.
 std::string meeting_place(const std::string& asked);
 
 }  // namespace isthmus::tools

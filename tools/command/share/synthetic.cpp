@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of 16 pixels that go to the right and down, each a shade of its own.
+// Squares of 16 pixels that move right and down, each with a shade of its own.
 #include "synthetic.hpp"
 
 namespace isthmus::tools::share {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clip without a camera: gray frames that a number decides, with corners that move.
+// A synthetic clip: gray frames with moving corners, computed from the frame number.
 #pragma once
 
 #include "camera/frame_reader.hpp"
@@ -9,7 +9,7 @@
 
 namespace isthmus::tools::share {
 
-// frames = 0: without end.
+// frames = 0: endless.
 Result<std::unique_ptr<camera::FrameReader>> open_synthetic(std::uint64_t width, std::uint64_t height,
                                                             std::uint64_t frames);
 

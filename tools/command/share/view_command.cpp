@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `isthmus view`, and what it says at the end.
+// The options of `isthmus view`, and its final report.
 #include "view_command.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -88,7 +88,7 @@ int view(const ViewOptions& options, const CommandContext& context) {
     Viewed viewed(options.checksums);
     const Result<void> ended = share::view_frames(device, options, viewed);
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
-    if (!viewed.reason.empty()) {  // what was seen before an end of any kind is said
+    if (!viewed.reason.empty()) {  // reports what was seen, whatever ended the view
         const camera::RanOn where = ran_on(*runtime, device, context);
         print(
             context.json
@@ -112,15 +112,15 @@ void add_view_command(CLI::App& app, CommandContext& context) {
         std::string waiting = "adaptive";
     };
     const auto choices = std::make_shared<Choices>();
-    CLI::App* command = app.add_subcommand("view", "Read along what `isthmus share` gives, in another process");
+    CLI::App* command = app.add_subcommand("view", "Read the frames of `isthmus share` in another process");
     ViewOptions& options = choices->options;
-    command->add_option("--at", options.at, "directory to meet in; default: isthmus below $XDG_RUNTIME_DIR")
+    command->add_option("--at", options.at, "directory of the socket; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
     add_number(*command, "-n,--frames", options.frames, {1, std::uint64_t{1} << 40},
                "end after so many whole frames; default: at the ring's end");
-    add_number(*command, "--connect-deadline", options.connect_s, {0.0, 3600.0}, "seconds to look for a producer")
+    add_number(*command, "--connect-deadline", options.connect_s, {0.0, 3600.0}, "seconds to wait for a producer")
         ->capture_default_str();
-    add_number(*command, "--deadline", options.patience_s, {0.001, 86400.0}, "seconds in which a frame has to come")
+    add_number(*command, "--deadline", options.patience_s, {0.001, 86400.0}, "longest time without a frame, in seconds")
         ->capture_default_str();
     add_number(*command, "--work", options.work_ms, {0.0, 60000.0},
                "milliseconds to hold each frame, as slow work would");
@@ -128,7 +128,7 @@ void add_view_command(CLI::App& app, CommandContext& context) {
         ->check(CLI::IsMember({"adaptive", "spin", "sleep"}))
         ->capture_default_str();
     command->add_flag("--corners", options.corners, "the device finds corners in each frame, as in `isthmus run`");
-    command->add_flag("--checksums", options.checksums, "with --json and --frames: each frame's");
+    command->add_flag("--checksums", options.checksums, "print each frame's checksum; needs --json and --frames");
     command->callback([choices, &context] {
         ViewOptions chosen = choices->options;
         const std::string problem = share::checksums_problem(chosen.checksums, chosen.frames);

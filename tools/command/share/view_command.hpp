@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus view`: reads along in another process what `isthmus share` gives.
+// `isthmus view`: reads the frames of `isthmus share` in another process.
 #pragma once
 
 namespace CLI {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A viewer believes nothing: descriptor, shape and size are checked against each other before a frame is looked at.
+// The viewer does not trust the producer: it checks descriptor, shape and size against each other before it reads a
+// frame.
 #include "viewing.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -22,7 +23,7 @@ std::chrono::nanoseconds of_seconds(double seconds) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-// The producer may come later than its viewers, be busy with another one, or have no place left for now.
+// Retries: the producer may start after its viewers, be busy with another one, or have no place left at the moment.
 Result<ChannelMessage> connect_and_receive(const ViewOptions& options) {
     const Clock::time_point until = Clock::now() + of_seconds(options.connect_s);
     for (;;) {
@@ -52,13 +53,13 @@ Result<Reader> open_ring(Device& device, const ViewOptions& options, camera::Fra
     if (!descriptor) return refused(std::move(descriptor).error());
     SharedReaderOptions own;
     own.waiting = options.waiting;
-    own.elements = shape.size_bytes;  // the descriptor says the same, or nothing of it is accepted
+    own.elements = shape.size_bytes;  // must equal the descriptor's value, or the ring is refused
     Result<Reader> reader = Reader::open(device, std::move(descriptor).value(), own);
     if (!reader && reader.code() == Code::invalid_argument) return refused(std::move(reader).error());
     return reader;
 }
 
-// What the device makes of frames, in place where it can.
+// The device's work on frames, in place where possible.
 class Corners {
 public:
     static Result<Corners> create(Device& device, const camera::FrameShape& shape) {
@@ -93,7 +94,7 @@ private:
     std::vector<kernels::Corner> found_{};
 };
 
-// One frame, as much as is to be done with it; counted where it was whole all the time.
+// Processes one frame, and counts it if it stayed complete to the end.
 Result<void> look_at(SharedFrame<std::uint8_t> frame, std::optional<Corners>& corners, const ViewOptions& options,
                      Viewed& viewed) {
     viewed.missed += frame.missed();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Viewing: connects, opens the ring, and takes frames until there are none.
+// Viewing: connects, opens the ring, and takes frames until the ring ends.
 #pragma once
 
 #include "camera/corner_finder.hpp"
@@ -17,10 +17,10 @@ namespace isthmus::tools::share {
 
 struct ViewOptions {
     std::string at;
-    std::uint64_t frames = 0;  // 0: until the end
-    double connect_s = 5;      // how long to look for a producer
-    double patience_s = 30;    // how long no frame may come
-    double work_ms = 0;        // so long each frame is held, as by slow work
+    std::uint64_t frames = 0;  // 0: until the ring ends
+    double connect_s = 5;      // how long to wait for a producer, in seconds
+    double patience_s = 30;    // longest time without a frame, in seconds
+    double work_ms = 0;        // how long each frame is held, in milliseconds, to simulate slow work
     WaitPolicy waiting = WaitPolicy::adaptive;
     bool corners = false;
     bool checksums = false;
@@ -30,17 +30,18 @@ struct Viewed {
     explicit Viewed(bool keep) : checksums(keep) {}
     camera::FrameShape shape{};
     std::string kind{}, path{}, reason{}, policy{};
-    std::uint64_t frames = 0;     // whole
+    std::uint64_t frames = 0;     // complete ones
     std::uint64_t missed = 0;     // overwritten before they were taken
-    std::uint64_t overtaken = 0;  // … while they were read
+    std::uint64_t overtaken = 0;  // overwritten while they were read
     std::chrono::nanoseconds wall{0};
     Checksums checksums;
     std::uint64_t corners = 0;
     camera::Digest corners_digest{};
-    std::string end{};  // why it ended
+    std::string end{};  // the reason for the end
 };
 
-// Until the ring's end, so many frames, or a signal. Errors: those of the channel, the ring and the device; timed_out.
+// Runs until the ring ends, `frames` were taken, or a signal arrives. Errors: those of the channel, the ring and the
+// device; timed_out.
 Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed);
 
 }  // namespace isthmus::tools::share

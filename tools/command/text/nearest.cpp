@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edit distance with swaps, by three rows of its table.
+// Edit distance with swaps; it keeps three rows of the table.
 #include "nearest.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
     std::size_t least = 0;
     for (const std::string& candidate : known) {
         const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
-        // No word is worth a table of any size.
+        // Skips words of very different lengths, so that a long input makes no large table.
         if (word.size() > candidate.size() + allowed) continue;
         const std::size_t distance = edit_distance(word, candidate);
         if (distance > allowed || (!found.empty() && distance >= least)) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over UTF-8.
+// Escapes text in one pass over its UTF-8.
 #include "printable.hpp"
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace {
 
 struct Character {
     std::uint32_t code = 0;
-    std::size_t bytes = 0;  // 0: what stands there is no UTF-8
+    std::size_t bytes = 0;  // 0: invalid UTF-8
 };
 
 Character first_of(std::string_view text) {
@@ -25,7 +25,8 @@ Character first_of(std::string_view text) {
         if ((byte(at) & 0xc0) != 0x80) return {};
         code = code << 6 | (byte(at) & 0x3fu);
     }
-    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // of so many bytes: longer forms are no UTF-8
+    // Smallest code for each length: longer encodings are invalid UTF-8.
+    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
     return {code, bytes};
 }
@@ -34,20 +35,20 @@ bool is_control(std::uint32_t code) {
     return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0);
 }
 
-// Line separators, and marks that make a terminal show text in another order than it has.
+// Line separators, and marks that change the order in which a terminal shows text.
 bool reorders(std::uint32_t code) {
     return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069);
 }
 
-// What a colour sequence may ask for: weight, slant, underline, and colours of letters other than black. Nothing hides
-// text.
+// Allowed parameters of a colour sequence: weight, slant, underline, and text colours other than black. None of them
+// hides text.
 bool is_colour(unsigned parameter) {
     return parameter <= 4 || (parameter >= 22 && parameter <= 24) || (parameter >= 31 && parameter <= 39) ||
            (parameter >= 91 && parameter <= 97);
 }
 
-// The length of a colour sequence at the front: ESC [ numbers and semicolons m; 0: there is none.
+// The length of a colour sequence at the front, ESC [ numbers and semicolons m; 0: there is none.
 std::size_t colour_length(std::string_view text) {
     if (text.substr(0, 2) != "\033[") return 0;
     unsigned parameter = 0;

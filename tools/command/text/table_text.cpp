@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::size_t indent = 2;
 constexpr std::size_t gap = 2;
-// Cells of so many columns are never broken while there is another way.
+// Cells of at most this many columns are broken only as the last resort.
 constexpr std::size_t short_cell = 14;
-// … and words of so many.
+// Words of at most this many columns likewise.
 constexpr std::size_t longest_kept = 32;
 
-// How wide a column would be, and how narrow it may become.
+// The preferred and the smallest width of a column.
 struct Measure {
     std::size_t natural = 0;
     std::size_t least = 0;
@@ -49,10 +49,10 @@ std::vector<Measure> measures_of(const Section& section) {
     return measures;
 }
 
-// Part of a table: which columns, and how wide each is printed.
+// A part of a table: its columns and their printed widths.
 struct Block {
     std::vector<std::size_t> columns;
-    std::vector<std::size_t> widths;  // of the table's columns, by their number
+    std::vector<std::size_t> widths;  // indexed by the table's column
 };
 
 std::size_t sum_of(const std::vector<std::size_t>& columns, const std::vector<std::size_t>& widths) {
@@ -61,7 +61,7 @@ std::size_t sum_of(const std::vector<std::size_t>& columns, const std::vector<st
     return sum;
 }
 
-// Takes columns from the widest until the block fits; below `least` only where nothing else is left to take.
+// Narrows the widest column repeatedly until the block fits; goes below `least` only as the last resort.
 void shrink(Block& block, const std::vector<Measure>& measures, std::size_t available) {
     for (const bool beyond_least : {false, true}) {
         while (sum_of(block.columns, block.widths) > available) {
@@ -77,7 +77,8 @@ void shrink(Block& block, const std::vector<Measure>& measures, std::size_t avai
     }
 }
 
-// Groups of columns that fit at their least widths, each beginning with the keys and holding one other column at least.
+// Groups columns that fit at their least widths; each group begins with the key columns and has at least one other
+// column.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<Measure>& measures, std::size_t keys,
                                                 std::size_t available) {
     std::vector<std::size_t> least;
@@ -98,7 +99,7 @@ std::vector<std::vector<std::size_t>> groups_of(const std::vector<Measure>& meas
     return groups;
 }
 
-// As few blocks as fit, of about the same width.
+// The smallest number of blocks that fit, with about equal widths.
 std::vector<Block> blocks_of(const std::vector<Measure>& measures, std::size_t keys, std::size_t available) {
     std::vector<std::vector<std::size_t>> groups = groups_of(measures, keys, available);
     for (std::size_t narrower = available; narrower-- > 0;) {
@@ -116,7 +117,7 @@ std::vector<Block> blocks_of(const std::vector<Measure>& measures, std::size_t k
     return blocks;
 }
 
-// A row of cells, in as many lines as the longest of its cells needs.
+// Prints a row of cells, in as many lines as its tallest cell needs.
 template <class ColourOf>
 std::string row_text(const std::vector<std::string>& row, const Block& block, bool has_colour, ColourOf colour_of) {
     std::vector<std::vector<std::string>> cells;
@@ -127,7 +128,7 @@ std::string row_text(const std::vector<std::string>& row, const Block& block, bo
     }
     std::string out;
     for (std::size_t line = 0; line < lines; ++line) {
-        std::size_t blanks = indent;  // owed before the next text, so that no line ends with blanks
+        std::size_t blanks = indent;  // printed before the next text only, so that no line ends with blanks
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const std::size_t column = block.columns[i];
             const std::string text = line < cells[i].size() ? cells[i][line] : std::string();

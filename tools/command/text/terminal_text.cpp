@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns, line breaks and colours of text on a terminal.
+// Column counts, line breaks and colours of text on a terminal.
 #include "terminal_text.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool is_in(const std::array<Range, count>& ranges, char32_t point) {
                        [point](const Range& range) { return range.first <= point && point <= range.last; });
 }
 
-// Marks that combine with the character before, and characters without an appearance.
+// Combining marks, and characters without a glyph.
 constexpr std::array<Range, 9> no_columns = {{{0x0300, 0x036f},
                                               {0x0483, 0x0489},
                                               {0x0591, 0x05bd},
@@ -42,13 +42,13 @@ constexpr std::array<Range, 11> two_columns = {{{0x1100, 0x115f},
                                                 {0x1f300, 0x1faff},
                                                 {0x20000, 0x3fffd}}};
 
-// One piece of text that stands or falls together, and its columns.
+// A piece of text that is never split, and its width in columns.
 struct Piece {
     std::size_t bytes = 1;
     std::size_t columns = 1;
 };
 
-// "\033[1;31m": the length, or 0 where none begins here.
+// The length of a sequence such as "\033[1;31m" at the front; 0: there is none.
 std::size_t colour_sequence(std::string_view text) {
     if (text.size() < 3 || text[0] != '\033' || text[1] != '[') return 0;
     const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -70,7 +70,7 @@ Piece first_piece(std::string_view text) {
     return {length, is_in(two_columns, point) ? 2u : 1u};
 }
 
-// The longest beginning of the word that fits; at least one character.
+// The length of the longest part of the word that fits; at least one character.
 std::size_t bytes_that_fit(std::string_view word, std::size_t width) {
     std::size_t bytes = 0;
     std::size_t columns = 0;
@@ -83,7 +83,7 @@ std::size_t bytes_that_fit(std::string_view word, std::size_t width) {
     return bytes;
 }
 
-// The next word; `text` keeps what stands behind it. Empty: there is none.
+// Returns the next word and removes it from `text`; empty: there is none.
 std::string_view next_word(std::string_view& text, std::string_view blanks) {
     text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
     const std::string_view word = text.substr(0, text.find_first_of(blanks));
@@ -150,7 +150,8 @@ std::vector<std::string> lines_of_items(const std::vector<std::string>& items, s
     for (std::size_t i = 0; i < items.size(); ++i) {
         const bool is_last = i + 1 == items.size();
         const std::size_t end = is_last ? 0 : display_columns(line_end);
-        const std::size_t begin = lines.back().empty() ? 0 : 1;  // the blank of the separator before
+        // The separator begins with a blank, which is not needed at the start of a line.
+        const std::size_t begin = lines.back().empty() ? 0 : 1;
         if (begin != 0 && display_columns(lines.back()) + begin + display_columns(items[i]) + end > width) {
             lines.emplace_back();
         }

@@ -49,24 +49,26 @@ struct Corner {
     std::int32_t score;
 };
 struct CornerCount {
-    std::uint32_t found;   // in the image
-    std::uint32_t listed;  // less than found where the list was too small: then the first corners, by row, then column
+    std::uint32_t found;  // in the image
+    // Less than `found` where the list was too small: then the first corners, by row, then column.
+    std::uint32_t listed;
 };
 struct CornerRule {
     std::int32_t threshold;  // a corner's response is greater than this
-    std::uint32_t radius;    // and is the maximum within this many pixels; of equal ones the first, by row, then column
-    std::uint32_t border;    // minimum distance from an edge
+    // And is the maximum within this many pixels; of equal responses the first wins, by row, then column.
+    std::uint32_t radius;
+    std::uint32_t border;  // minimum distance from an edge
 };
 inline constexpr std::uint32_t row_threads = 256;
 
-// Launched over Extent2{plane.width, plane.height}; outside the image the nearest pixel counts.
+// Launched over Extent2{plane.width, plane.height}; outside the image the kernels use the nearest pixel.
 ISTHMUS_DECLARE_KERNEL(to_gray, Index2 i, Out<std::uint8_t> gray, Plane plane, View<const std::uint8_t> frame,
                        LumaLayout layout);
 // 5 × 5 binomial filter, rounded to nearest.
 ISTHMUS_DECLARE_KERNEL(smooth, Index2 i, Out<std::uint8_t> smoothed, View<const std::uint8_t> gray, Plane plane);
-// Sobel's 3 × 3.
+// Sobel operator, 3 × 3.
 ISTHMUS_DECLARE_KERNEL(gradients, Index2 i, Out<Gradient> gradient, View<const std::uint8_t> gray, Plane plane);
-// Harris over 5 × 5 gradients: ⌊(25 det − trace²) / 2²³⌋, which fits 32 bits for every picture.
+// Harris response over 5 × 5 gradients: ⌊(25 det − trace²) / 2²³⌋, which fits 32 bits for every picture.
 ISTHMUS_DECLARE_KERNEL(corner_response, Index2 i, Out<std::int32_t> response, View<const Gradient> gradient,
                        Plane plane);
 // Writes 1 where `rule` finds a corner, otherwise 0.
@@ -75,7 +77,7 @@ ISTHMUS_DECLARE_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<cons
 
 // One block per row: counts the row's corners. `rows` has one element per row.
 ISTHMUS_DECLARE_KERNEL(count_corners, Block block, Out<std::uint32_t> rows, View<const std::uint8_t> mark, Plane plane);
-// One block in all: turns counts into positions in the list; `count` has one element.
+// One block in total: turns counts into positions in the list; `count` has one element.
 ISTHMUS_DECLARE_KERNEL(place_corners, Block block, View<std::uint32_t> rows, Out<CornerCount> count,
                        std::uint32_t capacity);
 // One block per row: writes the row's corners at their positions, so that the list is ordered by row, then column.
