@@ -105,7 +105,7 @@ TEST(CpuGraphs, RefuseWhatHasNoPlaceInThemAndGoOn) {
     Stream stream = new_stream();
     Buffer<std::int32_t> data = plain(0);
     Buffer<Odd> odd = runtime().cpu().allocate<Odd>(count).value();
-    stream.fill(odd, Odd{1, 2, 3}).value();  // recorded by the calling thread; the value to fill is kept nowhere else
+    stream.fill(odd, Odd{1, 2, 3}).value();  // filled by the calling thread: no operation could be recorded
     Device& device = runtime().default_device();
     Buffer<std::int32_t> of_gpu = device.allocate<std::int32_t>(count).value();
     Capture capture = stream.begin_capture().value();

@@ -7,9 +7,9 @@
 //   * an event keeps the past that its stream had when it was recorded; wait(event) adds that to the waiter's past;
 //   * the host has a past: what it waited for, or was told has ended. What is issued later comes after it;
 //   * stream-ordered memory exists before any use of it;
-//   * a copy to or from memory of another device comes after the uses of that memory on its device. Streams of that
-//     device that used it for their own device's work are ordered after the copy. Neither holds for pageable memory,
-//     which has been read or written at return, nor where the calling thread copies;
+//   * a copy to or from memory of another device comes after the uses of that memory on its device. Later work of
+//     that device's streams that used it for work of their own device comes after the copy. Neither holds for pageable
+//     memory, which has been read or written at return, nor where the calling thread copies;
 //   * the runtime orders more than it promises where it needs to: memory of a pool that several streams used is freed
 //     on one of them, which waits for the others; a copy between devices may run on another stream, and streams that
 //     used either buffer wait for that one; a staged buffer is uploaded on one stream, and other streams that use it

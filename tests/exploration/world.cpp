@@ -114,8 +114,8 @@ Answer World::of_events(const Step& step) {
     }
 }
 
-// On a device behind a bus, shared buffers above a limit have two copies: in place they would be pinned memory, which
-// is tried separately.
+// With separate memory, the staged kind that larger buffers get there: in place they would be pinned memory, which is
+// tried separately.
 SharedUse shared_use(const Device& device) {
     SharedUse use;
     if (device.capabilities().memory == MemoryModel::separate) use.kind = MemoryKind::device;

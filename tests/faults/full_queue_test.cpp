@@ -117,7 +117,7 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
     (void)stream.launch(add_one, count, fenced).value();
     (void)stream.launch(add_one, count, *unfenced).value();
     fill_queue("cuEventRecord");
-    // The call leaves `unfenced` to end, and blocks on the fence that it owes.
+    // The launch stops using `unfenced`, and blocks in the fence that the stream owes for it.
     Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
     until_somebody_stands();
 

@@ -265,7 +265,7 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
     constexpr int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     const std::vector<std::function<void(std::array<FileDescriptor, 3>&)>> changes = {
         [&](auto& fds) { fds[0] = memfd(size, 0); },                          // could shrink later
-        [&](auto& fds) { fds[0] = memfd(size, F_SEAL_GROW | F_SEAL_SEAL); },  // …
+        [&](auto& fds) { fds[0] = memfd(size, F_SEAL_GROW | F_SEAL_SEAL); },  // likewise
         [&](auto& fds) { fds[0] = memfd(size - 4096, sealed); },              // shorter than declared
         [&](auto& fds) { fds[0] = memfd(size, sealed); },                     // another file: no header
         [&](auto& fds) { fds[0] = pipe_end(); },                              //

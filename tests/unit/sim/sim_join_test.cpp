@@ -266,7 +266,7 @@ TEST(SimJoin, AnEventOfTheContextWaitsForEveryStreamAndMeetsNoCapture) {  // kee
             }).join();
             f.end(901);
         }
-        // Another context's record does not affect the captures, and does not apply to events of this one.
+        // A record on another context does not affect the captures; an event of another context is refused.
         Context* another = nullptr;
         REQUIRE_CODE(cuCtxCreate_v2(&another, 0, 0), 0);
         Event* theirs = new_event();

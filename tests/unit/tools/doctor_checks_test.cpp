@@ -335,7 +335,7 @@ TEST(Doctor, NamesTheFirstPieceThatFabricHandlesLackInEveryCombination) {
     EXPECT_EQ(spoken.size(), about.size() + 1);
 }
 
-// The same facts, changed so far that no finding applies.
+// Facts close to those of the findings, to which no finding applies.
 TEST(Doctor, IsSilentWhereASystemIsInOrder) {
     const std::vector<std::pair<std::string, std::function<void(DoctorFacts&)>>> fine_ones = {
         {"what was tried counts", [](DoctorFacts& f) { f.sys_nice = Seen::no; }},
