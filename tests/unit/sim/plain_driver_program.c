@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A program that uses the driver through <cuda.h> only and is linked like any other. It runs on the simulator without a
- * change: counts devices, allocates, copies in both directions, orders work by streams and events, and gets refusals. */
+ * change: counts devices, allocates, copies both ways, orders work by streams and events, and gets refusals. */
 #include <cuda.h>
 
 #include <stdio.h>
