@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concurrent views: CPU and device use one buffer at the same time; every other use is refused.
+// Concurrent views: CPU and device use one buffer at the same time; other uses are excluded meanwhile.
 #include "scenario.hpp"
 #include "gate.hpp"
 

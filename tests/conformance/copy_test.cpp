@@ -42,7 +42,7 @@ std::vector<Buffer<std::int32_t>> one_of_each(Device& device, std::size_t count)
     SharedUse two_sides;
     two_sides.kind = MemoryKind::device;
     made.push_back(device.allocate_shared<std::int32_t>(count, two_sides).value());
-    // planned faults: device memory and a staged buffer only
+    // Planned faults: device memory and a staged buffer only.
     if (rounds(2) < 2) made.erase(made.begin() + 1, made.end() - 1);
     return made;
 }

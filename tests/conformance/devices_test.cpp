@@ -151,7 +151,7 @@ TEST(Devices, KernelsOfAllDevicesRunAtTheSameTimeFromOneThread) {
     if (gpus().empty()) GTEST_SKIP() << "no GPU";
     if (!Meeting::possible()) GTEST_SKIP() << "work goes on inside driver calls alone";
     std::vector<Buffer<std::int32_t>> met = prepared();
-    // last: its destructor releases the kernels that wait
+    // Last: its destructor releases the kernels that wait.
     const Meeting meeting(static_cast<std::int32_t>(met.size()));
     // GPUs first; the launch on the CPU device, the last, returns when all have met.
     for (Device* device : devices()) {

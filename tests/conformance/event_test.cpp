@@ -284,7 +284,7 @@ TEST(Events, SeenCompleteTheyCostNoDriverCallAndTheirStreamKnows) {  // keeps S9
         EXPECT_TRUE(worked(data.read_on_host(Wait::never())));
         EXPECT_TRUE(unless_fault(driver_calls() == before));
         (void)stream.launch(churn, count, data, rounds(10)).value();
-        stream.record(event).value();  // starts anew
+        stream.record(event).value();
         event.synchronize().value();
         EXPECT_TRUE(event.finished().value());
     });

@@ -331,7 +331,7 @@ TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
         EXPECT_TRUE(refused_as(first.wait_stream(second), Code::capture_error));
         first.launch(capture.end().value().instantiate().value()).value();
         expect_all(one, 1);
-        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));  // ended
+        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));  // its capture has ended
         second.launch(another.end().value().instantiate().value()).value();
         expect_all(two, 1);
     });

@@ -91,7 +91,7 @@ TEST(FrameRing, SlotsAreScopesThatGiveBack) {
             auto first = ring.begin_frame(Wait::never()).value();
             auto second = ring.begin_frame(Wait::never()).value();
             EXPECT_TRUE(refused_as(ring.begin_frame(Wait::never()), Code::not_ready));
-            first = std::move(second);  // the first goes back
+            first = std::move(second);  // returns the first frame
             EXPECT_TRUE(worked(ring.begin_frame(Wait::never())));
         }
         EXPECT_TRUE(refused_as(ring.next_frame(Wait::never()), Code::not_ready)) << "none was published";

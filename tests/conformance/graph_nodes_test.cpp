@@ -362,7 +362,7 @@ TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
             if (launched) {
                 EXPECT_TRUE(worked(set));
             } else {
-                // refused in the same way as a launch
+                // Refused in the same way as a launch.
                 EXPECT_TRUE(unless_fault(!set && set.code() == launched.error().code()));
             }
             joined.synchronize().value();
@@ -436,7 +436,7 @@ TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLa
             stream.launch(add_one, count, out).value();
             const ScaleNode node = capture.launch(scale_into, count, out, in, 4).value();
             stream.launch(add_one, count, out).value();
-            // the long one may still run
+            // The long kernel may still run.
             const GraphUpdate update = graph.instance.update(capture.end().value()).value();
             EXPECT_FALSE(update.in_place);
             EXPECT_NE(update.reason.find("operations"), std::string::npos) << update.reason;

@@ -130,7 +130,7 @@ TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
         if (device.is_cpu()) {
             EXPECT_TRUE(worked(stream.wait(elsewhere)));  // always complete
         } else {
-            // the driver answers 905, which ends the capture
+            // The driver answers 905, which ends the capture.
             EXPECT_TRUE(refused_as(stream.wait(elsewhere), Code::capture_error));
         }
         EXPECT_TRUE(refused_as(stream.begin_capture(), Code::capture_error));

@@ -18,7 +18,7 @@ namespace conformance {
 namespace {
 
 using Numbers = GrowableBuffer<std::int32_t>;
-// in elements; of every recorded machine
+// In elements; of every recorded machine.
 constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 

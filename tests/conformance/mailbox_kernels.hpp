@@ -41,7 +41,6 @@ ISTHMUS_DECLARE_KERNEL(hang_until, isthmus::Index i, Questions mailbox, isthmus:
 // As answer_until_stopped, but answers nothing before the flag is raised.
 ISTHMUS_DECLARE_KERNEL(answer_when_raised, isthmus::Index i, Questions mailbox,
                        isthmus::AtomicView<std::uint32_t> flag);
-// Returns at once.
 ISTHMUS_DECLARE_KERNEL(leave_at_once, isthmus::Index i, Questions mailbox);
 // Overwrites the stamp of its own first reply, and waits to be stopped.
 ISTHMUS_DECLARE_KERNEL(answer_nonsense, isthmus::Index i, Questions mailbox);

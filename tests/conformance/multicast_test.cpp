@@ -275,7 +275,7 @@ TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
         EXPECT_TRUE(refused_as(complete(shared), Code::not_ready));
         EXPECT_TRUE(refused_as(complete(shared, 2), Code::invalid_argument));
         EXPECT_TRUE(worked(shared.export_posix_fd()));
-        // relies on the other process's statement, which may be wrong
+        // Relies on the other process's statement, which may be wrong.
         MulticastObject object = complete(shared, 1).value();
         const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
         EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));

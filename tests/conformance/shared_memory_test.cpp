@@ -179,7 +179,7 @@ TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
         const Result<Numbers> made = Numbers::make(device, count);
-        // the last method; only an attempt shows whether it works
+        // The last method; only an attempt shows whether it works.
         if (made && made->share_method() == ShareMethod::legacy_ipc) return;
         EXPECT_TRUE(refused_as(made, Code::unsupported));
         if (!made) {

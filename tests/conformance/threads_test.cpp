@@ -223,7 +223,7 @@ TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
             for (int at = 0; at < 4; ++at) {
                 threads.push_back(std::make_unique<Thread>([&, at] {
                     for (int step = 0; step < rounds(200); ++step) {
-                        // each operation several times in a row, so that views find nothing in flight
+                        // Each operation several times in a row, so that views find nothing in flight.
                         const int what = (step / 8 + at) % 4;
                         what == 0 ? launch() : what == 1 ? write() : read();
                     }

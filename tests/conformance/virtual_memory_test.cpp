@@ -151,7 +151,7 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, 0), Code::invalid_argument));
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, granule + 1), Code::invalid_argument));
         const PhysicalMemory imported = PhysicalMemory::import_posix_fd(device, handle, granule).value();
-        // observed: set for the exporter's own memory only
+        // Observed: set for the exporter's own memory only.
         EXPECT_EQ(imported.properties().value().exports, ExportKinds::none);
         EXPECT_EQ(imported.can_export(ExportKinds::posix_fd).verdict, Verdict::no);
         EXPECT_TRUE(refused_as(imported.export_posix_fd(), Code::unsupported));

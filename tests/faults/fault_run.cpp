@@ -182,7 +182,7 @@ Outcome play(std::string& ending) {
             return unexplained_error;
         }
     }
-    // A test that failed before the end did not fail on the answer to a fault.
+    // A failed expectation is no answer to a fault: an unexpected error would have ended the scenario.
     const auto* unit = testing::UnitTest::GetInstance();
     return unit->ad_hoc_test_result().Failed() ||
                    (unit->current_test_info() != nullptr && unit->current_test_info()->result()->Failed())

@@ -156,7 +156,7 @@ TEST_F(FailedSteps, AMulticastObjectIsUnboundThenUnmappedThenReleased) {
     where.reset();
     EXPECT_EQ(live("physical"), 2);
     const auto unbound = calls("cuMulticastUnbind");
-    // the multicast memory is unbound by then, and nothing is released
+    // The multicast memory is unbound by then, and nothing is released.
     failing("cuMemUnmap", [&] { return mapping.unmap(); });
     EXPECT_EQ(calls("cuMulticastUnbind"), unbound + 1);
     EXPECT_EQ(live("multicast"), 1);

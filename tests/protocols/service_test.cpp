@@ -99,7 +99,7 @@ TEST(Service, AnAbandonedServiceEndsWhateverItHasAnswered) {
                                          if (client.try_send(&request) != RingStatus::done) memory.give_up();
                                          request = 2;
                                          if (client.try_send(&request) != RingStatus::done) memory.give_up();
-                                         // the replies are not taken: there is no room for two
+                                         // The replies are not taken: there is no room for two.
                                          client.command(ServiceCommand::abandon);
                                          if (client.state() != ServiceState::ended) memory.give_up();
                                      }}});

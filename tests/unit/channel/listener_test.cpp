@@ -234,7 +234,7 @@ TEST(Listener, ThoseThatSayNothingTakeNoMoreThanAQuota) {
     EXPECT_LT(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), 0);
     auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
     Result<Channel> ours = listener.accept();
-    // the timeout of the connection that was closed to make room
+    // The timeout belongs to the connection that was closed to make room.
     while (!ours && ours.code() == Code::timed_out) ours = listener.accept();
     EXPECT_TRUE(ours.ok()) << ours.error().text();
     EXPECT_TRUE(other.get().ok());

@@ -167,7 +167,7 @@ Played play(const std::vector<Actor>& actors, const std::vector<std::size_t>& ch
         const std::size_t place = played.choices.size();
         std::size_t choice = place < choices.size() ? choices[place] : 0;
         while (choice < walks.size() && (walks[choice].over() || !walks[choice].step(toy))) ++choice;
-        // this actor cannot continue here: not a valid order
+        // This actor cannot continue here: not a valid order.
         if (place < choices.size() && choice != choices[place]) return played;
         if (choice == walks.size()) break;  // no actor can continue
         played.choices.push_back(choice);

@@ -50,11 +50,11 @@ struct FakeDriver {
     void (*set_current)(void* context) = nullptr;
     void (*kill_context)() = nullptr;    // the first device's primary one, as a reset by other code does
     void (*revive_context)() = nullptr;  // as other code does that retains it again: same handle, another id
-    int (*retained)() = nullptr;         // number of references, on the first device
-    void (*set_capture_status)(int status) = nullptr;               // of streams from now on
-    void (*set_capture_dependencies)(std::size_t count) = nullptr;  // of the next node of a captured stream
-    void (*set_update_result)(int result) = nullptr;                // of updates of instances
-    int (*capture_mode)() = nullptr;                                // of the thread
+    int (*retained)() = nullptr;         // references to the context, on the first device
+    void (*set_capture_status)(int status) = nullptr;               // the status of streams from now on
+    void (*set_capture_dependencies)(std::size_t count) = nullptr;  // of the next captured node
+    void (*set_update_result)(int result) = nullptr;                // result of updates of instances
+    int (*capture_mode)() = nullptr;                                // of the calling thread
     const FakeSeen* (*seen)() = nullptr;
     unsigned (*flags)() = nullptr;  // of the last call that had flags
     const unsigned* (*grid)() = nullptr;

@@ -81,7 +81,7 @@ inline Operation fails_with(int code) {
 inline Options threads(int devices = 1) {
     Options options;
     options.devices = devices;
-    // never reached, however slow the machine: tests of the grace period set their own
+    // Never reached, however slow the machine: tests of the grace period set their own.
     options.grace_ns = 60'000'000'000;
     return options;
 }

@@ -142,7 +142,7 @@ TEST(SimMulticast, WhatIsSharedIsBoundToWhatCanBeShared) {
                      0);
         REQUIRE_CODE(cuMulticastAddDevice(again, 0), 1);  // the same object, which has this device already
         REQUIRE_CODE(cuMulticastBindMem(again, 0, shared, 0, granule, 0), 0);
-        // created without an exportable handle type
+        // Created without an exportable handle type.
         REQUIRE_CODE(cuMemExportToShareableHandle(&file, team(1, granule), posix_file, 0), 1);
         REQUIRE_CODE(cuMemRelease(object), 0);
         REQUIRE_CODE(cuMulticastUnbind(again, 0, 0, granule), 0);

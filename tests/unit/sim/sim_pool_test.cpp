@@ -61,7 +61,7 @@ TEST(SimPool, TheReleaseThresholdKeepsReservesAndTrimmingGivesThemBack) {  // ke
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib && pool_figure(pool, used) == 2 * mib);
         const Address again = pool_memory(8 * mib, stream, pool);
-        REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib);  // reused
+        REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib);  // the freed memory was reused
         REQUIRE_CODE(cuMemFreeAsync(again, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_CODE(cuMemPoolTrimTo(pool, 6 * mib), 0);

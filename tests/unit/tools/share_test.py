@@ -164,7 +164,7 @@ class Deaths(Place):
         shared, viewed = self.end_of(producer), self.end_of(other)
         self.assertEqual(shared["frames"], 200)
         self.assertEqual((viewed["frames"], viewed["digest"]), (200, shared["digest"]))
-        # a later reader may have got the place of an earlier one
+        # A later reader may have got the place of an earlier one.
         states = [reader["state"] for reader in shared["readers"]]
         self.assertEqual((set(states), states.count("live")), ({"gone", "live"}, 1), shared)
         self.assert_nothing_left()
