@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic updates of one word by CPU and GPU: where they are granted, no update is lost while both run; where they are
-// refused, the error names the missing direction, in every launch mode.
+// Atomic updates of one word by CPU and GPU at once: granted, none is lost; refused, the error names the missing
+// direction, in every launch mode.
 #include "scenario.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the conformance tests share: the machine under test and the kernels that they launch. All tests use the public
-// headers only, so the same suite runs on the CPU device, every simulated machine and real hardware.
+// The machine under test and the kernels of the conformance tests. Public headers only: the same suite runs on the CPU
+// device, every simulated machine and real hardware.
 #pragma once
 
 #include "atomic_words.hpp"
@@ -32,9 +32,8 @@ ISTHMUS_DECLARE_KERNEL(churn, isthmus::Index i, isthmus::View<std::int32_t> data
 // Decrements the word, and counts that.
 ISTHMUS_DECLARE_KERNEL(take_turn, isthmus::Index i, isthmus::View<std::int32_t> word,
                        isthmus::View<std::int32_t> turns);
-// Raises flag number `self` and waits for the flags of all parties: met[0] is then 1. 0: flag number `parties` was
-// raised instead, which ends all waits. The flags are meeting_stride apart, in memory that all parties see while they
-// run.
+// Raises flag number `self` and waits for the flags of all parties: met[0] is then 1, or 0 where flag number `parties`
+// was raised, which ends all waits. The flags are meeting_stride apart, in memory that all parties see while they run.
 inline constexpr int meeting_stride = 32;
 ISTHMUS_DECLARE_KERNEL(meet, isthmus::Index i, isthmus::View<std::int32_t> met, isthmus::View<std::int32_t> flags,
                        std::int32_t self, std::int32_t parties);
@@ -57,8 +56,8 @@ ISTHMUS_DECLARE_KERNEL(add_floats, isthmus::Index i, FloatWords single, DoubleWo
 // Adds 1 to words[0], sets bit i % 32 of words[1], raises words[2] to i.
 ISTHMUS_DECLARE_KERNEL(update_words, isthmus::Index i, UpdatedWords words);
 // Waits until gate[0] is raised, adds `by` to all of `data`, and raises gate[gate_line]. One item. The host raises the
-// gate through a concurrent view while the kernel runs; where the kernel would wait forever (the CPU device, a seeded
-// simulator), before the launch.
+// gate through a concurrent view; where nothing runs beside the host (the CPU device, a seeded simulator), before the
+// launch.
 inline constexpr int gate_line = 32;
 ISTHMUS_DECLARE_KERNEL(when_raised, isthmus::Index i, isthmus::AtomicView<std::int32_t> gate,
                        isthmus::View<std::int32_t> data, std::int32_t by);

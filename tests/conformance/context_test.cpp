@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts that other code destroys: the runtime reports it, touches nothing that is gone, and frees what is left. In a
-// process of its own, because primary contexts are shared by the whole process.
+// process of its own, because all code shares the primary contexts.
 #include "scenario.hpp"
 
 #include <dlfcn.h>
@@ -62,8 +62,8 @@ void expect_a_working_device() {
     EXPECT_EQ(data.read_on_host().value()[count - 1], 7);
 }
 
-// A launch does not query whether its stream's context died and was made again: the driver would crash in that launch
-// (an H200 does), and the query would cost every launch a call. An allocation or a release detects it.
+// A launch does not query whether its stream's context died and was made again: that would cost every launch a driver
+// call. The driver crashes in such a launch (an H200 does), so an allocation or a release has to detect it first.
 enum class Found : std::uint8_t { by_a_launch, by_an_allocation };
 
 // `kill` destroys the primary context of this ordinal without the runtime's knowledge.

@@ -34,9 +34,8 @@ std::int32_t common_value(Buffer<std::int32_t>& buffer) {
     return view[0];
 }
 
-// A place where kernels on several devices wait for each other: none ends unless all run at the same time. The flags
-// are a raw address of pinned memory, because a buffer would be claimed by one kernel at a time. If a launch fails, the
-// waiting kernels are released.
+// Kernels on several devices wait for each other: none ends unless all run at once. The flags are a raw address of
+// pinned memory, because one kernel at a time would claim a buffer. A failed launch releases the waiting kernels.
 class Meeting {
 public:
     explicit Meeting(std::int32_t parties)

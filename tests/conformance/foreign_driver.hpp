@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver calls of other code: streams, memory, captures and graphs that the runtime did not make, through the driver
-// library that the runtime uses. Planned faults apply to these calls too, and then end the scenario.
+// Driver calls of other code, through the runtime's driver library: streams, memory, captures and graphs that the
+// runtime did not make. A planned fault in them ends the scenario.
 #pragma once
 
 #include "scenario.hpp"

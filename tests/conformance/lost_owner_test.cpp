@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two GPUs, one of which faults: memory of the lost device is refused to the other device, in every way of access. In a
-// process of its own; each test runs in a separate one, because a device stays lost.
+// Two GPUs, one of which faults: its memory is refused to the other device, in every way of access. Each test has a
+// process of its own, because a device stays lost.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>

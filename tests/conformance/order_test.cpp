@@ -53,8 +53,8 @@ Result<void> without_report(Result<LaunchReport> launched) {
     return {};
 }
 
-// `scenario(device, mended)` makes all but its last use with value(), and returns the last use's Result. That use is a
-// mistake unless it is mended, or the device is a CPU, whose work ends before the call returns.
+// `scenario(device, mended)` makes all but its last use with value(), and returns the last use's Result: a mistake
+// unless mended, or on a CPU, whose work ends before the call returns.
 template <class Scenario>
 void judge_on(Checked& checked, OrderCheck mode, Device& device, Scenario scenario) {
     for (const bool mended : {true, false, false}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between processes, on every machine: here both ends are in one process, each with its own mapping of the
-// memory, its own buffers and its own words. tests/unit/tools/share_test.py runs them in two processes.
+// Frames between processes, on every machine. Here both ends are in one process, each with its own mapping, buffers and
+// words; tests/unit/tools/share_test.py runs them in two.
 #include "scenario.hpp"
 
 #include <isthmus/ipc/shared_frame_ring.hpp>

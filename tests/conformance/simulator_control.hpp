@@ -8,8 +8,8 @@
 
 namespace conformance {
 
-// `Function` is a pointer type of sim_control.h, `name` the function of that type. nullptr: the driver in this process
-// is a real one, or none is open yet. The simulator, once opened, is found by the driver's own library name.
+// `Function` is a pointer type of sim_control.h, `name` its function. nullptr: the process has a real driver, or none
+// yet. The simulator, once opened, is found by the driver's own library name.
 template <class Function>
 Function control(const char* name) {
     void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -46,8 +46,8 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
     });
 }
 
-// Where managed memory is exclusive to one stream, a stream that stops using it only queues the return. The next stream
-// is ordered after that return, and not only after the event that the caller saw.
+// Where managed memory is exclusive to one stream, leaving it only queues its return. The next stream is ordered after
+// that return, not only after the event that the caller saw.
 TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6, S10
     on_every_device([](Device& device) {
         if (device.capabilities().managed == ManagedModel::none) return;

@@ -13,7 +13,7 @@ using isthmus_test_open_fn = int (*)(isthmus_test_after_call after_call, char* t
 using isthmus_test_steps_fn = int (*)();
 using isthmus_test_step_fn = int (*)(int step, char* text, std::size_t size);
 // 1: the step captures, or synchronizes the device's context. The driver answers such a synchronization with 900 and
-// ends every open capture of the context, including those of another copy of the library, which this copy cannot see.
+// ends every open capture of the context, also those of another copy of the library, unknown to this one.
 using isthmus_test_alone_fn = int (*)(int step);
 using isthmus_test_close_fn = int (*)();
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module with its own copy of the library. Its steps make nearly every call of the library that reaches the driver,
-// one call or a few related calls per step, and report each call's name, so that the program can check its current
-// context.
+// A module with its own copy of the library. Its steps make nearly every library call that reaches the driver, one or a
+// few related calls per step, and report each call's name, so that the program can check its current context.
 #include "copies.hpp"
 #include "kernels.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that keep a runtime and its objects in places that are destroyed late or never: static and thread-local
-// objects, exit handlers, the heap. Each runs in its own process. Memory and handles may be destroyed before or after
-// the driver's own exit handlers run.
+// Programs that keep a runtime and its objects where they are destroyed late or never: static and thread-local objects,
+// exit handlers, the heap. Each is a process of its own. Memory and handles may be destroyed before or after the
+// driver's own exit handlers run.
 #include "scenes.hpp"
 
 #include "kernels.hpp"

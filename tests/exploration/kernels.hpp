@@ -9,8 +9,8 @@
 
 namespace exploration {
 
-// One run of a kernel: the mark of its launch, and what it read. Kernels of simulated GPUs run in this process, one at
-// a time in seeded mode, so they record their runs and order themselves.
+// One run of a kernel: its launch's mark, and what it read. Simulated kernels run in this process, one at a time in
+// seeded mode, and so record their own runs and order.
 struct Run {
     std::uint32_t mark;
     std::uint32_t digest;

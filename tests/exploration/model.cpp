@@ -56,7 +56,7 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
         case Act::bump_half:
             work.part = step.other % 2 == 0 ? 1 : 2;
             // Only the half that the kernel touches, even where the buffer migrates as a whole: only host access needs
-            // the whole buffer (opened_by). Kernels on the device side are as free as on any other memory.
+            // the whole (opened_by), and kernels are as free as on other memory.
             work.uses = {{first, true, work.part}};
             return work;
         case Act::look: work.uses = {{first, false}}; return work;
@@ -207,8 +207,8 @@ Model::Event Model::event_of(const Stream& stream) const {
 void Model::wait(const std::shared_ptr<Stream>& stream, const Event& event) {
     if (!event.capture) {
         stream->past |= event.past;
-        // The event may also come after a release on its stream, which is no use in the model: the wait, an operation
-        // of the waiting stream, may last longer than everything that the model knows.
+        // The event may also come after a release on its stream, which the model does not count as a use: the wait may
+        // last longer than everything that the model knows.
         if (event.works_unasked) stream->works_unasked = stream->behind_unasked = true;
         return;
     }
@@ -238,8 +238,8 @@ bool Model::recorded_race(const Stream& stream, const Work& work) const {
     return false;
 }
 
-// Without the order check, the result of a race is undefined: such a step is left out. With it, the step is refused,
-// unless the earlier operation has ended, which the runtime may know and the model does not.
+// Without the order check, the result of a race is undefined: the step is left out. With it, the step is refused,
+// unless the earlier operation has ended, which only the runtime may know.
 Expectation Model::with_race(Expectation expected, const Past& unordered, bool recorded) const {
     if (unordered.none() && !recorded) return expected;
     if (!expected.may(Code::ok)) {  // refused for several reasons: any of them may be reported

@@ -162,9 +162,8 @@ private:
         std::shared_ptr<Capture> capture;
         Past recorded_past;          // as `past`, for the capture's own operations
         bool works_unasked = false;  // the runtime may release memory, to the host or to a pool, in this stream's order
-        // An event recorded on it may come after such a release, on this stream or on one that it waited for, or after
-        // a wait that the runtime added. Such an event may be unfinished although everything that the model knows has
-        // ended.
+        // Its events may come after such a release, on this stream or on one that it waited for, or after a wait that
+        // the runtime added: they may be unfinished although everything that the model knows has ended.
         bool behind_unasked = false;
     };
     struct Event {

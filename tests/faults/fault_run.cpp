@@ -86,8 +86,8 @@ long open_files() {
     return count;
 }
 
-// The number of failed calls among these. Each failed release leaves one object with the driver; so does a failed
-// switch to the context in which the release would have been called.
+// The number of failed calls among these: each failed release leaves one object with the driver, and so does a failed
+// switch to the context for the release.
 long failed(std::initializer_list<std::string_view> calls) {
     long count = 0;
     for (std::uint64_t at = 0; const char* name = harness().fault_at(at); ++at) {
@@ -229,8 +229,8 @@ int run_under_faults() {
                                                          (gave_up ? harness().live("events") : 0));
     if (new_files != 0 && (new_files < held_files || new_files > held_files + held_by_handles))
         left += " files=" + std::to_string(new_files);
-    // Memory that the driver did not release stays mapped on purpose, because the device may still write to it. So may
-    // a kernel, in plain host memory, when its end cannot be queried.
+    // Unreleased memory stays mapped on purpose, because the device may still write to it. So does plain host memory
+    // while the end of a kernel cannot be queried.
     const bool kept =
         driver_is_silent() || (harness().live != nullptr &&
                                (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread blocks in the driver because a stream's queue is full; calls of other threads with a deadline, queries and
+// A thread blocks in the driver because a stream's queue is full; other threads' calls with a deadline, queries and
 // releases still return. Real queues fill at about a thousand launches, and no count is promised, so the simulator
-// holds the call instead.
+// holds the call.
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 

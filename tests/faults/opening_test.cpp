@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults while the runtime opens: the runtime offers fewer features, reports why, and works. Unlike the scenarios of
-// tests/conformance, these continue after an error with whatever is left, so they play faults to the end.
+// Faults while the runtime opens: it offers fewer features, reports why, and works. Unlike the scenarios of
+// tests/conformance, these continue after an error with whatever is left, and so play faults to the end.
 #include "scenario.hpp"
 
 #include <array>

@@ -24,8 +24,8 @@ constexpr std::size_t bytes = count * sizeof(std::int32_t);
 // Every driver call that unregisters memory, and the context push before it.
 constexpr const char* unregistering[] = {"cuMemHostUnregister", "cuCtxPushCurrent"};
 
-// Copies from ordinary memory behind delayed work, and changes the memory as soon as the copy call has returned: the
-// copy must carry the earlier values. Returns the number of wrong elements.
+// Copies from ordinary memory behind delayed work and changes the memory as soon as the call has returned: the earlier
+// values must arrive. Returns the number of wrong elements.
 std::size_t wrong_after_copy(Device& device, std::int32_t* from) {
     for (std::size_t i = 0; i < count; ++i) from[i] = 5;
     Buffer<std::int32_t> there = device.allocate<std::int32_t>(count).value();

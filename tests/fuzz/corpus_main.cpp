@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a fuzz target every file of a corpus, and then a number of changed ones, the same in every run. For compilers
-// without libFuzzer, and for runs that must be identical everywhere.
+// Gives a fuzz target every file of a corpus, then changed ones, the same in every run. For compilers without
+// libFuzzer, and for runs that must be identical everywhere.
 #include "numbers.hpp"
 
 #include <cstddef>

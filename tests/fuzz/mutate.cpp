@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a fuzz target the same number of inputs every time: small files of each format with changes. For compilers
-// without libFuzzer, and for the suite, where every run must be the same.
+// Gives a fuzz target small files of each format with changes, the same in every run. For compilers without libFuzzer,
+// and for the suite.
 #include "numbers.hpp"
 
 #include <cstddef>

@@ -149,8 +149,8 @@ TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
     EXPECT_EQ((isthmus::detail::MailboxShape{3, 5, 4}.words()), (6u + 1) * 32 + 4 * 6 * 2);
 }
 
-// The counters are relaxed, and so are all stores of a message's words: what orders is the acquire load of the last
-// word, and a message's own content does not need even that.
+// The counters and all stores of a message's words are relaxed: the acquire load of the last word orders, and a
+// message's own content does not need even that.
 // keeps G10
 TEST(Ring, ContentNeedsNoOrder) {
     for (const std::uint32_t last_word : {slots + 1, slots + 3}) {

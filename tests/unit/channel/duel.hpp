@@ -29,8 +29,8 @@ inline Bytes bytes_of(const SmallFrame& frame, std::size_t more = 0) {
     return bytes;
 }
 
-// The shipped end (ours), and the other end, which the test plays. The other end acts whenever the shipped end would
-// wait, so there are no threads and one order of events.
+// The shipped end (ours), and the other end, which the test plays: it acts whenever the shipped end would wait, so
+// there are no threads and one order of events.
 class Duel {
 public:
     explicit Duel(ChannelSide ours, ChannelQuota quota = {100, 3, 2})

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every system call of connecting, handshake, transfer and close fails once, or from there on, on either side and for
-// both ways of connecting: the result is a typed error or none, never a wrong value, nothing is left, and the other
-// side ends as well.
+// both ways of connecting: a typed error or none, never a wrong value, nothing left, and the other side ends too.
 #include "process_state.hpp"
 #include "transfer.hpp"
 #include "wrapped_calls.hpp"

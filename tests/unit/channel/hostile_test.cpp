@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that breaks every rule: the test builds its frames byte by byte, and the other end is the shipped one. Every
-// violation ends in a typed error, a closed channel, and no descriptor left.
+// A peer, built byte by byte, that breaks every rule, against the shipped end: every violation ends in a typed error, a
+// closed channel, and no descriptor left.
 #include "duel.hpp"
 #include "process_state.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One of two processes that share memory is killed, with a real SIGKILL, before and after each system call from making
-// the memory, or receiving it, to its release: the test traces it and stops it there. The other one gets a typed error
-// within 100 ms (ten times that under sanitizers), and nothing is left in it: no descriptor, no mapping, no driver
-// object. Host memory everywhere; memory of a GPU, by a file descriptor, where the simulated machine has it
-// (ISTHMUS_SIM).
+// or receiving the memory to its release, at which the test stops it by tracing. The other one gets a typed error
+// within 100 ms (ten times that under sanitizers) and has nothing left: no descriptor, no mapping, no driver object.
+// Host memory everywhere; memory of a GPU, by a file descriptor, where the simulated machine has it (ISTHMUS_SIM).
 #include "kills.hpp"
 #include "process_state.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch modes against a driver that records every call: what is refused, what is warned about once, what a staged
-// launch copies and leaves behind when any one of its calls fails, and how access between devices is switched.
+// Launch modes against a driver that records every call: refusals, warnings that come once, what a staged launch copies
+// and leaves when any one call fails, and switching access between devices.
 #include "components.hpp"
 #include "fake_driver.hpp"
 #include "refused_with.hpp"

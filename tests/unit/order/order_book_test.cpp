@@ -146,8 +146,8 @@ private:
     Set host_;
 };
 
-// One random program: streams that come and go, uses of buffers in parts, waits for any earlier point, and a host that
-// queries. The book gets what the runtime would report; the model judges every use.
+// One random program: streams that come and go, uses of parts of buffers, waits for any earlier point, and host
+// queries. The book gets the runtime's reports; the model judges every use.
 struct Program {
     struct Stream {
         std::uint64_t id = 0;

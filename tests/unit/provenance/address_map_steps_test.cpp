@@ -69,8 +69,8 @@ struct Lengths {
     std::size_t most = 0;
 };
 
-// Looks up `address` once for each way to place `acts`, in their order, after loads of the reader, each time in a map
-// that `begin` has filled. Every answer must have been right at some moment.
+// Looks up `address` once for each way to place `acts`, in order, after loads of the reader, in a fresh map filled by
+// `begin`. Every answer must have been right at some moment.
 Lengths interleave(std::uint64_t address, const Act& begin, const std::vector<Act>& acts) {
     Lengths lengths;
     std::vector<std::size_t> behind(acts.size(), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FakeDriver: a GPU as a queue. Queued work runs only when an event is queried, every call is recorded, and the n-th
-// call can be made to fail: tests see what the runtime does around a driver, call by call.
+// FakeDriver: a GPU as a queue, whose work runs only when an event is queried. Every call is recorded, and the n-th
+// call can be made to fail, so tests see the runtime's driver calls one by one.
 #pragma once
 
 #include <platform/driver.hpp>

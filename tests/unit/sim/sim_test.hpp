@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the simulator's tests. Every test runs its body in a process of its own (forked before the driver starts),
-// so that machines, sticky errors and planned faults do not affect the next test.
+// Shared by the simulator's tests. Every test body runs in a process of its own (forked before the driver starts), so
+// machines, sticky errors and planned faults do not affect the next test.
 #pragma once
 
 #include <exports.hpp>

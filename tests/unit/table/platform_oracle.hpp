@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The platform facts for a combination of attributes, written from the documentation and not from the code: names, axes
-// and answers as plain strings and bools, decided by a list of cases instead of by features.
+// The platform facts for a combination of attributes, written from the documentation and not from the code: plain
+// strings and bools, decided by a list of cases instead of by features.
 #pragma once
 
 #include <map>

@@ -198,8 +198,8 @@ TEST_F(Run, ExplainsThePathAndTimesEveryStage) {
     }
 }
 
-// The clip lies beside the project, or where ISTHMUS_TEST_DATA says. All of it on the CPU and on real hardware; in a
-// simulation its beginning, because every pixel is computed there by one or two threads.
+// The clip lies beside the project, or where ISTHMUS_TEST_DATA says. All of it on the CPU and on real hardware; its
+// beginning in a simulation, where one or two threads compute every pixel.
 TEST_F(Run, FindsTheCornersOfTheReferenceInACameraClip) {
     const char* folder = std::getenv("ISTHMUS_TEST_DATA");
     const std::string clip =
