@@ -51,8 +51,8 @@ def main(libexec):
     lines, copied = [], set()
     for test in tests:
         program = os.path.realpath(next((word for word in test['cmd'] if word.startswith(build)), '/'))
-        # Tests that are scripts look at the sources and at the build: they have nothing to say elsewhere. Programs that
-        # are handed files of the build would not find them.
+        # Tests that are scripts check the sources and the build, so they do not apply elsewhere. Programs that get
+        # files of the build as arguments would not find them.
         others = [word for word in test['cmd'] if word.startswith(build) and os.path.realpath(word) != program]
         if not program.startswith(os.path.join(build, 'tests')) or not os.path.isfile(program) or others:
             continue
@@ -70,12 +70,12 @@ def main(libexec):
                     copied.add(part)
                 places.append('"$here"/' + shlex.quote(os.path.relpath(part, build)) if inside else shlex.quote(part))
             variables.append(f'{key}={os.pathsep.join(places)}')
-        # Simulated machines have nothing to say of a real driver.
+        # Tests on simulated machines do not apply to a real driver.
         simulated = any(suite.split(':')[-1] == 'simulated' for suite in test['suite'])
         lines.append(('[ -n "$real" ] || ' if simulated else '') + f'run {shlex.quote(test["name"])} '
                      f'{" ".join(variables)} "$here"/{shlex.quote(os.path.relpath(program, build))} '
                      f'{shlex.join(arguments)}'.rstrip())
-    for folder in ('runtime', 'platform/sim', 'tests/unit/kernels'):  # what programs are linked with
+    for folder in ('runtime', 'platform/sim', 'tests/unit/kernels'):  # libraries that programs are linked with
         top = os.path.join(build, folder)
         for name in os.listdir(top) if os.path.isdir(top) else []:
             if '.so' in name and not os.path.isdir(os.path.join(top, name)) and '.symbols' not in name:

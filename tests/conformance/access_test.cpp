@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch what, asked of whatever machine this is: buffers, views, addresses, several at once, and devices.
+// Access rules on the machine at hand: buffers, views, addresses, concurrent uses, and devices.
 #include "scenario.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that somebody else allocated, as a buffer: whatever it is, and given back once.
+// Adopted memory of every origin as a buffer, and its release callback, which comes once.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 
@@ -19,11 +19,10 @@
 namespace conformance {
 namespace {
 
-constexpr std::size_t count = 3000;  // some pages, and not a whole number of them
+constexpr std::size_t count = 3000;  // several pages, and not a whole number of them
 constexpr std::size_t bytes = count * sizeof(std::int32_t);
 
-// A mapping, and how often its owner was told that nobody uses it any more. Unmapped then, as an owner would: whoever
-// still used it would fault.
+// A mapping and the number of its release callbacks. The callback unmaps it: any later use would fault.
 class Foreign {
 public:
     enum class Sort { anonymous, shared, memory_file, private_file };
@@ -137,8 +136,8 @@ TEST(Adopt, MemoryForReadingOnlyIsReadAndNobodyWritesIt) {  // keeps G7
     });
 }
 
-// The kernel's page of clocks is a mapping without pages (VM_IO, VM_PFNMAP), as a camera's may be, and every process
-// has one. Most of its words stand still, the others tick.
+// The kernel's clock page (vvar) is a mapping without struct pages (VM_IO, VM_PFNMAP), as a camera's may be, and every
+// process has one. Most of its words are constant, the others tick.
 std::optional<std::uintptr_t> clock_page() {
     std::ifstream maps("/proc/self/smaps");
     std::optional<std::uintptr_t> begin;
@@ -152,7 +151,7 @@ std::optional<std::uintptr_t> clock_page() {
     return std::nullopt;
 }
 
-// Words that stood still over many ticks: a word that ticks may come back to a value that it had.
+// The words that stayed constant over many ticks: a ticking word may return to an earlier value.
 std::vector<bool> steady_words(const std::int32_t* clock, std::size_t words) {
     constexpr int ticks = 12, max_reads = 2'000'000;
     std::vector<bool> steady(words, true);
@@ -187,7 +186,7 @@ TEST(Adopt, MappingsOfDriversAreCopiedByTheCpu) {  // keeps G11
             std::memcpy(after.data(), clock, sizeof(std::int32_t) * words);
             std::size_t compared = 0;
             for (std::size_t i = 0; i < words; ++i) {
-                if (!steady[i] || before[i] != after[i]) continue;  // seconds go on, too
+                if (!steady[i] || before[i] != after[i]) continue;  // the seconds change, too
                 EXPECT_EQ(seen[i], before[i]) << i;
                 compared += before[i] != 0;
             }
@@ -200,7 +199,7 @@ TEST(Adopt, MappingsOfDriversAreCopiedByTheCpu) {  // keeps G11
     });
 }
 
-// A page of a device's memory, registered by other code.
+// A page of device memory that other code registered.
 class RegisteredElsewhere {
 public:
     RegisteredElsewhere(const Device& device, void* page) : context_(device), page_(page) {
@@ -232,7 +231,7 @@ TEST(Adopt, MemoryOfADeviceIsNeverForBothSidesAtTheSameTime) {  // keeps G7
         std::optional<RegisteredElsewhere> registered;
         if (!device.is_cpu()) {
             registered.emplace(device, clock);
-            if (!registered->done()) return;  // the driver does not take it: there is nothing to adopt
+            if (!registered->done()) return;  // the driver refuses it: there is nothing to adopt
         }
         {
             Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(clock, words, options).value();
@@ -319,7 +318,7 @@ TEST(Adopt, TheOwnerIsToldBehindTheLastUseOnEveryWayOut) {  // keeps S15
             EXPECT_EQ(released.told(), 0);
         }
         (void)device.stream().launch(churn, count, one, 3).value();
-        (void)one.release().value();  // waits for the kernel: the mapping goes at once
+        (void)one.release().value();  // waits for the kernel: the mapping is unmapped at once
         EXPECT_TRUE(unless_fault(released.told() == 1));
         {
             Buffer<std::int32_t> two = device.adopt<std::int32_t>(held.data(), count, held.options()).value();
@@ -332,12 +331,12 @@ TEST(Adopt, TheOwnerIsToldBehindTheLastUseOnEveryWayOut) {  // keeps S15
     });
 }
 
-// Views are counted where the buffer is, and the last one ends it (ADR 77): of whatever sort, on whatever thread.
+// The buffer counts its open views, and the last one to close ends it (ADR 77): whatever their type and thread.
 TEST(Adopt, TheLastViewEndsABufferThatWentBefore) {  // keeps G8, S15
     on_every_device([](Device& device) {
         const auto adopted = [&](Foreign& memory) {
             Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(memory.data(), count, memory.options()).value();
-            (void)buffer.read_on_host().value();  // those behind it open at once, where the machine copies nothing
+            (void)buffer.read_on_host().value();  // later views open at once, where the machine copies nothing
             return buffer;
         };
         for (const bool newest_first : {false, true}) {
@@ -373,7 +372,7 @@ TEST(Adopt, TheLastViewEndsABufferThatWentBefore) {  // keeps G8, S15
             auto first = three.concurrent_on_host();
             auto second = three.concurrent_on_host();
             three = Buffer<std::int32_t>();
-            if (first) first = std::move(second);  // one goes, one stays
+            if (first) first = std::move(second);  // closes one view, keeps the other
             EXPECT_TRUE(!first || shared.told() == 0);
         }
         EXPECT_TRUE(unless_fault(shared.told() == 1));
@@ -428,7 +427,7 @@ TEST(Adopt, MemoryThatOtherCodeAllocatedWithTheDriverIsUsedAsWhatItIs) {  // kee
         if (device.is_cpu()) return;
         Runtime other = Runtime::open().value();
         Device& there = *other.device(device.index()).value();
-        if (there.is_cpu()) {  // opened behind a fault
+        if (there.is_cpu()) {  // the GPU could not be opened after a fault
             EXPECT_TRUE(unless_fault(false));
             return;
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators of every kind: what they hand out, what is refused before the driver is asked, whose memory a buffer is.
+// Allocators of every kind: what they allocate, what is refused before the driver is called, which allocator owns a
+// buffer's memory.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -75,7 +76,8 @@ TEST(Allocation, ManagedMemoryBeyondWhatIsFreeIsRefused) {  // keeps K20
     on_every_device([](Device& device) {
         if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
         const auto refused = device.allocate<std::uint8_t>(std::size_t{1} << 45, MemoryKind::managed);
-        // Where the system does not say what is free, nobody can tell: the driver promises managed memory by the page.
+        // The driver commits managed memory page by page; where the system does not report its free memory, too much
+        // cannot be detected.
         EXPECT_TRUE(unless_fault(refused.code() == Code::out_of_memory));
         if (!refused.ok()) {
             EXPECT_FALSE(refused.error().remedy().empty());
@@ -96,7 +98,7 @@ TEST(Allocation, OutOfMemorySaysHowMuchThereIsAndAsksTheHandlerFirst) {  // keep
         for (const char* part : {"35184372088832", "free"}) {
             EXPECT_NE(refused.error().message().find(part), std::string_view::npos) << refused.error().text();
         }
-        // Also where CPU and GPU share one DRAM, whose budget refuses before the driver is asked.
+        // Also where CPU and GPU share one DRAM, whose budget refuses before the driver is called.
         EXPECT_TRUE(unless_fault(asked == 2)) << asked;
         EXPECT_TRUE(worked(device.allocate<std::uint8_t>(1 << 16)));
     });
@@ -121,7 +123,7 @@ TEST(Allocation, OptingIntoAnAllocatorIsPerDeviceAndThreadAndEnds) {  // keeps K
     });
 }
 
-// Host memory from the C library, handed out as what it is.
+// Host memory from the C library, declared as that kind.
 struct FromMalloc {
     Result<MemoryBlock> allocate(const AllocationRequest& request) {
         MemoryBlock block;

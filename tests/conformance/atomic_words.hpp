@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of the conformance tests may do to words that the host uses too.
+// Atomic operations that the conformance kernels may apply to words which the host uses too.
 #pragma once
 
 #include <isthmus/atomic_pair.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates by CPU and GPU on one word: granted, they lose nothing while both go on; refused, the answer says which leg
-// is missing, in every launch mode.
+// Atomic updates of one word by CPU and GPU at once: granted, none is lost; refused, the error names the missing
+// direction, in every launch mode.
 #include "scenario.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::array kinds = {MemoryKind::host, MemoryKind::pinned, MemoryKind::
 constexpr std::array modes = {LaunchMode::relaxed, LaunchMode::checked, LaunchMode::strict, LaunchMode::staged,
                               LaunchMode::verify};
 
-// The rules for an update of an unsigned 32-bit word, from their text.
+// The documented rules for an update of an unsigned 32-bit word.
 bool lawful(const Capabilities& c, MemoryKind kind, AtomicOperation operation = AtomicOperation::add) {
     if (c.memory == MemoryModel::host) return kind != MemoryKind::managed;
     switch (kind) {
@@ -38,7 +38,7 @@ bool lawful(const Capabilities& c, MemoryKind kind, AtomicOperation operation = 
     }
 }
 
-// Zeroes in memory of this kind, or why there are none.
+// Zeroed memory of this kind, or the reason why there is none.
 template <class T>
 Result<Buffer<T>> zeroes_or_error(Device& device, MemoryKind kind, std::size_t count) {
     SharedUse use;
@@ -50,12 +50,12 @@ Result<Buffer<T>> zeroes_or_error(Device& device, MemoryKind kind, std::size_t c
     device.stream().synchronize().value();
     return made;
 }
-// … of a kind that every machine has.
+// As above, for a kind that every machine has.
 template <class T>
 Buffer<T> zeroes_of(Device& device, MemoryKind kind) {
     return zeroes_or_error<T>(device, kind, 64).value();
 }
-// … nothing where the machine has none, or none for the device.
+// As above; empty where the machine or the device has none.
 template <class T>
 std::optional<Buffer<T>> zeroes(Device& device, MemoryKind kind, std::size_t count = 64) {
     Result<Buffer<T>> made = zeroes_or_error<T>(device, kind, count);
@@ -66,21 +66,21 @@ Buffer<std::uint32_t> control_of(Device& device) {
     return zeroes_of<std::uint32_t>(device, MemoryKind::pinned);
 }
 
-// Lets a kernel that goes on until it is told run while the host does its part: the kernel has begun, and goes on.
+// Runs a kernel until it is told to stop, while the host does its part. Once constructed, the kernel has begun.
 class WhileItRuns {
 public:
-    // `launch(control)` is called on another thread: on the CPU device it returns when the kernel has ended.
+    // `launch(control)` runs on another thread, because on the CPU device it returns when the kernel has ended.
     template <class Launch>
     WhileItRuns(Device& device, Launch launch)
         : buffer_(control_of(device)), control_(buffer_.concurrent_on_host().value()), thread_([this, launch] {
               const Result<LaunchReport> launched = launch(buffer_);
-              if (!launched) told(0);  // nobody waits for what never begins
+              if (!launched) told(0);  // the launch failed: do not wait for its beginning
               EXPECT_TRUE(worked(launched));
           }) {
         (void)wait_while(word(0), 0).value();
     }
     ~WhileItRuns() { told(1); }
-    // Ends the kernel; how often its items added.
+    // Ends the kernel and returns how often its items added.
     std::uint64_t end(Device& device, std::uint32_t items) {
         told(1);
         thread_.join();
@@ -167,7 +167,7 @@ TEST(SharedAtomics, AreGrantedExactlyWhereARuleHolds) {  // keeps G2, G3
             EXPECT_TRUE(refused_as(opened, reached ? Code::unsupported : Code::not_accessible));
             EXPECT_NE(opened.error().message().find("atomic"), std::string_view::npos) << opened.error().text();
             if (!fault_happened()) {
-                // What is named there works there.
+                // The alternatives that the remedy names must work.
                 const std::string remedy(opened.error().remedy());
                 const bool managed = lawful(c, MemoryKind::managed);
                 EXPECT_EQ(remedy.find("MemoryKind::managed") != std::string::npos, managed) << remedy;
@@ -187,7 +187,7 @@ TEST(SharedAtomics, OfAKernelAreJudgedInEveryModeByWhatItsTypesSay) {  // keeps 
             auto words = zeroes<std::uint32_t>(device, kind);
             if (!words) continue;
             SCOPED_TRACE(std::string(name(kind)));
-            const bool own = words->kind() == MemoryKind::device;  // the GPU's threads alone
+            const bool own = words->kind() == MemoryKind::device;  // threads of the GPU only
             bool granted = own || device.is_cpu();
             if (!granted) {
                 granted = lawful(c, words->kind(), AtomicOperation::add) &&
@@ -236,7 +236,7 @@ TEST(SharedAtomics, EveryOperationOfAKernelDoesWhatItsNameSays) {  // keeps G3
     });
 }
 
-// Every partial sum is a whole number that a float holds, so that no order of the additions changes it.
+// Every partial sum is a whole number that a float represents exactly, so the order of additions does not matter.
 TEST(SharedAtomics, WholeNumbersAddUpExactlyInFloats) {  // keeps G6
     on_every_device([](Device& device) {
         auto single = zeroes_of<float>(device, MemoryKind::device);
@@ -258,7 +258,7 @@ TEST(SharedAtomics, KeepPlainViewsAndArgumentsOut) {  // keeps G9, G14
             auto words = zeroes<std::int32_t>(device, kind);
             if (!words || words->path() == LaunchPath::stage) continue;
             auto opened = words->atomics_on_host<AtomicSet::exchange>();
-            if (!opened) continue;  // not among the operations of a partial link
+            if (!opened) continue;  // not an operation of a link with partial atomics
             {
                 const auto shared = std::move(opened).value();
                 EXPECT_TRUE(refused_as(words->read_on_host(), Code::in_use));
@@ -297,7 +297,7 @@ TEST(SharedAtomics, WriteCombinedMemoryAndMisalignedWordsAreRefused) {  // keeps
     });
 }
 
-// A page of a file, or one of nobody's.
+// A page of a file, or an anonymous page.
 class Page {
 public:
     explicit Page(bool of_file) {
@@ -344,8 +344,8 @@ TEST(SharedAtomics, FilesAreRefusedWhereTheKernelMigratesPages) {  // keeps G7
     });
 }
 
-// The guard is not there for nothing: past it, on a link without atomics, updates get lost. compute-sanitizer reports
-// the misuse and ends the context: this is to be left out there (docs/hardware.md).
+// Shows why the guard exists: without it, on a link without atomics, updates are lost. compute-sanitizer reports the
+// misuse and ends the context: exclude this test there (docs/hardware.md).
 TEST(UnguardedAtomics, LoseUpdatesWhereTheGuardRefusesThem) {  // keeps G4: what it stands against
     NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that a device calls on the CPU: in order, cut off from the runtime, and ended whatever happens.
+// Host functions that a device calls: in order, without access to the runtime, and destroyed in every case.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 
@@ -146,7 +146,7 @@ TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
         }
         EXPECT_TRUE(worked(stream.synchronize()));
         EXPECT_TRUE(worked(device.synchronize()));
-        EXPECT_TRUE(worked(data.release()));  // the instance has ended, and holds it no more
+        EXPECT_TRUE(worked(data.release()));  // the instance has ended and no longer holds it
     });
 }
 
@@ -174,7 +174,7 @@ TEST(HostFunctions, OfACaptureRunAtEveryLaunchAndEndWithTheGraph) {
         held.reset();
         EXPECT_TRUE(watched.expired());
         EXPECT_EQ(data.read_on_host().value()[0], 6);
-        // One that is thrown away takes its functions with it, uncalled.
+        // A discarded capture destroys its functions without calling them.
         auto never = std::make_shared<std::atomic<int>>(0);
         {
             Capture capture = stream.begin_capture().value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capabilities as a user sees them, on whatever machine this is.
+// Capabilities as a user sees them, on the machine at hand.
 #include "scenario.hpp"
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ends of a channel in one process: no device has a part in it, but its system calls are the library's, and fail
-// with the others (tests/faults). Two processes: tests/unit/channel.
+// Both ends of a channel in one process. No device takes part, but the library makes the system calls, so they fail
+// under planned faults (tests/faults). Two processes: tests/unit/channel.
 #include "scenario.hpp"
 
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ ChannelOptions patient() {
     return options;
 }
 
-// Offers a descriptor, hears thanks, and leaves.
+// Offers a descriptor, receives the acknowledgement, and closes.
 void offer(Channel channel) {
     const FileDescriptor something(::dup(STDOUT_FILENO));
     const int fd = something.get();
@@ -71,7 +71,7 @@ TEST(Channels, CarryDescriptorsFromADirectory) {
             ::rmdir(path.c_str());
         }
     } const directory;
-    // Destroyed before the thread is waited for, who then knows that nobody comes.
+    // Destroyed before the thread is joined, which then learns that no peer will come.
     auto made = std::make_unique<Listener>(Listener::create(directory.path, patient()).value());
     std::atomic<bool> over{false};
     Thread other([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far streams have come: marks, polls and completions.
+// The progress of streams: marks, polls and completions.
 #include "scenario.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Steps {
         (void)stream.launch(add_one, count, data).value();
         return stream.mark().value();
     }
-    // Until the device has done all of it; the stream is not told.
+    // Returns when the device has done everything; the stream object does not learn of it.
     void let_finish(Device& device) const {
         Stream other = device.create_stream().value();
         other.wait(last_event()).value();
@@ -141,7 +141,7 @@ TEST(CompletionQueue, AnAbandonedStreamGivesBackWhatWasOutstanding) {
     on_every_device([](Device& device) {
         Steps steps(device);
         CompletionQueue tracked;
-        tracked.add(steps.stream, ~std::uint64_t{0}, 7);  // a position that never comes
+        tracked.add(steps.stream, ~std::uint64_t{0}, 7);  // a position that is never reached
         std::vector<std::uint64_t> tags;
         EXPECT_EQ(tracked.collect(tags).value(), 0u);
         tracked.abandon(steps.stream, tags);

@@ -12,7 +12,7 @@ bool has_component(std::string_view component);
 
 }  // namespace test
 
-// First line of a test that uses this component, where the tests around it need none: NEEDS(graph). Skips it where the
-// library was built without.
+// NEEDS(graph): first line of a test that needs a component which the rest of its file does not. Skips the test where
+// the library was built without it.
 #define NEEDS(component) \
     if (!test::has_component(#component)) GTEST_SKIP() << "the library was built without its component '" #component "'"

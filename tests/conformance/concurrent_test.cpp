@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concurrent views: CPU and device use one buffer at the same time, and everybody else stays out of it.
+// Concurrent views: CPU and device use one buffer at the same time; other uses are excluded meanwhile.
 #include "scenario.hpp"
 #include "gate.hpp"
 
@@ -43,7 +43,7 @@ TEST(ConcurrentViews, OpenExactlyWhereBothSidesMayTouchTheMemoryAtOnce) {  // ke
                                       MemoryKind::write_combined, MemoryKind::device}) {
             SCOPED_TRACE(isthmus::name(kind));
             Result<Buffer<std::int32_t>> buffer = device.allocate<std::int32_t>(count, kind);
-            if (!buffer) continue;  // the machine lacks it
+            if (!buffer) continue;  // this machine has no such memory
             const auto view = buffer->concurrent_on_host();
             if (expected(device, kind)) {
                 ASSERT_TRUE(worked(view));
@@ -65,7 +65,7 @@ TEST(ConcurrentViews, AStagedBufferHasNoneBecauseEachSideHasItsOwn) {  // keeps 
         SharedUse use;
         use.kind = MemoryKind::device;
         Result<Buffer<std::int32_t>> buffer = device.allocate_shared<std::int32_t>(count, use);
-        // Beside memory of its own a GPU needs a copy, and so has two sides; elsewhere the kind may be refused.
+        // A GPU with separate memory stages; elsewhere the kind may be refused.
         if (device.capabilities().memory == MemoryModel::separate) {
             ASSERT_TRUE(worked(buffer));
             EXPECT_EQ(buffer->path(), LaunchPath::stage);
@@ -152,7 +152,7 @@ TEST(ConcurrentViews, LetTheHostSpeakToAKernelThatRuns) {  // keeps G8
             EXPECT_TRUE(refused_as(data.read_on_host(Wait::never()), Code::not_ready));
             gate.raise();
         }
-        EXPECT_TRUE(worked(stream.synchronize()));  // with the view open all the while
+        EXPECT_TRUE(worked(stream.synchronize()));  // the view stays open
         EXPECT_TRUE(gate.passed());
         EXPECT_EQ(data.read_on_host().value()[count - 1], 17);
     });
@@ -165,7 +165,7 @@ TEST(ConcurrentViews, OpenBesideConcurrentWorkForWhichPlainViewsWait) {  // keep
         Buffer<std::int32_t> words = pinned(device, count, 0);
         Gate gate(device);
         ASSERT_TRUE(worked(stream.launch(when_raised, 1, gate.words(), data, 1)));
-        ASSERT_TRUE(worked(stream.launch(leave_mark, 1, words)));  // behind the gate
+        ASSERT_TRUE(worked(stream.launch(leave_mark, 1, words)));  // after the gate's kernel
         if (gate.holds()) {
             EXPECT_TRUE(refused_as(words.read_on_host(Wait::never()), Code::not_ready));
             EXPECT_TRUE(refused_as(words.write_on_host(Wait::never()), Code::not_ready));
@@ -259,7 +259,7 @@ TEST(ConcurrentViews, TheCpuDeviceGoesBesideThem) {  // keeps G9, G14
     });
 }
 
-// An AtomicView is no promise that somebody is there: where sides go by turns, the kernel has the memory to itself.
+// An AtomicView does not require that host and device run at once: where memory is exclusive, the kernel has it alone.
 TEST(ConcurrentViews, AKernelMayTakeWhatNobodyCanShare) {  // keeps G8, K6
     on_every_device([](Device& device) {
         for (const MemoryKind kind : {MemoryKind::device, MemoryKind::managed}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops and branches within graphs: a word of memory decides, on the device, how often a body runs.
+// Loops and branches in graphs (conditional nodes): a word of device memory decides how often a body runs.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int first_driver = 12030;  // CUDA 12.3
 
-// Memory that the host may view and a graph may use, whatever the device.
+// Memory that the host can view and a graph can use, on every device.
 Buffer<std::int32_t> holding(Device& device, std::int32_t value, std::size_t count = 1) {
     SharedUse use;
     use.kind = device.is_cpu() ? MemoryKind::host : MemoryKind::pinned;
@@ -30,7 +30,7 @@ std::int32_t read(Buffer<std::int32_t>& buffer) {
     return buffer.read_on_host().value()[0];
 }
 
-// The driver has conditional nodes, or says that it has none, and the capture goes on.
+// Either the driver has conditional nodes, or the call is refused and the capture continues.
 template <class Body>
 void where_graphs_decide(Body body) {
     on_every_device([&](Device& device) {
@@ -54,7 +54,7 @@ struct Loop {
         stream.launch(take_turn, 1, word, turns).value();
         return capture.end().value();
     }
-    // A kernel before it, and one behind it.
+    // One kernel before the loop, and one after it.
     GraphInstance looping(Buffer<std::int32_t>& around) {
         const Graph inside = body();
         Capture capture = stream.begin_capture().value();
@@ -105,7 +105,7 @@ TEST(Conditional, ABranchRunsOnceOrNotAtAll) {  // keeps S14
 TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14
     where_graphs_decide([](Device& device) {
         SharedUse use;
-        use.kind = MemoryKind::device;  // of two sides, the host's being the newer one here
+        use.kind = MemoryKind::device;  // staged, with the newer content on the host here
         Result<Buffer<std::int32_t>> staged = device.allocate_shared<std::int32_t>(1, use);
         if (!staged) return;
         Loop scene(device);
@@ -172,7 +172,8 @@ TEST(Conditional, TheGraphHoldsWhatItsBodyUses) {  // keeps S15
     });
 }
 
-// Records with `record` on the stream, and gives that as a body: refused with that error, and the capture goes on.
+// Records with `record` on the stream and passes that as a body: the call is refused with that error, and the capture
+// continues.
 template <class Record>
 void refuse_body(Loop& scene, std::string_view id, Record record) {
     Capture inner = scene.stream.begin_capture().value();

@@ -23,12 +23,12 @@ std::optional<isthmus::Runtime>& opened() {
 }  // namespace
 
 isthmus::Runtime& runtime() {
-    static std::mutex mutex;  // threads of a scenario may be the first to ask
+    static std::mutex mutex;  // threads of a scenario may make the first call
     const std::lock_guard lock(mutex);
     if (opened()) return *opened();
     isthmus::RuntimeOptions options;
     options.launch_mode = isthmus::LaunchMode::checked;
-    // The whole suite under the order checker: every report would be a mistake of a scenario, or of the checker.
+    // Runs the whole suite under the order checker: any report would be a mistake of a scenario, or of the checker.
     const char* order = std::getenv("ISTHMUS_TEST_ORDER");
     if (order != nullptr) {
         options.order_check =
@@ -39,7 +39,7 @@ isthmus::Runtime& runtime() {
         };
     }
     isthmus::Runtime& made = opened().emplace(isthmus::Runtime::open(options).value());
-    // Without this, a machine whose driver is missing would pass on its CPU.
+    // Without this check, a machine without a driver would pass on its CPU.
     if (std::getenv("ISTHMUS_TEST_REAL") != nullptr && std::getenv("ISTHMUS_CUDA_LIBRARY") == nullptr) {
         EXPECT_TRUE(!made.default_device().is_cpu() && !made.machine().simulated)
             << "--setup real is for machines with a GPU of their own";
@@ -56,7 +56,7 @@ long driver_calls() {
 }
 
 long driver_calls(const char* function) {
-    // The simulator, once opened, answers to the driver's own name.
+    // The simulator, once opened, is found by the driver's own library name.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return -1;
     using Count = unsigned long long (*)(const char*);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts that other code of the process destroys: the runtime says so, touches nothing that is gone, and frees what
-// is left. In a process of its own, because the contexts are everybody's.
+// Contexts that other code destroys: the runtime reports it, touches nothing that is gone, and frees what is left. In a
+// process of its own, because all code shares the primary contexts.
 #include "scenario.hpp"
 
 #include <dlfcn.h>
@@ -62,18 +62,18 @@ void expect_a_working_device() {
     EXPECT_EQ(data.read_on_host().value()[count - 1], 7);
 }
 
-// Streams of a context that died and came back are not asked about: the driver would crash in a launch on one (an H200
-// does), and asking first would cost every launch a call. What allocates or frees finds out.
+// A launch does not query whether its stream's context died and was made again: that would cost every launch a driver
+// call. The driver crashes in such a launch (an H200 does), so an allocation or a release has to detect it first.
 enum class Found : std::uint8_t { by_a_launch, by_an_allocation };
 
-// `kill` ends the primary context of this ordinal behind the runtime's back.
+// `kill` destroys the primary context of this ordinal without the runtime's knowledge.
 void outlive(const std::function<void(int)>& kill, Found found = Found::by_a_launch) {
     {
         Runtime runtime = Runtime::open().value();
         Device& device = runtime.default_device();
         if (device.is_cpu()) GTEST_SKIP() << "no GPU, no context";
         Belongings have(device);
-        Belongings left(device);  // freed by destructors, after the books have it
+        Belongings left(device);  // freed by destructors, after the runtime has noticed
         kill(device.facts().ordinal);
         if (found == Found::by_an_allocation) {
             EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(count), Code::device_lost));
@@ -83,14 +83,14 @@ void outlive(const std::function<void(int)>& kill, Found found = Found::by_a_lau
         EXPECT_FALSE(launched.error().remedy().empty());
         EXPECT_FALSE(device.healthy());
         EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(count), Code::device_lost));
-        // The driver unmapped it: a view would be a fault of the process.
+        // The driver unmapped it: access through a view would end the process.
         EXPECT_TRUE(refused_as(have.pinned.read_on_host(), Code::device_lost));
         EXPECT_TRUE(refused_as(have.pinned.salvage_on_host(), Code::device_lost));
         if (have.managed) {
             EXPECT_TRUE(refused_as(have.managed.read_on_host(), Code::device_lost));
             EXPECT_TRUE(worked(have.managed.release()));
         }
-        if (have.registered) {  // these pages are the system's
+        if (have.registered) {  // pages of the operating system
             EXPECT_EQ(have.registered.read_on_host().value()[0], 6);
             EXPECT_TRUE(worked(have.registered.release()));
         }

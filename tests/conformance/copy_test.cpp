@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills: every kind, shape and device; data arrives, or the refusal says why.
+// Copies and fills of every kind, shape and device: data arrives, or the refusal names the reason.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::vector<std::int32_t> content(Stream& stream, const Buffer<std::int32_t>& bu
     return read;
 }
 
-// What a device can have of every kind, and a staged one where it has to be two memories.
+// One buffer of every kind that the device has, and a staged one where it has separate memory.
 std::vector<Buffer<std::int32_t>> one_of_each(Device& device, std::size_t count) {
     std::vector<Buffer<std::int32_t>> made;
     for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host, MemoryKind::pool,
@@ -42,7 +42,8 @@ std::vector<Buffer<std::int32_t>> one_of_each(Device& device, std::size_t count)
     SharedUse two_sides;
     two_sides.kind = MemoryKind::device;
     made.push_back(device.allocate_shared<std::int32_t>(count, two_sides).value());
-    if (rounds(2) < 2) made.erase(made.begin() + 1, made.end() - 1);  // planned faults: device memory and a staged one
+    // Planned faults: device memory and a staged buffer only.
+    if (rounds(2) < 2) made.erase(made.begin() + 1, made.end() - 1);
     return made;
 }
 
@@ -98,7 +99,7 @@ TEST(Copies, DataArrivesBetweenEveryTwoDevicesOnAnyStream) {  // keeps K22, S8
     }
 }
 
-// One side of a random box: gaps between rows and slices, and something before and behind.
+// One side of a random box: gaps between rows and slices, and elements before and after.
 CopyLayout random_layout(std::mt19937& random, const CopyBox& box, std::size_t& elements) {
     const auto upto = [&](std::size_t most) { return random() % (most + 1); };
     CopyLayout layout;
@@ -160,10 +161,10 @@ TEST(Copies, LargePageableMemoryGoesThroughPiecesBothWays) {  // keeps K22
         std::vector<std::int32_t> source = numbers(count, 5);
         const std::vector<std::int32_t> wanted = source;
         stream.copy_from_host(buffer, source).value();
-        source.assign(count, 0);  // it has been read
+        source.assign(count, 0);  // the copy has read it
         std::vector<std::int32_t> read(count);
         stream.copy_to_host(read, buffer).value();
-        EXPECT_TRUE(read == wanted);  // not printed: it is long
+        EXPECT_TRUE(read == wanted);  // a bool, because the values are too long to print
         const CopyBox rows{700, 1000, 1};
         std::vector<std::int32_t> part(700 * 1000);
         stream.copy_region_to_host(std::span<std::int32_t>(part), {}, buffer, {1, 900, 0}, rows).value();
@@ -223,7 +224,7 @@ TEST(Copies, BetweenDevicesWaitForTheSourcesStreamAndHoldItBack) {  // keeps K22
         producer.fill(from, 0).value();
         (void)producer.launch(churn, count, from, rounds(3000)).value();
         producer.fill(from, round).value();
-        consumer.copy(to, from).value();  // nobody waits for the producer by hand
+        consumer.copy(to, from).value();  // without a wait for the producer
         producer.fill(from, -1).value();  // nor for the copy
         ASSERT_EQ(content(consumer, to), std::vector<std::int32_t>(count, round));
     }
@@ -295,7 +296,7 @@ TEST(Copies, WhatLeavesItsSideIsRefusedBeforeAnyCall) {  // keeps K18, R1
         EXPECT_TRUE(refused_as(stream.fill_region(to, {90, 0, 0}, {20, 1, 1}, 3), Code::invalid_argument));
         const std::vector<std::int32_t> many(101);
         EXPECT_TRUE(refused_as(stream.copy_from_host(to, many), Code::invalid_argument));
-        EXPECT_TRUE(worked(stream.copy(to, 100, from, 80, 0)));  // nothing, at the very end
+        EXPECT_TRUE(worked(stream.copy(to, 100, from, 80, 0)));  // zero elements, at the very end
         EXPECT_TRUE(worked(stream.copy_region(to, {}, from, {}, {5, 0, 1})));
         EXPECT_TRUE(worked(stream.copy_from_host(to, {})));
         EXPECT_EQ(driver_calls(), before);
@@ -327,7 +328,7 @@ TEST(Copies, EmptyAndForeignBuffersAndOpenViewsAreRefused) {  // keeps K18, G9
             auto view = to.read_on_host().value();
             EXPECT_TRUE(refused_as(stream.copy(to, from), Code::in_use));
             EXPECT_TRUE(refused_as(stream.copy_from_host(to, std::span<const std::int32_t>(view.data(), 5)),
-                                   Code::invalid_argument));  // its own memory
+                                   Code::invalid_argument));  // the buffer's own memory
             EXPECT_TRUE(worked(stream.copy(from, to)));
             EXPECT_EQ(view[0], 8);
         }
@@ -417,7 +418,7 @@ TEST(Fills, OfAnotherDevicesMemoryAreOrderedOnTheStreamThatAsked) {  // keeps S3
     }
 }
 
-// Exact numbers of driver calls; what precedes them has made streams, events and pinned pieces.
+// Exact numbers of driver calls; streams, events and pinned pieces have been made before.
 TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
     Device& device = runtime().default_device();
     if (device.is_cpu() || driver_calls() < 0) GTEST_SKIP() << "only the simulator counts calls";
@@ -444,7 +445,7 @@ TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
                              }) == 1));
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy(a, pinned).value(); }) == 1));
     EXPECT_TRUE(unless_fault(calls([&] { stream.fill_region(pinned, {}, {10, 1, 1}, 5).value(); }) == 1));
-    // A piece of pinned memory, asked for, used, and an event behind it; the address is unknown to the runtime.
+    // Allocates a pinned piece, copies, records an event; the runtime does not know the address.
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy_from_host(a, pageable).value(); }) <= 4));
     auto view = pinned.read_on_host().value();
     EXPECT_TRUE(unless_fault(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of the CPU device: host work that is recorded there and nowhere else, and buffers of GPUs in it.
+// Graphs of the CPU device: host work that only the CPU device records, and buffers of GPUs in it.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -105,7 +105,7 @@ TEST(CpuGraphs, RefuseWhatHasNoPlaceInThemAndGoOn) {
     Stream stream = new_stream();
     Buffer<std::int32_t> data = plain(0);
     Buffer<Odd> odd = runtime().cpu().allocate<Odd>(count).value();
-    stream.fill(odd, Odd{1, 2, 3}).value();  // by hand, and nobody keeps what to do
+    stream.fill(odd, Odd{1, 2, 3}).value();  // filled by the calling thread: no operation could be recorded
     Device& device = runtime().default_device();
     Buffer<std::int32_t> of_gpu = device.allocate<std::int32_t>(count).value();
     Capture capture = stream.begin_capture().value();
@@ -134,7 +134,7 @@ TEST(CpuGraphs, AreRefusedWhileAViewOfAnyOfTheirBuffersIsInTheWay) {
     const GraphInstance instance = capture.end().value().instantiate().value();
     {
         auto view = in.read_on_host().value();
-        EXPECT_TRUE(worked(stream.launch(instance)));  // it only reads it, too
+        EXPECT_TRUE(worked(stream.launch(instance)));  // it also only reads it
     }
     {
         auto view = in.write_on_host().value();

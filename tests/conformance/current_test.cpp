@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is current on a thread: the device, its streams, and the calls that name neither.
+// What is current on a thread: the device, its streams, and calls that name neither.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -68,7 +68,7 @@ TEST(Current, EveryWayOutOfAScopeRestores) {
         } catch (const Left&) {
             EXPECT_EQ(device.current_stream().id(), device.stream().id());
         }
-        // Moved, ended in another order than they began, and by another thread.
+        // Scopes that are moved, ended in another order than begun, and ended by another thread.
         std::optional<ScopedStream> first = ScopedStream::enter(stream).value();
         std::optional<ScopedStream> second = ScopedStream::enter(other).value();
         first.reset();
@@ -117,7 +117,7 @@ TEST(Current, AStreamThatIsNamedWinsOverTheCurrentDevice) {
         EXPECT_TRUE(worked(named.synchronize()));
         EXPECT_TRUE(scoped.finished().value()) << "nothing was given to it";
         EXPECT_EQ(copied.read_on_host().value()[count - 1], 5);
-        if (device.is_cpu()) return;  // its copies are done at once, on whichever stream
+        if (device.is_cpu()) return;  // its copies end at once, on every stream
         Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> to = device.allocate<std::int32_t>(count).value();
         EXPECT_TRUE(worked(named.fill_bytes(from, 0)));
@@ -132,7 +132,7 @@ TEST(Current, AStreamThatIsNamedWinsOverTheCurrentDevice) {
 // keeps K22, S8: launches have positions on their stream, and so has what lies between them
 TEST(Current, ACopyWithoutAStreamGoesToTheDestinationDevicesCurrentOne) {
     on_every_device([](Device& device) {
-        if (device.is_cpu()) return;  // its copies are done at once, on whichever stream
+        if (device.is_cpu()) return;  // its copies end at once, on every stream
         Stream stream = device.create_stream().value();
         const ScopedStream scope = ScopedStream::enter(stream).value();
         const ScopedDevice elsewhere(runtime().cpu());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several devices in one process: their names, work that runs on all of them at once, and what is ordered between them.
+// Several devices in one process: their names, work that runs on all of them at once, and the order between them.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -34,9 +34,8 @@ std::int32_t common_value(Buffer<std::int32_t>& buffer) {
     return view[0];
 }
 
-// Where kernels on several devices wait for each other: none of them ends unless all of them run at the same time. The
-// flags are pinned memory, passed as it is, because a buffer would be claimed by one kernel at a time. Where a launch
-// fails, those that wait already are let go.
+// Kernels on several devices wait for each other: none ends unless all run at once. The flags are a raw address of
+// pinned memory, because one kernel at a time would claim a buffer. A failed launch releases the waiting kernels.
 class Meeting {
 public:
     explicit Meeting(std::int32_t parties)
@@ -54,7 +53,7 @@ public:
     View<std::int32_t> flags() const { return {data_, flags_.size()}; }
     std::int32_t parties() const { return parties_; }
 
-    // A kernel waits, so that the simulator has to run it beside its caller, and a fault harness would see none end.
+    // A kernel waits, so the simulator must run it beside its caller; under planned faults it might never end.
     static bool possible() { return work_runs_by_itself(); }
 
 private:
@@ -131,7 +130,8 @@ TEST(Devices, ManagedMemoryFollowsTheRuleOfTheDeviceThatMadeIt) {
     }
 }
 
-// One for each device, which has met itself: nothing has to be loaded or opened any more, which might wait for kernels.
+// One buffer per device. Each device has run the kernel alone, so that no code has to be loaded and no context opened
+// later, which might wait for kernels.
 std::vector<Buffer<std::int32_t>> prepared() {
     std::vector<Buffer<std::int32_t>> met;
     for (Device* device : devices()) {
@@ -150,13 +150,14 @@ TEST(Devices, KernelsOfAllDevicesRunAtTheSameTimeFromOneThread) {
     if (gpus().empty()) GTEST_SKIP() << "no GPU";
     if (!Meeting::possible()) GTEST_SKIP() << "work goes on inside driver calls alone";
     std::vector<Buffer<std::int32_t>> met = prepared();
-    const Meeting meeting(static_cast<std::int32_t>(met.size()));  // last: it lets go of those that the others wait for
-    // GPUs first; the CPU device, which is the last, returns when it has met them all.
+    // Last: its destructor releases the kernels that wait.
+    const Meeting meeting(static_cast<std::int32_t>(met.size()));
+    // GPUs first; the launch on the CPU device, the last, returns when all have met.
     for (Device* device : devices()) {
         const auto self = static_cast<std::int32_t>(device->index());
         device->stream().launch(meet, 1, met[device->index()], meeting.flags(), self, meeting.parties()).value();
     }
-    EXPECT_TRUE(runtime().cpu().stream().finished().value());  // S1: there it is synchronous
+    EXPECT_TRUE(runtime().cpu().stream().finished().value());  // S1: work of the CPU device is synchronous
     for (Buffer<std::int32_t>& buffer : met) EXPECT_EQ(buffer.read_on_host().value()[0], 1) << "it was let go alone";
 }
 
@@ -274,7 +275,7 @@ TEST(Devices, AnOpenedPoolIsUsedByAnotherDeviceBehindAnEvent) {
 // keeps R10: exactly what opening a runtime asks of the driver. A context that the process has already is entered once,
 // to see whether its device still answers; none is made.
 TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
-    (void)runtime();  // opens the driver, which counts
+    (void)runtime();  // opens the driver that counts
     if (driver_calls() < 0 || gpus().empty()) GTEST_SKIP() << "nobody counts driver calls";
     const auto gpu_count = static_cast<long>(gpus().size());
     const std::initializer_list<const char*> functions = {"cuDeviceGetAttribute",
@@ -309,7 +310,7 @@ TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
     expect("cuCtxPushCurrent_v2", made["cuDevicePrimaryCtxRetain"]);
     expect("cuCtxPopCurrent_v2", made["cuDevicePrimaryCtxRetain"]);
     expect("cuDevicePrimaryCtxRelease_v2", made["cuDevicePrimaryCtxRetain"]);
-    // The others are asked for when somebody wants them, once.
+    // The remaining attributes are read on first use, once.
     Device& device = another.default_device();
     const long asked = driver_calls("cuDeviceGetAttribute");
     EXPECT_TRUE(unless_fault(device.facts().attributes.size() > 100));

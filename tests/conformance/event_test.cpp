@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: what each kind is for, what a record costs, who may record and wait, and what it proves.
+// Events: the purpose of each kind, the cost of a record, which streams may record and wait, and what a wait proves.
 #include "scenario.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void work_on(Stream& stream, Buffer<std::int32_t>& data) {
     (void)stream.launch(churn, count, data, rounds(driver_calls() >= 0 ? 200 : 20000)).value();
 }
 
-// Every pair of devices, the CPU and the same one twice included.
+// Every pair of devices, including the CPU and a device with itself.
 template <class Body>
 void on_every_pair(Body body) {
     on_every_device([&](Device& first) { on_every_device([&](Device& second) { body(first, second); }); });
@@ -63,7 +63,7 @@ TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11,
 
 using Bytes = std::vector<std::byte>;
 
-// As export_event() makes them, with a handle of nothing.
+// In the format of export_event(), with a handle that names nothing.
 Bytes made_up(const Uuid& device) {
     Bytes bytes(SharedEventDescriptor::size_bytes, std::byte{5});
     const char magic[] = "isthmevt\1\0\0\0\0\0\0";
@@ -158,7 +158,7 @@ TEST(Events, ExportedOnesAreAskedForAndStayOutOfCaptures) {  // keeps I2, S14, S
             const auto waited = other.stream().wait(event);
             EXPECT_TRUE(may ? worked(waited) : refused_as(waited, Code::wrong_device));
             if (may) return;
-            EXPECT_TRUE(worked(stream.wait(event)));  // what works instead
+            EXPECT_TRUE(worked(stream.wait(event)));  // the alternative
             EXPECT_TRUE(worked(other.stream().wait(stream.record().value())));
         });
     });
@@ -169,7 +169,7 @@ TEST(Events, AFreshRecordCostsOneDriverCall) {  // keeps S10
         if (!counts_calls(device)) return;
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
-        Event last = stream.record().value();  // the first ones are made
+        Event last = stream.record().value();  // makes the first events
         for (int round = 0; round < rounds(100); ++round) {
             work_on(stream, data);
             const long before = driver_calls();
@@ -191,7 +191,7 @@ TEST(Events, ARecordOnAnotherDevicesStreamIsRefusedAndAWaitMayCross) {  // keeps
             EXPECT_TRUE(refused_as(stream.record(foreign), Code::wrong_device));
             EXPECT_TRUE(unless_fault(driver_calls() == before));
         }
-        // What the second device did behind the wait proves that the first one's work had ended.
+        // Work of the second device after the wait shows that the first device's work had ended.
         Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
         Stream working = first.create_stream().value();
         working.fill_bytes(data, 0).value();
@@ -209,7 +209,7 @@ TEST(Events, WaitStreamIsARecordThereAndAWaitHere) {  // keeps S10
         Stream here = second.create_stream().value();
         Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
         there.fill_bytes(data, 0).value();
-        (void)there.record().value();  // the pool has one
+        (void)there.record().value();  // leaves an event in the pool
         work_on(there, data);
         const long calls = driver_calls(), records = driver_calls("cuEventRecord");
         const long waits = driver_calls("cuStreamWaitEvent");
@@ -226,7 +226,7 @@ TEST(Events, WaitStreamIsARecordThereAndAWaitHere) {  // keeps S10
 
 TEST(Events, RecordsAndWaitsNeverBlockTheHost) {  // keeps S10
     on_every_pair([](Device& first, Device& second) {
-        if (!counts_calls(first) || !counts_calls(second)) return;  // the CPU device's work happens on this very thread
+        if (!counts_calls(first) || !counts_calls(second)) return;  // the CPU device's work runs on the calling thread
         Stream there = first.create_stream().value();
         Stream here = second.create_stream().value();
         Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
@@ -284,7 +284,7 @@ TEST(Events, SeenCompleteTheyCostNoDriverCallAndTheirStreamKnows) {  // keeps S9
         EXPECT_TRUE(worked(data.read_on_host(Wait::never())));
         EXPECT_TRUE(unless_fault(driver_calls() == before));
         (void)stream.launch(churn, count, data, rounds(10)).value();
-        stream.record(event).value();  // starts anew
+        stream.record(event).value();
         event.synchronize().value();
         EXPECT_TRUE(event.finished().value());
     });
@@ -329,7 +329,7 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
             event.synchronize().value();
             stream.synchronize().value();
         };
-        {  // idle ones enough for every round, however long its work takes
+        {  // enough idle events for every round, however long its work takes
             std::vector<Event> spare;
             for (int event = 0; event < 16; ++event) spare.push_back(device.create_event().value());
         }

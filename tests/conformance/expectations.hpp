@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scenario may expect, also while planned faults make its calls fail: README.md beside it has the rules.
+// What a scenario may expect, also while planned faults make its calls fail. The README.md of this folder has the
+// rules.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -13,47 +14,47 @@
 
 namespace conformance {
 
-// Ends a scenario quietly: a planned fault changed what could no longer be expected. Caught by main() alone.
+// Ends a scenario without a failure: after a planned fault, its expectations no longer hold. Caught by main() only.
 struct ScenarioEnded {};
 
-// This process plays planned faults (ISTHMUS_FAULT_RUN), and one of them has happened.
+// Whether this process plays planned faults (ISTHMUS_FAULT_RUN) and one of them has happened.
 bool fault_happened() noexcept;
 
 namespace detail {
-// `answer`: nullptr where the call succeeded; `wanted`: Code::ok where it had to.
+// `answer`: nullptr if the call succeeded; `wanted`: Code::ok if it must succeed.
 testing::AssertionResult judge(const isthmus::Error* answer, isthmus::Code wanted);
 }  // namespace detail
 
-// EXPECT_TRUE(worked(result)): the call succeeded. After a planned fault an error ends the scenario instead; it still
-// has to explain itself.
+// EXPECT_TRUE(worked(result)): the call succeeded. After a planned fault an error ends the scenario instead; it must
+// still have a message and a remedy.
 template <class T>
 testing::AssertionResult worked(const isthmus::Result<T>& result) {
     return detail::judge(result.ok() ? nullptr : &result.error(), isthmus::Code::ok);
 }
 
 // EXPECT_TRUE(refused_as(result, Code::in_use)): refused for this reason. After a planned fault another error ends the
-// scenario; a success where a refusal belongs is wrong in any case.
+// scenario; a success instead of a refusal is always wrong.
 template <class T>
 testing::AssertionResult refused_as(const isthmus::Result<T>& result, isthmus::Code why) {
     return detail::judge(result.ok() ? nullptr : &result.error(), why);
 }
 
-// EXPECT_TRUE(unless_fault(device.healthy())): what a failed call may change without giving an error here (health,
-// placement, numbers of driver calls). Never for content of buffers.
+// EXPECT_TRUE(unless_fault(device.healthy())): for what a failed call may change without an error here (health,
+// placement, numbers of driver calls). Never for the content of buffers.
 testing::AssertionResult unless_fault(bool holds);
 
-// As refused_as(), where what the refusal rests on may be gone after a planned fault: with its device a service ends,
-// with its descriptor a reader. A success then ends the scenario.
+// As refused_as(), where a planned fault may remove the reason of the refusal: a service ends with its device, a reader
+// with its descriptor. A success then ends the scenario.
 template <class T>
 testing::AssertionResult refused_while_it_lasts(const isthmus::Result<T>& result, isthmus::Code why) {
     if (result.ok() && fault_happened()) return unless_fault(false);
     return refused_as(result, why);
 }
 
-// As many rounds as asked for, or few in a process that plays planned faults, of which there are thousands.
+// `asked` rounds, or few in a process that plays planned faults, because there are thousands of such processes.
 int rounds(int asked) noexcept;
 
-// A thread whose body may expect as a scenario does: what it throws reaches whoever joins it.
+// A thread whose body may use the expectations above: join() rethrows what the body threw.
 class Thread {
 public:
     template <class Body>
@@ -77,7 +78,7 @@ private:
         }
     }
     std::exception_ptr thrown_;
-    std::thread thread_;  // last: begins when the rest is there
+    std::thread thread_;  // last: starts when the other members exist
 };
 
 }  // namespace conformance

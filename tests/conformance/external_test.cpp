@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that other code made: used like own ones, never destroyed, and captured behind the runtime's back.
+// Streams that other code made: used as own ones, never destroyed, and captured by other code without the runtime's
+// knowledge.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 
@@ -36,7 +37,7 @@ TEST(External, AWrappedStreamWorksLikeAnOwnOneAndIsNotDestroyed) {
             EXPECT_TRUE(stream.finished().value());
             EXPECT_TRUE(worked(done.synchronize()));
         }
-        driver_call(0, "cuStreamSynchronize", foreign.get());  // it is still there
+        driver_call(0, "cuStreamSynchronize", foreign.get());  // it still exists
     });
     EXPECT_TRUE(refused_as(runtime().cpu().wrap_stream(nullptr), Code::unsupported));
 }
@@ -55,7 +56,7 @@ TEST(External, TheSameStreamHasTheSameStateAndALaterOneAtItsAddressHasNot) {
             EXPECT_NE(device.wrap_stream(beside.get()).value().id(), before);
             (void)first.launch(add_one, count, pinned(device, count, 0)).value();
         }
-        ForeignStream later(device);  // drivers use the handle again at once
+        ForeignStream later(device);  // drivers reuse the handle at once
         EXPECT_GT(device.wrap_stream(later.get()).value().id(), before);
 
         Stream own = device.create_stream().value();
@@ -165,7 +166,7 @@ TEST(External, PoolMemoryOutlivesTheStreamThatAllocatedIt) {
     });
 }
 
-// A capture that other code begins on a stream of its own, and the graph that it becomes.
+// A capture that other code begins on its own stream, and the graph that results.
 class ForeignCapture {
 public:
     explicit ForeignCapture(ForeignStream& stream) : stream_(stream) {
@@ -176,7 +177,7 @@ public:
     ForeignCapture& operator=(const ForeignCapture&) = delete;
     ~ForeignCapture() {
         if (open_) (void)driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_.get(), &graph_);
-        // The launched graph allocated it, and nobody else frees it.
+        // The launched graph allocated it; no other code frees it.
         if (memory_ != 0) {
             (void)driver_function<int(unsigned long long, void*)>("cuMemFreeAsync")(memory_, stream_.get());
         }
@@ -215,7 +216,7 @@ TEST(External, WhatItIsGivenInACaptureOfOthersIsRecordedAndNothingElse) {
         Capture own = device.stream().begin_capture().value();
         (void)device.stream().launch(add_one, count, copied).value();
         const GraphInstance instance = own.end().value().instantiate().value();
-        (void)stream.launch(add_one, count, data).value();  // before it: runs, and is waited for
+        (void)stream.launch(add_one, count, data).value();  // before the capture: runs, and can be waited for
         {
             ForeignCapture capture(foreign);
             EXPECT_EQ(data.read_on_host().value()[0], 2);
@@ -223,7 +224,7 @@ TEST(External, WhatItIsGivenInACaptureOfOthersIsRecordedAndNothingElse) {
             EXPECT_TRUE(unless_fault(recorded.position == 0));
             EXPECT_TRUE(worked(stream.copy(copied, data)));
             EXPECT_EQ(data.write_on_host(Wait::never()).value()[0], 2) << "nothing runs, and nothing is held";
-            // Each of these would end the capture.
+            // Each of these calls would invalidate the capture.
             EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
             EXPECT_TRUE(refused_as(stream.record(), Code::capture_error));
             EXPECT_TRUE(refused_as(stream.wait_stream(device.stream()), Code::capture_error));
@@ -266,7 +267,7 @@ TEST(External, MemoryThatNeedsCareAroundALaunchIsRefusedInACaptureOfOthers) {
 
 // keeps K13
 TEST(External, AnUnwarmedPoolIsRefusedInACaptureOfOthersAndAWarmOneIsCaptured) {
-    Runtime fresh = Runtime::open().value();  // whose pools nobody has used
+    Runtime fresh = Runtime::open().value();  // with unused pools
     Device& device = fresh.default_device();
     if (device.is_cpu() || !device.capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
     ForeignStream foreign(device);
@@ -306,7 +307,7 @@ TEST(External, TheRuntimeCapturesAnExternalStream) {
     });
 }
 
-// Work that other code gives a stream, and that ends when it is told to.
+// Work that other code adds to a stream, and that runs until it is told to end.
 class ForeignWork {
 public:
     explicit ForeignWork(void* stream) {

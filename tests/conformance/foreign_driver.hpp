@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver in the hands of other code: streams, memory, captures and graphs that the runtime did not make, through
-// the same library that it uses. Planned faults meet these calls too, and then end the scenario.
+// Driver calls of other code, through the runtime's driver library: streams, memory, captures and graphs that the
+// runtime did not make. A planned fault in them ends the scenario.
 #pragma once
 
 #include "scenario.hpp"
@@ -12,14 +12,14 @@
 
 namespace conformance {
 
-// nullptr: the library has no such function, or there is none.
+// nullptr: the library has no such function, or there is no library.
 template <class Signature>
 Signature* driver_function(const char* name) {
     void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     return library == nullptr ? nullptr : reinterpret_cast<Signature*>(dlsym(library, name));
 }
 
-// Calls it; an answer but `wanted` is a failure, and after a planned fault the end of the scenario.
+// Calls it; any result but `wanted` is a failure, and after a planned fault ends the scenario.
 template <class... A>
 void driver_call(int wanted, const char* name, A... arguments) {
     auto* const function = driver_function<int(A...)>(name);
@@ -33,8 +33,8 @@ void driver_call(int wanted, const char* name, A... arguments) {
     throw ScenarioEnded{};
 }
 
-// A reference to the primary context of a device: without one, and before the runtime has used the device, the context
-// would go, and with it what was made there.
+// A reference to a device's primary context. Without one, while the runtime has not used the device, the context would
+// be destroyed with everything made in it.
 class RetainedContext {
 public:
     explicit RetainedContext(const isthmus::Device& device) : ordinal_(device.facts().ordinal) {
@@ -50,7 +50,7 @@ private:
     void* context_ = nullptr;
 };
 
-// The primary context of a device, current while this lives.
+// A device's primary context, current during this object's lifetime.
 class ForeignContext {
 public:
     explicit ForeignContext(const isthmus::Device& device) : context_(device) {
@@ -67,7 +67,7 @@ private:
     const RetainedContext context_;
 };
 
-// A stream that other code made in the device's primary context, and destroys.
+// A stream that other code makes in the device's primary context, and destroys.
 class ForeignStream {
 public:
     explicit ForeignStream(const isthmus::Device& device) : context_(device) {

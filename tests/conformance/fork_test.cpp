@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures of several streams: how streams join one and come back, what would end it, and what is left when it ends.
+// Captures of several streams: how streams join and rejoin, what would invalidate the capture, and what is left after
+// it.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t count = 500;
 
-// The body takes two GPUs of the runtime.
+// Runs the body with two GPUs of the runtime.
 template <class Body>
 void on_two_gpus(Body body) {
     if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU only";
@@ -41,7 +42,7 @@ TEST(Forks, AStreamThatWaitsForAnEventOfACaptureJoinsItAndItsWorkRunsAtEachLaunc
         const Event forked = stream.record().value();
         beside.wait(forked).value();
         const auto recorded = beside.launch(scale_into, count, right, in, 10).value();
-        EXPECT_TRUE(unless_fault(recorded.position == 0));  // it has none: it did not run
+        EXPECT_TRUE(unless_fault(recorded.position == 0));  // none: it was recorded, not run
         stream.launch(scale_into, count, left, in, 100).value();
         const Event joined = beside.record().value();
         stream.wait(joined).value();
@@ -55,7 +56,7 @@ TEST(Forks, AStreamThatWaitsForAnEventOfACaptureJoinsItAndItsWorkRunsAtEachLaunc
         expect_all(in, 3);
         expect_all(left, 300);
         expect_all(right, 31);
-        beside.launch(add_one, count, right).value();  // and the stream runs what it is given again
+        beside.launch(add_one, count, right).value();  // and the stream runs new work again
         expect_all(right, 32);
     });
 }
@@ -74,7 +75,7 @@ TEST(Forks, WaitStreamForksAndJoinsAndWhatFollowsComesBehind) {
         stream.fill(data, 7).value();
         first.wait_stream(stream).value();
         first.launch(churn, count, data, rounds).value();
-        second.wait_stream(first).value();  // from one that joined itself
+        second.wait_stream(first).value();  // from a stream that had itself joined
         second.launch(churn, count, data, rounds).value();
         stream.wait_stream(second).value();
         stream.launch(scale_into, count, result, data, 1).value();
@@ -109,13 +110,13 @@ TEST(Forks, AStreamOfAnotherDeviceTakesPart) {
         stream.launch(instance).value();
         expect_all(out, 23);
         EXPECT_TRUE(refused_as(its_own.release(), Code::in_use));
-        // Ordered with what the other device does outside of the graph.
+        // Ordered with the other device's work outside the graph.
         beside.launch(add_one, count, out).value();
         beside.synchronize().value();
         stream.launch(instance).value();
         expect_all(in, 3);
         expect_all(out, 33);
-        beside.launch(instance).value();  // on a stream of any device that takes part
+        beside.launch(instance).value();  // on a stream of any participating device
         beside.synchronize().value();
         expect_all(in, 4);
         expect_all(out, 43);
@@ -145,7 +146,7 @@ TEST(Forks, AGraphOfTwoDevicesThatIsAppendedBringsBothAlong) {
         const GraphInstance instance = capture.end().value().instantiate().value();
         stream.launch(instance).value();
         expect_all(out, 11);
-        beside.launch(instance).value();  // the other device takes part in it, too
+        beside.launch(instance).value();  // the other device takes part, too
         beside.synchronize().value();
         expect_all(out, 16);
     });
@@ -252,7 +253,7 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
         set_all(before, 0);
         const Event elsewhere = outside.record().value();
         elsewhere.synchronize().value();
-        beside.launch(add_one, count, before).value();  // runs, and its fence is there before the stream joins
+        beside.launch(add_one, count, before).value();  // runs, with its fence recorded before the stream joins
         Capture capture = stream.begin_capture().value();
         Event inside = stream.record({.timing = true}).value();
         beside.wait(inside).value();
@@ -262,10 +263,10 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
         for (Stream* const captured : {&stream, &beside}) {
             EXPECT_TRUE(refused_as(captured->synchronize(), Code::capture_error));
             EXPECT_TRUE(refused_as(captured->finished(), Code::capture_error));
-            EXPECT_TRUE(refused_as(captured->wait(elsewhere), Code::capture_error));  // the driver: 905
+            EXPECT_TRUE(refused_as(captured->wait(elsewhere), Code::capture_error));  // the driver answers 905
             EXPECT_TRUE(refused_as(captured->begin_capture(), Code::capture_error));
         }
-        for (const Event* const event : {&std::as_const(inside), &last}) {  // the driver: 907
+        for (const Event* const event : {&std::as_const(inside), &last}) {  // the driver answers 907
             EXPECT_TRUE(refused_as(event->finished(), Code::capture_error));
             EXPECT_TRUE(refused_as(event->synchronize(), Code::capture_error));
             EXPECT_TRUE(refused_as(event->synchronize(Wait::never()), Code::capture_error));
@@ -273,11 +274,11 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
         EXPECT_TRUE(refused_as(Event::elapsed_ms(inside, last), Code::capture_error));
         EXPECT_TRUE(unless_fault(driver_calls() == calls)) << "the driver was asked";
         EXPECT_TRUE(refused_as(stream.wait_stream(outside), Code::capture_error));
-        expect_all(before, 1);  // what ran before can be waited for
+        expect_all(before, 1);  // work that ran before can be waited for
         stream.wait_stream(beside).value();
         stream.launch(capture.end().value().instantiate().value()).value();
         expect_all(data, 1);
-        // The events are of the capture still: they stand behind nothing that ran, until they are recorded again.
+        // The events still belong to the capture: no executed work precedes them until they are recorded again.
         EXPECT_TRUE(refused_as(inside.finished(), Code::capture_error));
         EXPECT_TRUE(refused_as(outside.wait(inside), Code::capture_error));
         stream.record(inside).value();
@@ -330,7 +331,7 @@ TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
         EXPECT_TRUE(refused_as(first.wait_stream(second), Code::capture_error));
         first.launch(capture.end().value().instantiate().value()).value();
         expect_all(one, 1);
-        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));  // ended
+        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));  // its capture has ended
         second.launch(another.end().value().instantiate().value()).value();
         expect_all(two, 1);
     });
@@ -551,7 +552,7 @@ TEST(Forks, AStreamOfTheCpuTakesNoPartInACaptureOfAGpu) {
         Capture capture = stream.begin_capture().value();
         const Event inside = stream.record().value();
         EXPECT_TRUE(refused_as(cpu.wait(inside), Code::capture_error));
-        EXPECT_TRUE(worked(stream.wait_stream(cpu)));  // always done
+        EXPECT_TRUE(worked(stream.wait_stream(cpu)));  // always complete
         EXPECT_TRUE(worked(capture.end()));
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between one producer and one consumer: on every machine, by the host, by the device, and in a chain.
+// Frames from one producer to one consumer: on every machine, by the host, by the device, and in a chain.
 #include "scenario.hpp"
 
 #include <chrono>
@@ -38,7 +38,7 @@ TEST(FrameRing, FramesComeOutInOrderAndTheirBuffersGoRound) {  // keeps G8
             produce(ring, number);
             auto frame = ring.next_frame().value();
             EXPECT_EQ(frame.number(), static_cast<std::uint64_t>(number));
-            // Given back while the kernel may still read it: the producer's view waits.
+            // The frame goes back while the kernel may still read it: the producer's view waits.
             (void)device.stream().launch(scale_into, count, out, frame.buffer(), 1).value();
             frame.give_back();
             EXPECT_TRUE(holds_frame(out, number));
@@ -91,7 +91,7 @@ TEST(FrameRing, SlotsAreScopesThatGiveBack) {
             auto first = ring.begin_frame(Wait::never()).value();
             auto second = ring.begin_frame(Wait::never()).value();
             EXPECT_TRUE(refused_as(ring.begin_frame(Wait::never()), Code::not_ready));
-            first = std::move(second);  // the first goes back
+            first = std::move(second);  // returns the first frame
             EXPECT_TRUE(worked(ring.begin_frame(Wait::never())));
         }
         EXPECT_TRUE(refused_as(ring.next_frame(Wait::never()), Code::not_ready)) << "none was published";
@@ -133,7 +133,7 @@ TEST(FrameRing, RingsThatCannotGoRoundAreRefused) {
     });
 }
 
-// A camera's thread, a consumer with several frames in flight, and a second ring that the device fills from the first.
+// A camera thread, a consumer with several frames in flight, and a second ring that the device fills from the first.
 void run_chain(Device& device, WhenFull when_full) {
     const std::int32_t frames = rounds(200);
     Ring camera = ring_of(device, 4, when_full);
@@ -160,7 +160,7 @@ void run_chain(Device& device, WhenFull when_full) {
     };
     std::uint64_t seen = 0, next = 0;
     {
-        const Close close{camera};  // whatever happens here, the producer must not wait for ever
+        const Close close{camera};  // on every exit: without it the producer would wait forever
         for (;;) {
             auto frame = camera.next_frame();
             if (!frame) {
@@ -230,7 +230,7 @@ TEST(HostViews, WithNothingInFlightCostNoDriverCallWhereMemoryIsUsedInPlace) {  
     });
 }
 
-// The host writes between replays, by views; every replay sees what was written before it.
+// The host writes through views between replays; each replay sees what was written before it.
 TEST(HostViews, WhatTheHostWritesBetweenReplaysOfAGraphIsSeenByTheNext) {  // keeps G12
     on_every_device([](Device& device) {
         for (const MemoryKind kind :

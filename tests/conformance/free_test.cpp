@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Giving memory back: once, to whom it came from, and every mistake told apart.
+// Releasing memory: once, to its allocator, with a distinct error for every mistake.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -45,7 +45,7 @@ TEST(Free, MemoryGoesBackToItsOwnDeviceWhateverWasUsedSince) {  // keeps K9
         const MemoryBlock block = device.allocator(MemoryKind::device).allocate(request_of(4096)).value();
         for (Device& other : all_devices()) {
             if (&other == &device) continue;
-            // Uses the other device, whose context would be current now.
+            // Uses the other device, whose context would then be current.
             const auto used = other.allocate_shared<std::int32_t>(16).value();
             EXPECT_TRUE(refused_as(other.allocator(MemoryKind::device).release(block), Code::wrong_device));
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate: what a kernel waits for until the host lets it through, so that a scenario knows what still runs.
+// Gate: a kernel that waits for the host, so that a scenario knows which work is unfinished.
 #pragma once
 
 #include "scenario.hpp"
 
 namespace conformance {
 
-// Declared behind what its kernels use: at its end it lets them through. Where a kernel would wait for ever, because
-// nothing runs beside the host, it is open from the beginning.
+// Declare after what its kernels use: its destructor opens it. Where a kernel would wait forever, because nothing runs
+// beside the host, it is open from the beginning.
 class Gate {
 public:
     explicit Gate(isthmus::Device& device)
@@ -21,7 +21,7 @@ public:
     ~Gate() { raise(); }
 
     isthmus::Buffer<std::int32_t>& words() { return words_; }
-    bool holds() const { return holds_; }  // work behind it has not ended
+    bool holds() const { return holds_; }  // later work has not ended
     void raise() {
         __atomic_store_n(view_.data(), 1, __ATOMIC_RELEASE);  // pairs with is_raised() in when_raised
         holds_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs after their capture: kernels given other arguments, instances updated, graphs within graphs.
+// Graphs after their capture: new kernel arguments, updated instances, child graphs.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t count = 300;
 
-// Memory that the host may view and a graph may use, whatever the device.
+// Memory that the host can view and a graph can use, on every device.
 Buffer<std::int32_t> shared(Device& device) {
     SharedUse use;
     use.kind = device.is_cpu() ? MemoryKind::host : MemoryKind::pinned;
@@ -53,7 +53,7 @@ TEST(GraphNodes, NewArgumentsAreForTheNextLaunchAndEarlierOnesKeepTheirs) {
         Buffer<std::int32_t> second = filled(device, 0);
         Scaling graph = scaling(stream, first, in, 2);
         stream.launch(graph.instance).value();
-        graph.instance.set_arguments(graph.node, count, second, in, 5).value();  // perhaps while the first one runs
+        graph.instance.set_arguments(graph.node, count, second, in, 5).value();  // perhaps while the first launch runs
         stream.launch(graph.instance).value();
         expect_all(first, 14);
         expect_all(second, 35);
@@ -85,7 +85,7 @@ TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
             }
             GraphInstance instance = capture.end().value().instantiate().value();
             stream.launch(instance).value();
-            instance.set_arguments(nodes[7], count, out, in, 7).value();  // the first one loads the kernel's code
+            instance.set_arguments(nodes[7], count, out, in, 7).value();  // the first call loads the kernel's code
             const long before = driver_calls();
             for (std::size_t at = 0; at < changed; ++at) {
                 instance.set_arguments(nodes[at], count, in, out, 1).value();
@@ -116,7 +116,7 @@ TEST(GraphNodes, AHostFunctionOfTheInstanceIsRefusedToChangeIt) {
             })));
             graph = capture.end().value();
         }
-        GraphInstance instance = graph->instantiate().value();  // its end waits for the function
+        GraphInstance instance = graph->instantiate().value();  // its destruction waits for the function
         called = &instance;
         EXPECT_TRUE(worked(stream.launch(instance)));
         EXPECT_TRUE(worked(stream.synchronize()));
@@ -143,7 +143,7 @@ TEST(GraphNodes, ABufferThatIsNoLongerUsedCanBeReleasedAndTheNewOneIsHeld) {
             graph.instance.set_arguments(graph.node, count, second, in, 4).value();
             EXPECT_TRUE(worked(first.release()));  // after its own launch
             EXPECT_TRUE(refused_as(second.release(), Code::in_use));
-            EXPECT_TRUE(refused_as(in.release(), Code::in_use));  // it stays where it was
+            EXPECT_TRUE(refused_as(in.release(), Code::in_use));  // still an argument
             { Buffer<std::int32_t> gone = std::move(second); }    // the object, not the memory
             stream.launch(graph.instance).value();
             stream.synchronize().value();
@@ -353,7 +353,7 @@ TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
             instance.set_arguments(origin, count, in).value();
             stream.launch(instance).value();
             expect_all(first, 6);
-            expect_all(second, 20);  // behind the other kernel, which now counts here
+            expect_all(second, 20);  // after the other kernel, whose writes are visible here
             expect_all(before, 2);
             EXPECT_TRUE(worked(first.release()));
             Buffer<std::int32_t> private_memory = device.allocate<std::int32_t>(count).value();
@@ -362,7 +362,8 @@ TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
             if (launched) {
                 EXPECT_TRUE(worked(set));
             } else {
-                EXPECT_TRUE(unless_fault(!set && set.code() == launched.error().code()));  // … of the launch alone
+                // Refused in the same way as a launch.
+                EXPECT_TRUE(unless_fault(!set && set.code() == launched.error().code()));
             }
             joined.synchronize().value();
         }
@@ -387,11 +388,11 @@ TEST(GraphUpdates, AGraphOfTheSameShapeIsTakenInPlace) {
             EXPECT_TRUE(unless_fault(update.reason.empty())) << update.reason;
         }
         stream.launch(graph.instance).value();
-        expect_all(first, 6);  // of the launch before
+        expect_all(first, 6);  // of the earlier launch
         expect_all(second, 15);
         EXPECT_TRUE(worked(first.release()));
         EXPECT_TRUE(refused_as(second.release(), Code::in_use));
-        // Nodes are the new graph's.
+        // Nodes belong to the new graph.
         EXPECT_TRUE(refused_as(graph.instance.set_arguments(graph.node, count, second, in, 6), Code::invalid_handle));
         graph.instance.set_arguments(*node, count, second, in, 7).value();
         stream.launch(graph.instance).value();
@@ -435,7 +436,8 @@ TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLa
             stream.launch(add_one, count, out).value();
             const ScaleNode node = capture.launch(scale_into, count, out, in, 4).value();
             stream.launch(add_one, count, out).value();
-            const GraphUpdate update = graph.instance.update(capture.end().value()).value();  // the long one may run
+            // The long kernel may still run.
+            const GraphUpdate update = graph.instance.update(capture.end().value()).value();
             EXPECT_FALSE(update.in_place);
             EXPECT_NE(update.reason.find("operations"), std::string::npos) << update.reason;
             stream.launch(graph.instance).value();
@@ -446,7 +448,7 @@ TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLa
         expect_all(out, 16);
         EXPECT_TRUE(refused_as(graph.instance.set_arguments(graph.node, count, out, in, 5), Code::invalid_handle));
         stream.synchronize().value();
-        stream.launch(graph.instance).value();  // whatever was replaced and is done ends here at the latest
+        stream.launch(graph.instance).value();  // frees at the latest here what was replaced and has ended
         EXPECT_TRUE(worked(busy.release()));
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures and graphs where memory meets them: what is recorded, what is refused, and what cannot harm an open capture.
+// Captures and graphs with memory: what is recorded, what is refused, and what cannot invalidate an open capture.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -23,7 +23,7 @@ TEST(Graphs, WhatACaptureRecordsRunsAtEachLaunchAndNotBefore) {
         set_all(data, 1);
         Capture capture = stream.begin_capture().value();
         const auto recorded = stream.launch(add_one, count, data).value();
-        EXPECT_TRUE(unless_fault(recorded.position == 0));  // it has none: it did not run
+        EXPECT_TRUE(unless_fault(recorded.position == 0));  // none: it was recorded, not run
         stream.launch(add_one, count, data).value();
         expect_all(data, 1);
         const Graph graph = capture.end().value();
@@ -108,7 +108,7 @@ TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtAT
         if (device.capabilities().managed == ManagedModel::phase_guarded) {
             ASSERT_TRUE(refused_as(launched, Code::capture_error));
             EXPECT_NE(launched.error().remedy().find("pinned"), std::string_view::npos);
-            EXPECT_EQ(capture.end().value().size(), 0u);  // and the capture went on
+            EXPECT_EQ(capture.end().value().size(), 0u);  // and the capture continued
             return;
         }
         ASSERT_TRUE(worked(launched));
@@ -128,9 +128,10 @@ TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
         EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
         EXPECT_TRUE(refused_as(stream.finished(), Code::capture_error));
         if (device.is_cpu()) {
-            EXPECT_TRUE(worked(stream.wait(elsewhere)));  // complete at any time
+            EXPECT_TRUE(worked(stream.wait(elsewhere)));  // always complete
         } else {
-            EXPECT_TRUE(refused_as(stream.wait(elsewhere), Code::capture_error));  // the driver: 905, and the end of it
+            // The driver answers 905, which ends the capture.
+            EXPECT_TRUE(refused_as(stream.wait(elsewhere), Code::capture_error));
         }
         EXPECT_TRUE(refused_as(stream.begin_capture(), Code::capture_error));
         stream.launch(add_one, count, data).value();
@@ -141,7 +142,7 @@ TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
     });
 }
 
-// What a program does to memory meanwhile. None of it may reach the capture.
+// Memory operations of a program during a capture. None may affect the capture.
 void use_every_kind(Device& device) {
     for (const MemoryKind kind :
          {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed, MemoryKind::registered, MemoryKind::pool}) {
@@ -184,7 +185,7 @@ TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
         beside.launch(add_one, count, busy).value();
-        expect_all(busy, 1);  // a fresh event is queried on this very thread
+        expect_all(busy, 1);  // queries a fresh event on this thread
         beside.synchronize().value();
         EXPECT_TRUE(worked(beside.record()));
         device.synchronize().value();
@@ -237,7 +238,7 @@ TEST(Graphs, ACaptureThatAnotherThreadDropsIsEndedByItsOwn) {
     });
 }
 
-// A stream of code beside the runtime, through the driver itself.
+// A stream that other code makes through the driver itself.
 class ForeignStream {
 public:
     explicit ForeignStream(int ordinal) : ordinal_(ordinal) {
@@ -250,7 +251,7 @@ public:
     ForeignStream(const ForeignStream&) = delete;
     ForeignStream& operator=(const ForeignStream&) = delete;
     ~ForeignStream() {
-        // Foreign code that lets a planned fault keep it from cleaning up would leave things behind: it tries again.
+        // A planned fault may make the destruction fail, which would leak: it is tried again.
         for (int tries = 0; stream_ != nullptr && tries < 3; ++tries) {
             if (call<int(void*)>("cuStreamDestroy_v2")(stream_) == 0) break;
         }
@@ -275,14 +276,14 @@ private:
 // keeps S19, R7
 TEST(Graphs, ACaptureThatForeignCodeEndedSaysSoAndTheStreamWorksAgain) {
     on_every_device([](Device& device) {
-        if (device.is_cpu()) return;  // nobody but the runtime knows its streams
+        if (device.is_cpu()) return;  // its streams exist in the runtime only
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
         set_all(data, 4);
         {
             const ForeignStream foreign(device.facts().ordinal);
             Capture capture = stream.begin_capture().value();
-            // Unsafe on the thread of a capture, and the runtime is not asked.
+            // Unsafe on the capturing thread, and not a call of the runtime.
             const bool ended = foreign.synchronize() == 900;
             EXPECT_TRUE(unless_fault(ended));
             Result<Graph> lost = capture.end();
@@ -331,7 +332,7 @@ TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
         for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed}) {
             const auto refused = device.allocate<std::int32_t>(count, kind);
             if (device.is_cpu()) {
-                EXPECT_TRUE(worked(refused));  // it is all the system's memory
+                EXPECT_TRUE(worked(refused));  // all memory is the system's
                 continue;
             }
             if (kind == MemoryKind::managed && !device.capabilities().has(Feature::managed)) continue;
@@ -351,7 +352,7 @@ TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
             EXPECT_EQ(graph.size(), 0u);
             return;
         }
-        // Outside it there is no such memory.
+        // Outside the capture the memory does not exist.
         EXPECT_TRUE(refused_as(stream.launch(add_one, count, scratch), Code::not_accessible));
         EXPECT_TRUE(refused_as(scratch.read_on_host(), Code::not_accessible));
         {
@@ -380,7 +381,7 @@ TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
         const long before = driver_calls();
         EXPECT_TRUE(worked(released.release()));
         { Buffer<std::int32_t> passing = std::move(released); }
-        // On another thread, too: a graph may be about to use it.
+        // Also on another thread: a graph may be about to use it.
         Thread([&] { EXPECT_TRUE(worked(elsewhere.release())); }).join();
         EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
         const GraphInstance instance = capture.end().value().instantiate().value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growable buffers over several devices: handle k lies on device k mod n, one call lets all in, and any of them uses
-// all.
+// Growable buffers over several devices: handle k lies on device k mod n, one call grants access to all devices, and
+// each of them uses the whole buffer.
 #include "scenario.hpp"
 
 #include <isthmus/mapping/growable_buffer.hpp>
@@ -15,7 +15,8 @@ namespace {
 
 using Numbers = GrowableBuffer<std::int32_t>;
 using Devices = std::vector<const Device*>;
-constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // elements; of every machine on record
+// In elements; of every recorded machine.
+constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
 Devices mapping_devices() {
@@ -30,7 +31,8 @@ bool reach_each_other(const Device& a, const Device& b) {
     return &a == &b || (Numbers::make(a, 1, {.also = {&b}}).ok() && Numbers::make(b, 1, {.also = {&a}}).ok());
 }
 
-// For every GPU that maps memory, with a stripe over all that reach each other; where that is the GPU alone, twice.
+// Runs the body for every GPU that maps memory, with a stripe over all GPUs that reach each other; where there is only
+// one, over that GPU twice.
 template <class Body>
 void on_every_stripe(Body body) {
     on_every_device([&](Device& device) {
@@ -61,7 +63,7 @@ TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
         EXPECT_NE(buffer.explain().find("in turn"), std::string_view::npos) << buffer.explain();
         EXPECT_FALSE(buffer.place(0));
         buffer.resize(100).value();
-        EXPECT_EQ(buffer.capacity(), n * granule);  // a granule on each
+        EXPECT_EQ(buffer.capacity(), n * granule);  // one granule on each
         const std::uint64_t base = buffer.device_address();
         device.stream().fill(buffer, 1).value();
         buffer.resize(4 * n * granule - 1).value();
@@ -75,7 +77,7 @@ TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
             EXPECT_EQ(buffer.place((n + 3 * at + 3) * granule - 1), place_of(*stripe[at]));
         }
         EXPECT_FALSE(buffer.place(4 * n * granule));
-        // Written by the device that it was made with, then changed by each, around all the borders.
+        // Written by the device that made it, then changed by each device, across all borders.
         constexpr std::size_t reach = 128;
         std::vector<std::size_t> borders;
         for (std::size_t at = 1; at <= n; ++at) borders.push_back(at * granule);
@@ -92,7 +94,7 @@ TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
             user.synchronize().value();
         }
         Buffer<std::int32_t> out = pinned(device, buffer.size(), -1);
-        device.stream().copy(out, buffer).value();  // one copy over all of them
+        device.stream().copy(out, buffer).value();  // one copy over all devices
         auto seen = out.read_on_host().value();
         const std::int32_t changed = 5 + static_cast<std::int32_t>(n);
         for (const std::size_t border : borders) {
@@ -147,7 +149,7 @@ TEST(Growable, AStripeThatWasTrimmedGoesOnWithTheNextDevice) {
         for (std::size_t at = 0; at < n; ++at) {
             EXPECT_EQ(buffer.place((2 + at) * granule), place_of(*stripe[(1 + at) % n]));
         }
-        // What is left of the addresses is used up, also where it is no granule for each.
+        // The rest of the reservation is used, also where it is less than one granule per device.
         buffer.resize(4 * n * granule).value();
         EXPECT_EQ(buffer.capacity(), 4 * n * granule);
         EXPECT_TRUE(refused_as(buffer.resize(4 * n * granule + 1), Code::invalid_argument));
@@ -188,7 +190,7 @@ TEST(Growable, AStripeThatNotAllReachIsRefusedAndNamesThePair) {
                 continue;
             }
             EXPECT_TRUE(unless_fault(!made));
-            if (fault_happened()) continue;  // the questions above had other answers
+            if (fault_happened()) continue;  // the calls above had other results
             ASSERT_TRUE(refused_as(made, Code::unsupported));
             const std::string message(made.error().message());
             for (const Device* named : {static_cast<const Device*>(&device), other}) {

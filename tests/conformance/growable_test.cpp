@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that grow in place: the base stays, the content stays, a step costs three calls, and what is trimmed is gone.
+// Buffers that grow in place: address and content stay, a growth step costs three driver calls, and trimmed memory is
+// released.
 #include "scenario.hpp"
 
 #include <isthmus/ipc/shared_memory.hpp>
@@ -17,11 +18,12 @@ namespace conformance {
 namespace {
 
 using Numbers = GrowableBuffer<std::int32_t>;
-constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // elements; of every machine on record
+// In elements; of every recorded machine.
+constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
-// Does it grow in memory that the driver maps? Else at reserved host addresses.
-// In the device's own memory, or, where that is what the device uses, the host's.
+// Runs the body with memory that the driver maps, else with reserved host addresses: in the device's own memory, or in
+// host memory where the device uses that.
 template <class Body>
 void on_every_growing_device(Body body) {
     on_every_device([&](Device& device) {
@@ -79,7 +81,7 @@ TEST(Growable, GrowsWhereItIsAndKeepsWhatItHolds) {
         }
         (void)device.stream().launch(checked, add_one, 100, buffer).value();
         expect_filled(device, buffer, 0, 100, 8);
-        // The new end is memory like the beginning.
+        // The new end is ordinary memory of the buffer.
         device.stream().fill(buffer, 3).value();
         expect_filled(device, buffer, 16 * granule - 100, 100, 3);
         device.synchronize().value();
@@ -111,7 +113,7 @@ TEST(Growable, AStepIsThreeDriverCallsHoweverLargeTheBufferAndHoweverManyDevices
         const long before = driver_calls();
         buffer.resize(1).value();
         buffer.resize(buffer.capacity()).value();
-        EXPECT_TRUE(unless_fault(driver_calls() == before));  // within its capacity nobody is asked
+        EXPECT_TRUE(unless_fault(driver_calls() == before));  // within the capacity the driver is not called
     });
 }
 
@@ -136,7 +138,7 @@ TEST(Growable, WhatCannotGrowSaysWhyAndStaysAsItWas) {
         EXPECT_EQ(moved.size(), 0u);
         Numbers nothing;
         EXPECT_TRUE(refused_as(nothing.reserve(1), Code::invalid_handle));
-        // Where the CPU device cannot place by node it says so.
+        // Where the CPU device cannot place memory by node, it refuses.
         GrowableOptions node;
         node.where = MemoryPlace::Where::host_node;
         const bool possible = device.capabilities().has(Feature::host_numa_virtual_memory);
@@ -169,7 +171,7 @@ TEST(Growable, TheHostLooksWhereTheMemoryIsItsOwnAndNowhereElse) {
         {
             auto early = shared.read_on_host().value();
             EXPECT_EQ(early[99], 6);
-            shared.resize(2 * granule).value();  // under an open view: what it shows stays where it is
+            shared.resize(2 * granule).value();  // with an open view: its addresses stay valid
             EXPECT_EQ(early.size(), 100u);
             EXPECT_EQ(early[0], 6);
             EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, 100, shared), Code::in_use));
@@ -196,7 +198,7 @@ TEST(Growable, TrimmingGivesWholeHandlesBackAndRefusesWhatWouldPullMemoryAway) {
         EXPECT_TRUE(worked(buffer.trim()));
         EXPECT_EQ(buffer.capacity(), granule);
         expect_filled(device, buffer, 0, granule / 2, 4);
-        buffer.resize(2 * granule).value();  // and again from there
+        buffer.resize(2 * granule).value();  // and grows again from there
         EXPECT_EQ(buffer.capacity(), 2 * granule);
         expect_filled(device, buffer, 0, granule / 2, 4);
         buffer.resize(0).value();
@@ -250,7 +252,7 @@ TEST(Growable, AGraphGoesOnWithTheElementsThatItWasCapturedWith) {
         expect_filled(device, buffer, 0, 100, 11);
         expect_filled(device, buffer, 100, 100, 10);
         buffer.resize(100).value();
-        EXPECT_TRUE(refused_as(buffer.trim(), Code::in_use));  // its work has the address
+        EXPECT_TRUE(refused_as(buffer.trim(), Code::in_use));  // its unfinished work uses the address
         stream.launch(*again).value();
         stream.synchronize().value();
         expect_filled(device, buffer, 0, 100, 12);
@@ -286,7 +288,7 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
             other.synchronize().value();
             expect_filled(device, *open, 3 * granule - 100, 100, 21);
         }
-        // The CPU is let into device memory on no machine.
+        // No machine gives the CPU access to device memory.
         EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {&runtime().cpu()}}), Code::unsupported));
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growable buffers as arguments: parts of one that shrank, words that kernels update, and one that is another's now.
+// Growable buffers as arguments: parts of one that shrank, words that kernels update, and a buffer that was moved.
 #include "scenario.hpp"
 
 #include <isthmus/mapping/growable_buffer.hpp>
@@ -17,7 +17,7 @@ namespace conformance {
 namespace {
 
 using Numbers = GrowableBuffer<std::int32_t>;
-constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // elements
+constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // in elements
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
 template <class Body>
@@ -83,7 +83,7 @@ TEST(Growable, KernelsUpdateWordsInItWhereTheyMayInOtherMemoryOfThatPlace) {
                 reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(made->device_address())), 64};
             const auto raw = device.stream().launch(checked, update_words, 100, words);
             EXPECT_TRUE(unless_fault(raw.code() == expected.code()));
-            // A launch with an address names no buffer that a copy on the calling thread could wait for.
+            // A launch with a raw address names no buffer, so a copy on the calling thread would not wait for it.
             EXPECT_TRUE(worked(device.stream().synchronize()));
             std::array<std::uint32_t, 1> seen{};
             EXPECT_TRUE(worked(device.stream().copy_to_host(std::span(seen), *made)));
@@ -97,7 +97,7 @@ struct Sixteen {
     friend bool operator==(const Sixteen&, const Sixteen&) = default;
 };
 
-// Two handles, and a row across the seam between them.
+// Two handles, and a row across the border between them.
 template <class T>
 void fill_on_the_host(Device& device, T value, T other) {
     constexpr std::size_t half = (std::size_t{2} << 20) / sizeof(T), all = half + 100;
@@ -111,7 +111,7 @@ void fill_on_the_host(Device& device, T value, T other) {
     EXPECT_TRUE(worked(stream.fill(buffer, value)));
     EXPECT_TRUE(worked(stream.fill_region(buffer, {half - 3, 0, 0}, {7, 1, 1}, other)));
     for (std::size_t i = half - 3; i < half + 4; ++i) wanted[i] = other;
-    // Wider elements in rows with gaps are refused as of every memory that a device fills.
+    // Wider elements in rows with gaps are refused, as for all memory that a device fills.
     const auto boxes = stream.fill_region(buffer, {5, 10, 45}, {3, 4, 2}, other);
     EXPECT_TRUE(boxes.ok() || sizeof(T) <= sizeof(std::uint32_t) || refused_as(boxes, Code::unsupported));
     EXPECT_TRUE(sizeof(T) > sizeof(std::uint32_t) || worked(boxes));
@@ -165,7 +165,7 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
             stream.fill(*made, 0x12345678).value();  // one handle now
             EXPECT_TRUE(unless_fault(again < 0 || calls("cuMemsetD32Async") == again + 1));
             expect(0x12345678);
-            made->resize(4 * granule).value();  // and two again
+            made->resize(4 * granule).value();  // two handles again
             stream.fill(*made, 7).value();
             made->resize(all).value();
             expect(7);
@@ -223,7 +223,7 @@ TEST(Growable, MovedFromOrAssignedToItGrowsNoMoreThanItHas) {
         Numbers grown = Numbers::make(device, 2 * granule).value();
         grown.resize(10).value();
         Stream stream = device.create_stream().value();
-        Capture capture = stream.begin_capture().value();  // the memory that grew ends behind it
+        Capture capture = stream.begin_capture().value();  // the grown memory ends after it
         Numbers moved = std::move(grown);
         EXPECT_TRUE(
             refused_as(grown.resize(20), Code::invalid_handle));  // NOLINT(bugprone-use-after-move): what it says

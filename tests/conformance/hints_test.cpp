@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints: never an error where nobody listens, counted, and never a change of content.
+// Hints: counted, never an error where the machine ignores them, and never a change of content.
 #include "scenario.hpp"
 
 #include <cstdint>

@@ -41,7 +41,7 @@ ISTHMUS_BLOCK_KERNEL(block_sums, 64, Block block, Out<std::int64_t> sums, View<c
 }
 
 ISTHMUS_KERNEL(churn, Index i, View<std::int32_t> data, std::int32_t rounds) {
-    auto value = static_cast<std::uint32_t>(data[i]);  // unsigned: it wraps, as the test that knows the result does
+    auto value = static_cast<std::uint32_t>(data[i]);  // unsigned, because it wraps, as in the test's expected result
     for (std::int32_t round = 0; round < rounds; ++round) value = value * 1664525u + 1013904223u;
     data[i] = static_cast<std::int32_t>(value);
 }
@@ -164,7 +164,7 @@ ISTHMUS_KERNEL(write_and_read_alias, Index i, View<std::int32_t> ring, std::uint
     seen[i] = ring[capacity + i];
 }
 
-// The mistake that the fence is for.
+// The mistake that the fence prevents.
 ISTHMUS_KERNEL(write_and_read_alias_unfenced, Index i, View<std::int32_t> ring, std::uint64_t capacity,
                Out<std::int32_t> seen) {
     ring[i] = static_cast<std::int32_t>(i) + 1;

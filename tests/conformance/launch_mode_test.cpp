@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch modes on whatever machine this is: what each lets pass, what it costs, and what it says.
+// Launch modes on the machine at hand: what each accepts, what it costs, and its messages.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -140,7 +140,7 @@ TEST(LaunchMode, RelaxedIsWhatARuntimeOpensWith) {
         EXPECT_EQ(device.stream().launch_mode(), LaunchMode::relaxed);
         EXPECT_EQ(device.create_stream().value().launch_mode(), LaunchMode::relaxed);
     }
-    // Memory that nobody can judge raises no warning there, as it does in checked mode.
+    // Memory of unknown origin raises no warning there, as it does in checked mode.
     std::vector<std::int32_t> values(count, 1);
     const View<std::int32_t> raw{values.data(), values.size()};
     EXPECT_TRUE(worked(another.cpu().stream().launch(add_one, count, raw)));

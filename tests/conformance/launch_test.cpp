@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches: index spaces, blocks, refusals, and how many driver calls they take.
+// Launches: index spaces, blocks, refusals, and numbers of driver calls.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -160,7 +160,7 @@ TEST(Launch, ManyThreadsOnManyStreamsLoseNothing) {
         constexpr int threads = 8;
         constexpr int rounds = 20;
         std::vector<std::int32_t> results(threads, -1);
-        std::deque<Thread> workers;  // last: unwinding joins them before anything goes that they use
+        std::deque<Thread> workers;  // last: joined before anything that the threads use is destroyed
         for (int t = 0; t < threads; ++t) {
             workers.emplace_back([&device, &results, t] {
                 Stream stream = device.create_stream().value();

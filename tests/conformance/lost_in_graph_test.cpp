@@ -23,7 +23,7 @@ TEST(LostInAGraph, ADeviceThatFaultsEndsTheGraphForAllWhoTakePart) {  // keeps R
     Stream stream = device.create_stream().value();
     Stream beside = other.create_stream().value();
     beside.set_launch_mode(LaunchMode::relaxed);
-    // An address that nobody has, as a raw view: what relaxed lets through.
+    // An unmapped address as a raw view, which relaxed mode lets through.
     const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
     Capture capture = stream.begin_capture().value();
     stream.launch(add_one, 64, data).value();
@@ -38,7 +38,7 @@ TEST(LostInAGraph, ADeviceThatFaultsEndsTheGraphForAllWhoTakePart) {  // keeps R
             EXPECT_TRUE(refused_as(here, Code::device_lost));
         }
         const auto there = other.synchronize();
-        if (there.ok()) {  // nothing of its own to wait for: the next call tells
+        if (there.ok()) {  // no work of its own to wait for: the next call reports the fault
             EXPECT_TRUE(refused_as(other.allocate<std::int32_t>(64), Code::device_lost));
         }
         EXPECT_TRUE(refused_as(stream.launch(instance), Code::device_lost));

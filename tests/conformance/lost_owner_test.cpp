@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two GPUs, one of which faults: what lies in its memory is given to no other device, whichever way is taken. In a
-// process of its own; each test is one, because a device stays lost.
+// Two GPUs, one of which faults: its memory is refused to the other device, in every way of access. Each test has a
+// process of its own, because a device stays lost.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -20,7 +20,7 @@ constexpr LaunchMode every_mode[] = {LaunchMode::relaxed, LaunchMode::strict, La
                                      LaunchMode::verify};
 
 void lose(Device& device) {
-    // An address that nobody has, as a raw view: what relaxed lets through.
+    // An unmapped address as a raw view, which relaxed mode lets through.
     const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), count};
     (void)device.stream().launch(LaunchOptions{.mode = LaunchMode::relaxed}, add_one, count, nowhere);
     EXPECT_FALSE(device.synchronize().ok());
@@ -42,7 +42,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
     if (other.capabilities().has(Feature::pools)) {
         theirs.push_back(other.allocate<std::int32_t>(count, MemoryKind::pool).value());
     }
-    theirs.push_back(other.allocate_shared<std::int32_t>(count).value());  // staged, or what the machine prefers
+    theirs.push_back(other.allocate_shared<std::int32_t>(count).value());  // staged, or the machine's preferred kind
     theirs.push_back(pinned(other, count, 7));
     for (Buffer<std::int32_t>& buffer : theirs) other.stream().fill(buffer, 7).value();
     other.synchronize().value();
@@ -51,7 +51,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
     std::optional<GrowableBuffer<std::int32_t>> stripe;
     if (auto made = GrowableBuffer<std::int32_t>::make(device, std::size_t{1} << 21, {.stripe = {&device, &other}})) {
         stripe.emplace(std::move(made).value());
-        stripe->resize(std::size_t{1} << 20).value();  // a granule on each
+        stripe->resize(std::size_t{1} << 20).value();  // one granule on each
         stream.fill(*stripe, 5).value();
         (void)stream.launch(scale_into, count, out, *stripe, 2).value();
         EXPECT_EQ(out.read_on_host().value()[count - 1], 10);
@@ -65,7 +65,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
         stream.launch(*graph).value();
         EXPECT_EQ(out.read_on_host().value()[count - 1], 14) << "while the owner is well";
     }
-    // In staged mode all of it is used while its owner is well.
+    // In staged mode all buffers are used once while their device is healthy.
     for (const Buffer<std::int32_t>& buffer : theirs) {
         const LaunchOptions staged{.mode = LaunchMode::staged};
         ASSERT_TRUE(worked(stream.launch(staged, scale_into, count, out, buffer, 3)));
@@ -120,7 +120,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
         EXPECT_TRUE(worked(capture.end()));
     }
     EXPECT_EQ(out.read_on_host().value()[count - 1], 0) << "nothing of it came out";
-    // The other device works on with what is its own, and the host reads what host memory holds.
+    // The other device continues with its own memory, and the host reads what is in host memory.
     ASSERT_TRUE(worked(stream.launch(scale_into, count, out, own, 4)));
     EXPECT_EQ(out.read_on_host().value()[count - 1], 12);
     EXPECT_EQ(theirs.back().read_on_host().value()[count - 1], 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that talk to the host while they run, and their messages.
+// Kernels that exchange messages with the host while they run, and the messages.
 #pragma once
 
 #include <isthmus/concurrent/mailbox_view.hpp>
@@ -11,7 +11,7 @@ namespace conformance {
 
 struct Question {
     std::uint32_t number;
-    std::uint32_t twice;  // 2 × number: a torn message shows
+    std::uint32_t twice;  // 2 × number, to detect a torn message
     std::uint8_t filler;
 };
 inline Question question_of(std::uint32_t number) {
@@ -26,24 +26,23 @@ using Questions = isthmus::MailboxView<Question, Answer>;
 
 // Answers until it is stopped.
 ISTHMUS_DECLARE_KERNEL(answer_until_stopped, isthmus::Index i, Questions mailbox);
-// … and adds each number to the sum.
+// As above, and adds each number to the sum.
 ISTHMUS_DECLARE_KERNEL(answer_and_sum, isthmus::Index i, Questions mailbox, isthmus::View<std::uint64_t> sum);
-// Answers `questions` of them, waiting for each, or what is there where told not to wait, and returns.
+// Answers `questions` questions and returns. Waits for each, or, where told not to wait, takes what has arrived.
 ISTHMUS_DECLARE_KERNEL(answer_some, isthmus::Index i, Questions mailbox, std::uint32_t questions, std::uint32_t waits);
-// Answers those that are there, up to `questions`, which it takes eight at a time, and returns; before it answers one,
-// it writes number + 1.
+// Answers what has arrived, up to `questions`, taking eight at a time, and returns; before it answers a question it
+// writes number + 1.
 ISTHMUS_DECLARE_KERNEL(answer_batches, isthmus::Index i, Questions mailbox, std::uint32_t questions,
                        isthmus::AtomicView<std::uint32_t> seen);
 // Takes questions, answers none, and returns when stopped.
 ISTHMUS_DECLARE_KERNEL(answer_never, isthmus::Index i, Questions mailbox);
-// Looks at its mailbox no more, and runs until the flag is raised.
+// Stops reading its mailbox, and runs until the flag is raised.
 ISTHMUS_DECLARE_KERNEL(hang_until, isthmus::Index i, Questions mailbox, isthmus::AtomicView<std::uint32_t> flag);
-// Answers as answer_until_stopped does, but nothing before the flag is raised.
+// As answer_until_stopped, but answers nothing before the flag is raised.
 ISTHMUS_DECLARE_KERNEL(answer_when_raised, isthmus::Index i, Questions mailbox,
                        isthmus::AtomicView<std::uint32_t> flag);
-// Returns at once.
 ISTHMUS_DECLARE_KERNEL(leave_at_once, isthmus::Index i, Questions mailbox);
-// Writes over the stamp of its own first reply, and waits to be stopped.
+// Overwrites the stamp of its own first reply, and waits to be stopped.
 ISTHMUS_DECLARE_KERNEL(answer_nonsense, isthmus::Index i, Questions mailbox);
 
 }  // namespace conformance

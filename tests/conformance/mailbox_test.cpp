@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mailboxes: messages to a kernel that runs and back, by loads and stores alone, on every machine.
+// Mailboxes: messages to and from a running kernel by loads and stores only, on every machine.
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 
@@ -46,7 +46,7 @@ TEST(Mailbox, MessagesGoBothWaysWhileTheKernelRuns) {
         std::uint32_t sent = 0, received = 0;
         while (received < messages) {
             if (sent < messages && mailbox.try_send(question_of(sent)).value()) ++sent;
-            // On an error of the launch nobody answers: the wait ends the scenario.
+            // If the launch failed, no kernel answers: the wait ends the scenario.
             const bool full = sent == messages || sent - received == 4;
             if (full) {
                 expect_answer(mailbox.receive(Wait::at_most(std::chrono::seconds(5))).value(), received++);
@@ -70,7 +70,7 @@ TEST(Mailbox, AFullMailboxRefusesAndWaitsNoLongerThanAsked) {
             refused_as(mailbox.send(question_of(3), Wait::at_most(std::chrono::milliseconds(2))), Code::timed_out));
         EXPECT_TRUE(refused_as(mailbox.receive(Wait::at_most(std::chrono::milliseconds(2))), Code::timed_out));
         EXPECT_TRUE(refused_as(mailbox.receive(Wait::never()), Code::not_ready));
-        // A kernel makes room, and answers what was there.
+        // A kernel makes room and answers what had arrived.
         device.stream().launch(answer_some, 1, mailbox.device_end(), 2u, waits_not).value();
         device.stream().synchronize().value();
         EXPECT_TRUE(worked(mailbox.send(question_of(3), Wait::at_most(std::chrono::seconds(20)))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of every kind: what may be had, who may look, what is refused.
+// Buffers of every kind: which can be allocated, which the host can view, what is refused.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -218,10 +218,10 @@ TEST(Memory, TheKindIsWhatItWasAllocatedAsWhereverItsPagesAreAndSaysNothingOfAcc
         if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
         Buffer<std::int32_t> buffer = shared_numbers(device, count, MemoryKind::managed);
         { (void)buffer.write_on_host().value(); }
-        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // its pages are the host's now
+        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // its pages are now on the host
         (void)device.stream().launch(add_one, count, buffer).value();
         device.synchronize().value();
-        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // and now the GPU's, on most machines
+        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // and now on the GPU, on most machines
         const bool shared_at_any_time = device.capabilities().managed != ManagedModel::phase_guarded;
         EXPECT_EQ(runtime().cpu().can_access(buffer).verdict, shared_at_any_time ? Verdict::yes : Verdict::no);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings without a seam: the same memory twice in a row, for hosts and devices, in the order of operations.
+// Mirrored buffers: the same memory mapped twice in a row, for hosts and devices, in stream order.
 #include "scenario.hpp"
 
 #include <isthmus/mapping/mirrored_buffer.hpp>
@@ -23,7 +23,7 @@ std::int32_t element(Device& device, const Ring& ring, std::size_t at) {
 TEST(MirroredBuffer, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
     on_every_device([](Device& device) {
         Result<Ring> made = Ring::make(device, 1000);
-        if (!device.is_cpu() && !device.capabilities().has(Feature::virtual_memory)) return;  // the rules tell
+        if (!device.is_cpu() && !device.capabilities().has(Feature::virtual_memory)) return;  // tested with the rules
         ASSERT_TRUE(worked(made));
         Ring& ring = *made;
         ASSERT_GE(ring.capacity(), 1000u);
@@ -32,13 +32,13 @@ TEST(MirroredBuffer, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
         EXPECT_FALSE(ring.explain().empty());
         device.stream().fill(ring, 0).value();
         const std::size_t last = ring.capacity() - 1;
-        {  // 100 elements across the end, without a seam
+        {  // 100 contiguous elements across the end
             auto across = ring.part(ring.capacity() - 50, 100).value();
             EXPECT_FALSE(across.independent());
             (void)device.stream().launch(checked, add_one, 100, across).value();
         }
         EXPECT_EQ(element(device, ring, last), 1);
-        EXPECT_EQ(element(device, ring, 0), 1);  // the 50 behind the end are the first 50
+        EXPECT_EQ(element(device, ring, 0), 1);  // the 50 after the end are the first 50
         EXPECT_EQ(element(device, ring, 49), 1);
         EXPECT_EQ(element(device, ring, 50), 0);
         EXPECT_EQ(element(device, ring, ring.capacity() + last), 1);
@@ -74,7 +74,7 @@ TEST(MirroredBuffer, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsE
         if (!made || made->kind() != MemoryKind::vmm) return;  // refused, as above; pages of the system are coherent
         Buffer<std::int32_t> seen = pinned(device, 1000, -1);
         device.stream().fill(*made, 7).value();
-        for (const std::int32_t wanted : {7, 0}) {  // what the ring held before each launch
+        for (const std::int32_t wanted : {7, 0}) {  // the ring's content before each launch
             const auto launched = device.stream().launch(checked, write_and_read_alias_unfenced, 1000, *made,
                                                          std::uint64_t{made->capacity()}, seen);
             ASSERT_TRUE(worked(launched));
@@ -85,7 +85,7 @@ TEST(MirroredBuffer, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsE
         }
         EXPECT_EQ(element(device, *made, 999), 1000) << "operations are in order, through either copy";
         EXPECT_EQ(element(device, *made, made->capacity() + 999), 1000);
-        // Through one copy alone a kernel is coherent with itself.
+        // A kernel that uses only one of the two mappings is coherent with itself.
         const auto second = made->part(made->capacity(), 1000).value();
         (void)device.stream().launch(checked, add_one, 1000, second).value();
         EXPECT_EQ(element(device, *made, 999), 1001);

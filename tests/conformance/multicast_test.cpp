@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast objects in their order: joined by all devices, bound, mapped, undone. On the simulator alone: real drivers
-// are never asked for one from tests.
+// Multicast objects in their order: devices join, memory is bound, mapped, and undone. On the simulator only: tests
+// never ask real drivers for a multicast object.
 #include "scenario.hpp"
 
 #include <isthmus/mapping/multicast.hpp>
@@ -17,7 +17,7 @@
 namespace conformance {
 namespace {
 
-// V14: the order is the types'. Nothing is bound to a group or mapped from one, and nothing joins an object.
+// V14: the types enforce the order. Nothing can be bound to or mapped from a group, and no device can join an object.
 template <class T>
 concept Binds = requires(T& object, const PhysicalMemory& memory) {
     object.bind(std::size_t{0}, memory);
@@ -58,7 +58,7 @@ Devices taking_part() {
     return found;
 }
 
-// A refusal leaves the group as it was.
+// A refusal leaves the group unchanged.
 Result<MulticastObject> complete(MulticastGroup& group, std::size_t elsewhere = 0) {
     return std::move(group).complete(elsewhere);
 }
@@ -67,7 +67,7 @@ std::size_t granule_of(const Device& device, std::size_t devices) {
     return isthmus::multicast_granularity(device, devices).value().minimum_bytes;
 }
 
-// Two granules, joined by all that take part, with memory of each bound at its beginning.
+// Two granules, joined by all devices, with memory of each device bound at the beginning.
 struct BoundTeam {
     Devices devices;
     std::size_t granule;
@@ -89,7 +89,7 @@ struct BoundTeam {
     }
 };
 
-// On machines where two devices or more take part.
+// Runs on machines where two or more devices support multicast.
 template <class Body>
 void on_every_team(Body body) {
     const Devices all = taking_part();
@@ -144,9 +144,9 @@ TEST_F(Multicast, NothingIsBoundOrMappedBeforeAllDevicesWereAdded) {
             ASSERT_TRUE(refused_as(early, Code::not_ready));
             const std::string missing = std::to_string(group.added()) + " of " + std::to_string(all.size());
             EXPECT_NE(early.error().message().find(missing), std::string_view::npos) << early.error().message();
-            EXPECT_TRUE(refused_as(complete(group, all.size()), Code::invalid_argument));  // nobody else
+            EXPECT_TRUE(refused_as(complete(group, all.size()), Code::invalid_argument));  // no further device
             EXPECT_TRUE(unless_fault(driver_calls() == before));
-            EXPECT_TRUE(worked(group.add(*device)));  // a refused group is as it was
+            EXPECT_TRUE(worked(group.add(*device)));  // a refused group is unchanged
             EXPECT_TRUE(refused_as(group.add(*device), Code::invalid_argument));
         }
         MulticastObject object = complete(group).value();
@@ -221,7 +221,7 @@ TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
             AddressReservation where = scene.reserve();
             mapping = where.map(0, scene.object).value();
             mapping->set_access(all).value();
-        }  // the object, its memory and the reservation are let go of first: the mapping holds them
+        }  // the object, its memory and the reservation are destroyed first: the mapping holds them
         std::array<long, 4> before{};
         for (std::size_t at = 0; at < calls.size(); ++at) before[at] = driver_calls(calls[at]);
         EXPECT_TRUE(worked(mapping->unmap()));
@@ -229,7 +229,7 @@ TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
         for (std::size_t at = 0; at < calls.size(); ++at) {
             EXPECT_TRUE(unless_fault(driver_calls(calls[at]) == before[at] + wanted[at])) << calls[at];
         }
-        // The other way round: the object outlives its mapping, and what is bound stays bound.
+        // The reverse order: the object outlives its mapping, and bound memory stays bound.
         BoundTeam scene(all);
         {
             AddressReservation where = scene.reserve();
@@ -268,14 +268,15 @@ TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
         const MulticastGroup kept = MulticastGroup::create(device, all.size(), 1).value();
         EXPECT_TRUE(refused_as(kept.export_posix_fd(), Code::unsupported));
         if (!device.capabilities().has(Feature::export_posix_fd)) return;
-        // For one device more than this process has: of another one.
+        // For one more device than this process has, which another process would add.
         MulticastGroup shared =
             MulticastGroup::create(device, all.size() + 1, 1, {.exports = ExportKinds::posix_fd}).value();
         for (const Device* each : all) shared.add(*each).value();
         EXPECT_TRUE(refused_as(complete(shared), Code::not_ready));
         EXPECT_TRUE(refused_as(complete(shared, 2), Code::invalid_argument));
         EXPECT_TRUE(worked(shared.export_posix_fd()));
-        MulticastObject object = complete(shared, 1).value();  // the other process's word, and its fault if it is wrong
+        // Relies on the other process's statement, which may be wrong.
+        MulticastObject object = complete(shared, 1).value();
         const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
         EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));
         const FileDescriptor none;
@@ -318,7 +319,7 @@ TEST_F(Multicast, AnImportedGroupIsJoinedFromBothEndsAndThenBoundAndMappedThroug
         EXPECT_TRUE(worked(mapping.set_access({all.back()})));
         EXPECT_EQ(mapping.access(*all.back()), RangeAccess::read_write);
         EXPECT_TRUE(worked(there.unbind(*all.back(), 0)));
-        // Memory that is no multicast object is none, whoever says so.
+        // Memory that is no multicast object is refused, whatever its descriptor says.
         const FileDescriptor plain =
             PhysicalMemory::create(first, granule, shareable).value().export_posix_fd().value();
         auto wrong = MulticastGroup::import_posix_fd(first, plain, all.size(), granule);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mistakes that the order checker finds, each beside its mended form, which stays silent.
+// The mistakes that the order checker detects, each beside its corrected form, which is not reported.
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t count = 256;
 constexpr std::size_t half = count / 2;
 
-// A runtime of its own in a checking mode, and what it said.
+// A runtime in a checking mode, and its log.
 struct Checked {
     explicit Checked(OrderCheck mode) : runtime(open(mode)) {}
 
@@ -39,7 +39,7 @@ struct Checked {
     Runtime runtime;
 };
 
-// ThreadSanitizer sees the races themselves, which a mistake that is only reported really plays.
+// ThreadSanitizer detects the races themselves, because a mistake that is only reported really races.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool races_are_watched = true;
 #elif defined(__has_feature)
@@ -53,8 +53,8 @@ Result<void> without_report(Result<LaunchReport> launched) {
     return {};
 }
 
-// `scenario(device, mended)` does all but its last use with value(), and answers with the last use's Result. It is a
-// mistake unless it is mended, or the device is a CPU, whose work is done when it is given.
+// `scenario(device, mended)` makes all but its last use with value(), and returns the last use's Result: a mistake
+// unless mended, or on a CPU, whose work ends before the call returns.
 template <class Scenario>
 void judge_on(Checked& checked, OrderCheck mode, Device& device, Scenario scenario) {
     for (const bool mended : {true, false, false}) {
@@ -214,7 +214,7 @@ TEST(Order, PoolMemoryThatAnotherStreamFilled) {  // keeps S7
             return user.fill(data, 8);
         }
         Buffer<std::int32_t> untouched = maker.allocate<std::int32_t>(count).value();
-        user.fill(untouched, 8).value();  // the allocation itself is the runtime's to order
+        user.fill(untouched, 8).value();  // the runtime orders the allocation itself
         Buffer<std::int32_t> data = maker.allocate<std::int32_t>(count).value();
         maker.fill(data, 7).value();
         if (mended) user.wait_stream(maker).value();
@@ -230,12 +230,12 @@ TEST(Order, WhatTheHostHasSeenComplete) {  // keeps S7
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         earlier.fill(data, 7).value();
         between.wait_stream(earlier).value();
-        if (mended) between.synchronize().value();  // hence the earlier one has come as far as it waited for
+        if (mended) between.synchronize().value();  // so the earlier stream has reached what it waited for
         return later.fill(data, 8);
     });
 }
 
-// Where managed memory belongs to one side at a time, its return stands between the two launches.
+// Where managed memory is exclusive to one side, its return to the device lies between the two launches.
 TEST(Order, AViewOfManagedMemoryTellsNothingOfTheNextLaunch) {  // keeps S7
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         Stream earlier = device.create_stream().value();
@@ -357,7 +357,7 @@ TEST(Order, AScopedStreamThatWasLeftWithoutWaiting) {  // keeps S6, S7
         device.stream().fill(data, 7).value();
         {
             const ScopedStream scope = ScopedStream::enter(inner).value();
-            (void)device.launch(add_one, count, data).value();  // entering waited for the fill
+            (void)device.launch(add_one, count, data).value();  // entering the scope waited for the fill
         }
         if (mended) device.current_stream().wait_stream(inner).value();
         return without_report(device.launch(add_one, count, data));
@@ -373,7 +373,8 @@ TEST(Order, WhatAHostFunctionTellsIsSeenByTheHost) {  // keeps S7, S20
         if (!mended) earlier.call_on_host([reached]() noexcept { *reached = true; }).value();
         earlier.fill(data, 7).value();
         if (mended) earlier.call_on_host([reached]() noexcept { *reached = true; }).value();
-        // Each record is a driver call: a seeded simulator works inside of them, and a device that is lost says so.
+        // Each record is a driver call, inside which a seeded simulator progresses, and by which a lost device is
+        // noticed.
         Stream beside = device.create_stream().value();
         for (int tries = 0; tries < 100000 && !*reached && device.healthy(); ++tries) {
             (void)beside.record();
@@ -396,7 +397,7 @@ TEST(Order, AHostViewAndARightProgramAreNeverReported) {  // keeps S7
                 for (std::int32_t& value : view) value = 0;
             }
             for (int round = 0; round < 5; ++round) {
-                Stream passing = device.create_stream().value();  // ends with its work on its way
+                Stream passing = device.create_stream().value();  // ends with its work in flight
                 EXPECT_TRUE(worked(passing.launch(add_one, count, data)));
                 EXPECT_EQ(data.read_on_host().value()[count - 1], round + 1);
             }
@@ -415,7 +416,7 @@ TEST(Order, AReportNamesBothUsesAndIsGivenOnce) {  // keeps S7
     Stream later = device.create_stream().value();
     Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
     Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
-    // Until another stream uses the memory, launches without the check would take the shortest way.
+    // Until another stream uses the memory, launches without the check would take the fast path.
     later.fill(data, 1).value();
     for (int round = 0; round < 2; ++round) (void)later.launch(scale_into, count, out, data, 2).value();
     EXPECT_TRUE(worked(later.synchronize()));
@@ -494,7 +495,7 @@ TEST(Order, CopiesBetweenDevicesOrderThemselves) {  // keeps S7, K22
     EXPECT_TRUE(unless_fault(checked.violations() == 0));
 }
 
-// Where the buffer is staged, the copy has all of it uploaded first; it reads its own bytes only.
+// Where the buffer is staged, the copy first uploads all of it; it reads its own bytes only.
 TEST(Order, ACopyOfAPartToAnotherDeviceLeavesTheOtherPartsFree) {  // keeps S7, K22
     for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
         Checked checked(mode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of buffers: what uses one keeps nobody from another one, and everybody from what overlaps it.
+// Parts of buffers: a use of one part excludes overlapping uses, and no others.
 #include "scenario.hpp"
 #include "gate.hpp"
 
@@ -50,7 +50,7 @@ TEST(Parts, KernelsAndViewsSeeTheElementsOfThePart) {  // keeps G8
             ASSERT_TRUE(worked(stream.launch(scale_into, third, middle, seen, 20)));
             expect_thirds(buffer, 1, 20, 1);
             {
-                auto view = first.write_on_host().value();  // all of the part, and the rest stays
+                auto view = first.write_on_host().value();  // covers the whole part; the rest is unchanged
                 ASSERT_EQ(view.size(), third);
                 for (std::int32_t& one : view) one = 5;
             }
@@ -58,7 +58,7 @@ TEST(Parts, KernelsAndViewsSeeTheElementsOfThePart) {  // keeps G8
             ASSERT_TRUE(worked(runtime().cpu().stream().launch(add_one, third, first)));
             EXPECT_EQ(seen.read_on_host().value()[third - 1], 6);
             expect_thirds(buffer, 6, 20, 2);
-            // What is written is a part: the rest stays, also where the other side has its latest content.
+            // Only the part is written: the rest is unchanged, also where the other side has its latest content.
             Buffer<std::int32_t> twos = pinned(device, third, 2);
             ASSERT_TRUE(worked(stream.launch(scale_into, third, middle, twos, 4)));
             {
@@ -133,7 +133,7 @@ TEST(Parts, AReleaseAndThoseWhoUsePartsOnOtherThreadsDoNotMeet) {  // keeps G8, 
             });
             while (!begun) std::this_thread::yield();
             Result<void> released = buffer.release();
-            while (released.code() == Code::in_use) released = buffer.release();  // the view of just then
+            while (released.code() == Code::in_use) released = buffer.release();  // the view that is just closing
             if (!released) stop = true;
             user.join();
             EXPECT_TRUE(worked(released));
@@ -166,7 +166,7 @@ TEST(Parts, OpenViewsKeepOutWhatOverlapsThemAndNothingElse) {  // keeps G8, G9
             EXPECT_TRUE(refused_as(buffer.concurrent_on_host(), Code::in_use));
             EXPECT_TRUE(refused_as(stream.fill(buffer, 9), Code::in_use));
             EXPECT_TRUE(refused_as(buffer.release(), Code::in_use));
-            // Copies and fills say which elements they touch.
+            // Copies and fills declare which elements they touch.
             EXPECT_TRUE(worked(stream.fill_region(buffer, {2 * third, 0, 0}, {third, 1, 1}, 8)));
             EXPECT_TRUE(refused_as(stream.fill_region(buffer, {third - 1, 0, 0}, {third, 1, 1}, 8), Code::in_use));
         }
@@ -190,7 +190,7 @@ TEST(Parts, ViewsWaitForWorkOnTheirElementsAndForNothingElse) {  // keeps G8
         const BufferPart<std::int32_t> first = buffer.part(0, third).value();
         const BufferPart<std::int32_t> middle = buffer.part(third, third).value();
         Gate gate(device);
-        // On one stream: done with the first part, at work on the middle one.
+        // On one stream: the first part is done, the middle one in progress.
         ASSERT_TRUE(worked(stream.launch(add_one, third, first)));
         ASSERT_TRUE(worked(stream.launch(when_raised, 1, gate.words(), middle, 10)));
         if (gate.holds()) {
@@ -248,7 +248,7 @@ TEST(Parts, OneLaunchMayTakeSeveralOfThem) {  // keeps G9
     });
 }
 
-// Where memory goes from side to side as a whole, a part is the whole; the content is right all the same.
+// Where memory migrates as a whole, a part is used as the whole; its content is still right.
 TEST(Parts, StagedAndPhaseGuardedMemoryGoesAsAWholeAndSaysSo) {  // keeps G8, K6
     on_every_device([](Device& device) {
         for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::managed, MemoryKind::device}) {
@@ -294,7 +294,7 @@ TEST(Parts, GraphsTakeAllOfABuffer) {  // keeps G9
     });
 }
 
-// Under the order checker this says so, were it wrong: streams that use disjoint parts need no order.
+// The order checker would report a false conflict: streams that use disjoint parts need no order.
 TEST(Parts, StreamsMayUseDisjointPartsWithoutOrder) {  // keeps S7, G8
     on_every_device([](Device& device, Stream one, Stream other) {
         Buffer<std::int32_t> buffer = pinned(device, count, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two GPUs: whose memory each may touch, and switching it.
+// Two GPUs: which may access the other's memory, and switching that access.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t count = 256;
 
-// Later scenarios find the devices as they were.
+// Restores the devices for later scenarios.
 struct SwitchedOff {
     Device& device;
     Device& owner;

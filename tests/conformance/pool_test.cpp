@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in the order of streams: there at once, ordered elsewhere, freed behind the work, and pools with their
-// figures.
+// Stream-ordered memory: usable at once, ordered with other streams, freed after its uses; and the statistics of pools.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -16,7 +15,7 @@ bool has_pools(const Device& device) {
     return !device.is_cpu() && device.capabilities().has(Feature::pools);
 }
 
-// What lies in a buffer that the CPU cannot see.
+// The last element of a buffer that the CPU cannot access.
 std::int32_t last_value(Stream& stream, const Buffer<std::int32_t>& buffer, Device& device) {
     SharedUse pinned;
     if (!device.is_cpu()) pinned.kind = MemoryKind::pinned;
@@ -85,7 +84,7 @@ TEST(Pool, WhatIsFreedIsNotReusedUnderRunningWork) {  // keeps S3
                 (void)first.launch(scale_into, count, seen, scratch, 1).value();
                 (void)second.launch(churn, count, busy_too, 2000).value();
                 (void)second.launch(scale_into, count, seen_too, scratch, 1).value();
-            }  // freed while both are still to read it
+            }  // freed while both still have to read it
             Buffer<std::int32_t> next = second.allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> other = first.allocate<std::int32_t>(count).value();
             second.fill_bytes(next, 0).value();
@@ -114,8 +113,8 @@ TEST(Pool, APoolApartHasItsOwnFiguresAndOutlivesItsHandle) {  // keeps K5
             Buffer<std::int32_t> buffer = stream.allocate<std::int32_t>(count, pool.allocator()).value();
             const PoolUsage during = pool.usage().value();
             EXPECT_GE(during.used_bytes, count * sizeof(std::int32_t));
-            // What is reserved is the driver's own business: an H200 (580) reports 0 for small allocations, and keeps
-            // some after a trim. The simulator is exact.
+            // Reserved sizes are up to the driver: an H200 (580) reports 0 for small allocations, and keeps some after
+            // a trim. The simulator is exact.
             const bool exact = driver_calls() >= 0;
             if (exact) {
                 EXPECT_GE(during.reserved_bytes, during.used_bytes);

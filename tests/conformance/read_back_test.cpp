@@ -55,7 +55,7 @@ TEST(ReadBack, LongContentComesWhole) {  // keeps S12
     });
 }
 
-// No stream that orders itself behind all others of the process takes part (S12: the legacy default stream).
+// Uses no stream that is ordered after all others of the process (S12: the legacy default stream).
 TEST(ReadBack, WaitsForNothingElse) {  // keeps S12
     on_every_device([](Device& device) {
         if (device.is_cpu() || driver_calls() < 0) return;

@@ -19,7 +19,7 @@ namespace conformance {
 
 using namespace isthmus;
 
-// The devices of the runtime, the CPU included.
+// The devices of the runtime, including the CPU.
 inline std::vector<std::reference_wrapper<Device>> all_devices() {
     std::vector<std::reference_wrapper<Device>> all;
     for (std::size_t at = 0; at < runtime().device_count(); ++at) all.emplace_back(*runtime().device(at).value());
@@ -41,7 +41,7 @@ void on_every_gpu(Body body) {
 inline bool maps_memory(const Device& device) {
     return device.capabilities().has(Feature::virtual_memory);
 }
-// Driver calls for this device can be counted: driver_calls().
+// Whether driver_calls() counts the driver calls for this device.
 inline bool counts_calls(const Device& device) {
     return !device.is_cpu() && driver_calls() >= 0;
 }
@@ -66,7 +66,7 @@ inline void set_all(TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     auto view = buffer.write_on_host().value();
     for (std::int32_t& one : view) one = value;
 }
-// Memory that every GPU and the host see on every machine, with one value everywhere.
+// Memory that every GPU and the host can use on every machine, filled with one value.
 inline Buffer<std::int32_t> pinned(Device& device, std::size_t count, std::int32_t value) {
     Buffer<std::int32_t> made = shared_numbers(device, count, MemoryKind::pinned);
     set_all(made, value);
@@ -77,7 +77,7 @@ inline void expect_all(const TypedBuffer<std::int32_t>& buffer, std::int32_t val
     const auto view = buffer.read_on_host().value();
     for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
 }
-// Frame `number` of a ring is number, number + 1, ...
+// Whether the buffer holds frame `number` of a ring: number, number + 1, ...
 inline bool holds_frame(const TypedBuffer<std::int32_t>& buffer, std::int32_t number) {
     const auto view = buffer.read_on_host().value();
     for (std::size_t i = 0; i < view.size(); ++i) {

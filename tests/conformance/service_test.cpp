@@ -28,7 +28,7 @@ bool names_the_kernel(const Result<T>& result, std::string_view kernel) {
     return !result && std::string_view(result.error().message()).find(kernel) != std::string_view::npos;
 }
 
-// Those on which a kernel may run until it is told to stop.
+// Runs the body on devices where a kernel may run until it is told to stop.
 template <class Body>
 void on_every_server(Body body) {
     on_every_device([&](Device& device) {
@@ -36,13 +36,13 @@ void on_every_server(Body body) {
     });
 }
 
-// Whatever happens, nobody waits for hang_until for ever.
+// Ends hang_until on every exit.
 struct Raise {
     std::uint32_t* flag;
     ~Raise() { protocol::SystemAtomics{}.store_release(flag, 1); }
 };
 
-// Declared behind a runtime: what users gave it does nothing any more while it closes.
+// Declare after a runtime: marks that the runtime is closing, so that its callbacks do nothing.
 struct Closing {
     bool& over;
     ~Closing() { over = true; }
@@ -226,7 +226,7 @@ TEST_F(Services, OtherStreamsWorkWhileAServiceRuns) {
                     EXPECT_TRUE(worked(pooled->release()));
                 }
             }
-        }  // what goes out of scope here is freed when the service stops
+        }  // objects that end here are freed when the service stops
         EXPECT_EQ(service.call(question_of(5), soon()).value().square, 25u);
         EXPECT_TRUE(worked(service.stop(soon())));
     });
@@ -235,7 +235,7 @@ TEST_F(Services, OtherStreamsWorkWhileAServiceRuns) {
 // keeps G10
 TEST_F(Services, CodeIsLoadedBeforeAServiceAndNotBesideIt) {
     on_every_server([](Device& device) {
-        Runtime own = Runtime::open().value();  // nothing is loaded there yet
+        Runtime own = Runtime::open().value();  // no kernel is loaded there yet
         Device& fresh = *own.device(device.index()).value();
         auto data = fresh.allocate_shared<std::int32_t>(4).value();
         for (std::int32_t& each : data.write_on_host().value()) each = 1;
@@ -255,7 +255,7 @@ TEST_F(Services, CodeIsLoadedBeforeAServiceAndNotBesideIt) {
 // keeps G10, S16
 TEST_F(Services, ANodeOfAGraphIsChangedBesideAServiceWhereItsCodeIsThere) {
     on_every_server([](Device& device) {
-        Runtime own = Runtime::open().value();  // nothing is loaded there yet
+        Runtime own = Runtime::open().value();  // no kernel is loaded there yet
         Device& fresh = *own.device(device.index()).value();
         auto data = fresh.allocate<std::int32_t>(4, MemoryKind::pinned).value();
         auto other = fresh.allocate<std::int32_t>(4, MemoryKind::pinned).value();
@@ -343,7 +343,7 @@ TEST_F(Services, AMachineThatPinsMakesRoomForMemoryOfSomebodyElseOnlyWithoutASer
         };
         Answering service = Answering::start(device, answer_until_stopped).value();
         auto beside = device.adopt<std::uint64_t>(memory, 512, options());
-        if (!beside) {  // pages that would have to be pinned, or copied through pinned ones
+        if (!beside) {  // pages that would have to be pinned, or copied through pinned memory
             EXPECT_TRUE(refused_as(beside, Code::in_use));
             EXPECT_FALSE(told) << "it was never taken";
         } else if (!beside->staged_bytes() && beside->kind() == MemoryKind::host) {
@@ -397,7 +397,8 @@ TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFre
             if (waited.code() == Code::in_use) {
                 EXPECT_TRUE(names_the_kernel(waited, "hang_until"));
             }
-            // Without it, too, the end is waited for below: a runtime does not wait long for a kernel that it gave up.
+            // If this allocation fails, the end is still waited for below: a runtime waits only briefly for a kernel
+            // that it abandoned.
             const auto unordered = fresh.allocate<std::int32_t>(64, MemoryKind::device);
             allocated = unordered.code();
         }  // freed once the kernel has ended
@@ -462,9 +463,9 @@ TEST_F(Services, WhatWaitedForAnEndedOneIsDoneBeforeAccessIsSwitchedAndMayStartO
     protocol::SystemAtomics{}.store_release(raised.data(), 0);
     {
         const Raise raise{raised.data()};
-        { Answering service = Answering::start(there, hang_until, flag).value(); }  // given up
+        { Answering service = Answering::start(there, hang_until, flag).value(); }  // abandoned
         EXPECT_TRUE(refused_while_it_lasts(here.enable_peer_access(there), Code::in_use));
-        { const auto gone = std::move(adopted); }  // waits for it, where its pages were pinned
+        { const auto gone = std::move(adopted); }  // waits for the kernel, where its pages were pinned
     }
     Result<void> switched = here.enable_peer_access(there);
     const auto begin = std::chrono::steady_clock::now();
@@ -475,7 +476,7 @@ TEST_F(Services, WhatWaitedForAnEndedOneIsDoneBeforeAccessIsSwitchedAndMayStartO
     if (switched.code() != Code::unsupported) {  // no link between them
         EXPECT_TRUE(worked(switched));
     }
-    // Memory that the driver never unregisters stays with the runtime: its owner is not told.
+    // Memory that the driver never unregisters stays with the runtime: its owner gets no callback.
     ASSERT_TRUE(unless_fault(served.has_value())) << "the memory was not let go of";
     EXPECT_TRUE(worked(*served)) << "no call of this thread is in the driver while what waited is done";
     if (switched) {
@@ -499,7 +500,7 @@ TEST_F(Services, AKernelThatFindsNonsenseEndsAndStoppingSaysSo) {
     on_every_server([](Device& device) {
         Answering service = Answering::start(device, answer_until_stopped).value();
         service.mailbox().core().protocol().requests().publish(0x40000000u);
-        service.mailbox().core().protocol().requests().write(0, 0, 1);  // with a stamp that cannot be
+        service.mailbox().core().protocol().requests().write(0, 0, 1);  // with an impossible stamp
         EXPECT_TRUE(refused_as(service.stop(soon()), Code::invalid_handle));
         EXPECT_TRUE(unless_fault(!service.running()));
         EXPECT_TRUE(worked(service.stop(soon())));

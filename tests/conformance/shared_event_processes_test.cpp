@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of one process in another, over a channel: streams of each wait for what streams of the other recorded.
+// Events of one process in another, over a channel: streams of each process wait for what streams of the other
+// recorded.
 #include "scenario.hpp"
 #include "gate.hpp"
 #include "two_processes.hpp"
@@ -16,7 +17,7 @@ using Numbers = ExportableBuffer<std::int32_t>;
 constexpr std::size_t count = 1000;
 enum Kind : std::uint32_t { event, memory, nothing, your_turn };
 
-// nothing, where this device has no events for other processes, which is then said.
+// Empty, with a message, where this device has no interprocess events.
 std::optional<Event> hand_out_event(Device& device, Channel& line) {
     Result<Event> made = device.create_event({.interprocess = true});
     if (!made) {
@@ -75,7 +76,7 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
             stream.record(last).value();
             EXPECT_EQ(mine->finished().value(), !gate.holds());
             pass(line);
-            await(line);  // the other one's work waits
+            await(line);  // the other process's work waits
         }
         EXPECT_TRUE(worked(mine->synchronize()));
         await(line);
@@ -90,7 +91,7 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
         Buffer<std::int32_t> data = take_in_memory(device, line);
         Buffer<std::int32_t> out = pinned(device, count, -1);
         Stream stream = device.create_stream().value();
-        prepare(device, scale_into).value();  // loading code waits for streams that wait for others
+        prepare(device, scale_into).value();  // loading code would wait for streams that wait for the other process
         pass(line);
         await(line);
         EXPECT_FALSE(theirs->finished().value());
@@ -161,7 +162,7 @@ TEST(SharedEventProcesses, BothTakeTurnsWithoutWaitingForWork) {
         Stream stream = device.create_stream().value();
         stream.wait(*mine).value();
         take_turns(line, data, *mine, *theirs, stream, false);
-        await(line);  // the exporters of both events end behind those who wait for them
+        await(line);  // the exporters of both events end after the streams that wait for them
     };
     EXPECT_EQ(play(exporter, importer), 0) << "the exporter";
 }
@@ -227,7 +228,7 @@ TEST(SharedEventProcesses, AKilledProcessHoldsNoHostForLongerThanItsDeadline) {
     };
     const auto importer = [](Channel line) {
         RuntimeOptions options;
-        options.wait_timeout = std::chrono::milliseconds(100);  // also that of the runtime's end
+        options.wait_timeout = std::chrono::milliseconds(100);  // also limits the wait when the runtime closes
         Runtime own_runtime = Runtime::open(options).value();
         Device& device = own_runtime.default_device();
         const std::optional<Event> theirs = take_in_event(device, line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the host that several processes use, on every machine and on the CPU device: here within one process, where
-// each import is a mapping of its own; in two processes in shared_memory_processes_test.cpp.
+// Host memory that several processes use, on every machine and on the CPU device: here within one process, where each
+// import is a separate mapping. Two processes: shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
 #include <isthmus/ipc/shared_memory.hpp>
@@ -48,7 +48,7 @@ void add_one(Device& device, TypedBuffer<std::int32_t>& buffer) {
 
 // keeps I1, I3
 TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
-    // A device that touches it often may have a copy, one that reads it once mostly none; the turns are the same.
+    // A device that uses it often may get a copy, one that reads it once mostly not; the order of uses is the same.
     for (const SharedUse& use : {SharedUse{}, SharedUse{.host = Use::writes_once, .device = Use::reads_often},
                                  SharedUse{.kind = MemoryKind::device}}) {
         on_every_device([&](Device& device) {
@@ -65,7 +65,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
             taking.use = use;
             Buffer<std::int32_t> theirs = import(device, sent, sent.fds()[0], taking).value();
             EXPECT_EQ(theirs.size(), count);
-            // Each process's own mapping, of the kind that it made of it (K2); `imported` is memory of a GPU.
+            // Each process has its own mapping, of the kind that it chose (K2); `imported` is memory of a GPU.
             EXPECT_NE(theirs.kind(), MemoryKind::imported);
             EXPECT_TRUE(unless_fault(theirs.kind() == mine.kind())) << isthmus::name(theirs.kind());
             EXPECT_TRUE(unless_fault(theirs.explain() == mine.explain())) << theirs.explain();
@@ -185,7 +185,7 @@ TEST(SharedHostMemory, ASteadyStateImportsNothing) {
     });
 }
 
-// A file of somebody's, of `bytes` and with `seals`.
+// A file of `bytes` bytes with `seals`, as another program may make it.
 FileDescriptor file_of(std::size_t bytes, int seals, unsigned flags = MFD_ALLOW_SEALING) {
     FileDescriptor file(::memfd_create("of-somebody", MFD_CLOEXEC | flags));
     EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
@@ -213,7 +213,7 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
         for (const std::size_t other : {std::size_t{0}, bytes - 1, bytes / 2, bytes + 1, 2 * bytes}) {
             EXPECT_TRUE(refused_as(answers(file_of(other, right)), Code::peer_broke_rules)) << other;
         }
-        // Sealed against writing: it could not be mapped as what it is said to be.
+        // Sealed against writing: it cannot be mapped with the rights that its description claims.
         EXPECT_FALSE(answers(file_of(bytes, right | F_SEAL_WRITE)).ok());
         const FileDescriptor good(::fcntl(sent.fds()[0], F_DUPFD_CLOEXEC, 0));
         const std::string path = "/proc/self/fd/" + std::to_string(good.get());
@@ -224,7 +224,7 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
         const FileDescriptor in(pipe_ends[0]), out(pipe_ends[1]);
         EXPECT_TRUE(refused_as(answers(in), Code::peer_broke_rules));
         EXPECT_TRUE(worked(answers(good))) << "as before";
-        // More than this process lets another one have it map, and elements of another size.
+        // More than this process permits an import to map, and elements of another size.
         ImportOptions small;
         small.max_bytes = bytes - 1;
         EXPECT_TRUE(refused_as(import(device, sent, good.get(), small), Code::out_of_memory));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in two processes, over a channel: kernels of each read what kernels of the other wrote, and hosts where they
-// see it.
+// Memory in two processes, over a channel: kernels of each read what kernels of the other wrote, and hosts do where
+// they have access.
 #include "scenario.hpp"
 #include "two_processes.hpp"
 
@@ -30,7 +30,7 @@ std::int32_t last_of(Device& device, const TypedBuffer<std::int32_t>& buffer) {
     return seen[count - 1];
 }
 
-// Four kernels over the shared buffer: four calls, where they are counted.
+// Four kernels over the shared buffer: four driver calls, where they are counted.
 void add_four(Stream& stream, TypedBuffer<std::int32_t>& buffer, bool uncounted) {
     const long before = driver_calls();
     for (int launch = 0; launch < 4; ++launch) {
@@ -42,7 +42,7 @@ void add_four(Stream& stream, TypedBuffer<std::int32_t>& buffer, bool uncounted)
     stream.synchronize().value();
 }
 
-// The buffer, sent; an empty one where this machine has none, which is then said.
+// Sends the buffer. Returns an empty one, with a message, where this machine has none.
 Numbers hand_out(Device& device, Channel& line, const ExportableOptions& options) {
     Result<Numbers> made = Numbers::make(device, count, options);
     if (!made) {
@@ -91,7 +91,7 @@ void take_turns(const ExportableOptions& options) {
         Buffer<std::int32_t> theirs = take_in(device, line);
         if (!theirs) return;
         Stream stream = device.create_stream().value();
-        // A GPU's, whichever share method it came by: by file descriptor, by fabric handle or by an older one.
+        // Memory of a GPU, for any share method: file descriptor, fabric handle or legacy IPC handle.
         EXPECT_EQ(theirs.kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::imported);
         EXPECT_TRUE(device.can_access(theirs));
         EXPECT_EQ(static_cast<bool>(runtime().cpu().can_access(theirs)), device.is_cpu());
@@ -196,7 +196,7 @@ bool all(const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     const auto seen = buffer.read_on_host().value();
     return std::all_of(seen.begin(), seen.end(), [value](std::int32_t each) { return each == value; });
 }
-// One more by the host, and one more by the device.
+// Adds one by the host, and one by the device.
 void add_two(Device& device, TypedBuffer<std::int32_t>& buffer) {
     {
         auto view = buffer.read_write_on_host().value();
@@ -257,7 +257,7 @@ TEST(SharedMemoryProcesses, AnotherUserImportsWhatItWasSent) {
             Device& device = runtime().default_device();
             Numbers mine = hand_out(device, line, {.seen_by = seen_by});
             if (!mine) return;
-            if (mine.share_method() == ShareMethod::legacy_ipc) {  // of which that is not known
+            if (mine.share_method() == ShareMethod::legacy_ipc) {  // its size cannot be checked
                 EXPECT_TRUE(refused_as(line.receive(), Code::peer_lost));
                 return;
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is exported and imported: here within one process, where each import is a mapping of its own; in
-// two processes in shared_memory_processes_test.cpp.
+// Memory that is exported and imported: here within one process, where each import is a separate mapping. Two
+// processes: shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
 #include <isthmus/ipc/export_probe.hpp>
@@ -37,7 +37,7 @@ void on_every_exporting_device(Body body) {
 Bytes bytes_of(const SharedMemoryDescriptor& descriptor) {
     return {descriptor.bytes().begin(), descriptor.bytes().end()};
 }
-// As it comes over a transport; `file`: which is duplicated.
+// As received over a transport; duplicates `file`.
 Result<SharedMemoryDescriptor> received(const Bytes& bytes, int file) {
     std::vector<FileDescriptor> fds;
     if (file >= 0) fds.emplace_back(::fcntl(file, F_DUPFD_CLOEXEC, 0));
@@ -179,7 +179,8 @@ TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
         const Result<Numbers> made = Numbers::make(device, count);
-        if (made && made->share_method() == ShareMethod::legacy_ipc) return;  // the last one; a try alone tells
+        // The last method; only an attempt shows whether it works.
+        if (made && made->share_method() == ShareMethod::legacy_ipc) return;
         EXPECT_TRUE(refused_as(made, Code::unsupported));
         if (!made) {
             EXPECT_TRUE(unless_fault(made.error().text().find("seen_by") != std::string::npos)) << made.error().text();
@@ -271,7 +272,7 @@ TEST(SharedMemory, OtherDevicesDoNotImportIt) {
         }
         EXPECT_TRUE(refused_as(isthmus::import_memory<std::int64_t>(device, made.export_memory().value()),
                                Code::invalid_argument));
-        // … as if it came from a machine with another GPU.
+        // Altered as if it came from a machine with another GPU.
         const SharedMemoryDescriptor sent = made.export_memory().value();
         Bytes bytes = bytes_of(sent);
         bytes[48] ^= std::byte{1};
@@ -292,7 +293,7 @@ TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
             return isthmus::import_memory<std::int32_t>(device, std::move(arrived).value());
         };
         EXPECT_TRUE(worked(import(good, sent.fds()[0])));
-        // A descriptor of anything else: the driver answers 999.
+        // A descriptor of something else: the driver answers 999.
         std::array<int, 2> pipe_ends{-1, -1};
         ASSERT_EQ(::pipe2(pipe_ends.data(), O_CLOEXEC), 0);
         const FileDescriptor in(pipe_ends[0]), out(pipe_ends[1]);
@@ -302,7 +303,7 @@ TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
             EXPECT_TRUE(unless_fault(wrong.error().driver_code() == 999)) << wrong.error().text();
         }
         EXPECT_TRUE(refused_as(import(good, -1), Code::invalid_argument));
-        // Another size than the memory has: nothing but mapping it tells.
+        // Another size than the memory has: only mapping it detects that.
         const std::uint64_t granule = sent.facts().granularity_bytes;
         Bytes larger = good;
         put(larger, 16, 2 * granule);

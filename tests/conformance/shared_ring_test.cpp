@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between processes, on every machine: here both ends stand in one process, each with its own mapping of the
-// memory, its own buffers and its own words. tests/unit/tools/share_test.py plays them in two.
+// Frames between processes, on every machine. Here both ends are in one process, each with its own mapping, buffers and
+// words; tests/unit/tools/share_test.py runs them in two.
 #include "scenario.hpp"
 
 #include <isthmus/ipc/shared_frame_ring.hpp>
@@ -30,7 +30,7 @@ Ring ring_of(Device& device, SlowReaderPolicy policy, std::size_t slots = 3,
     options.use = {.host = Use::writes_often, .device = Use::reads_and_writes};
     return Ring::create(device, count, options).value();
 }
-// As it comes over a transport: bytes and descriptors.
+// As received over a transport: bytes and descriptors.
 Reader reader_of(Device& device, Ring& ring) {
     SharedRingDescriptor admitted = ring.admit().value();
     std::vector<FileDescriptor> fds;
@@ -97,7 +97,7 @@ TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) { 
         std::optional<SharedFrame<std::int32_t>> held(reader.next_frame(soon).value());
         for (std::int32_t number = 1; number < 3; ++number) produce(ring, number);
         EXPECT_TRUE(holds_frame(held->buffer(), 0));
-        produce(ring, 3);  // where frame 0 stood
+        produce(ring, 3);  // in the place of frame 0
         EXPECT_TRUE(refused_as(held->finish(), Code::overtaken));
         EXPECT_TRUE(refused_as(held->finish(), Code::invalid_handle));
         for (std::int32_t number = 4; number < 9; ++number) produce(ring, number);
@@ -110,7 +110,7 @@ TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) { 
     });
 }
 
-// One that is being filled has no number yet, and the frame that stood there is gone.
+// A frame that is being filled has no number yet, and the earlier frame in its place is gone.
 TEST(SharedFrameRing, AFrameThatIsAbandonedWasNone) {  // keeps I1
     on_every_device([](Device& device) {
         Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
@@ -167,7 +167,7 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
         }
         EXPECT_TRUE(refused_as(held.finish(), Code::overtaken)) << "given up, it is protected no more";
         const std::vector<SharedReaderInfo> readers = ring.readers();
-        if (readers.size() != 2) {  // a call that said that the first one is gone gave its place to the second
+        if (readers.size() != 2) {  // a failed call reported the first reader gone, and its place went to the second
             EXPECT_TRUE(unless_fault(false));
             return;
         }
@@ -186,7 +186,7 @@ TEST(SharedFrameRing, AWaitBeforeTheDeadlineOfReadersAnswersInTime) {  // keeps 
         Reader reader = reader_of(device, ring);
         produce(ring, 0);
         produce(ring, 1);
-        // A call that says that the reader is gone lets the producer go on, and rightly so.
+        // A failed call that reports the reader gone lets the producer continue.
         EXPECT_TRUE(unless_fault(ring.begin_frame(Wait::never()).code() == Code::not_ready));
         EXPECT_TRUE(unless_fault(ring.begin_frame(soon).code() == Code::timed_out));
         EXPECT_TRUE(worked(reader.next_frame(soon).value().finish()));
@@ -223,7 +223,7 @@ TEST(SharedFrameRing, AReadersEndFreesItsPlace) {  // keeps I6
             EXPECT_TRUE(refused_while_it_lasts(ring.admit(), Code::in_use));
         }
         { const SharedRingDescriptor never_sent = ring.admit().value(); }
-        for (std::int32_t number = 0; number < 9; ++number) produce(ring, number);  // stands in nobody's way
+        for (std::int32_t number = 0; number < 9; ++number) produce(ring, number);  // it does not block the producer
         EXPECT_TRUE(unless_fault(ring.readers().at(0).state == ReaderState::gone));
         Reader next = reader_of(device, ring);
         produce(ring, 9);
@@ -235,7 +235,7 @@ TEST(SharedFrameRing, ReadersWriteOnlyWhereTheyMay) {  // keeps I5
     on_every_device([](Device& device) {
         Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
         Reader reader = reader_of(device, ring);
-        // Its own mapping is for reading; the driver says whether it can be used in place all the same.
+        // The reader's mapping is read-only; the driver decides whether the device can still use it in place.
         const Buffer<std::int32_t>& frame = reader.buffer(0);
         EXPECT_FALSE(frame.explain().empty());
         EXPECT_TRUE(frame.path() == LaunchPath::pass || frame.path() == LaunchPath::stage);
@@ -286,7 +286,7 @@ TEST(SharedFrameRing, WhatCannotBeARingIsRefused) {  // keeps I1
     });
 }
 
-// In the steady state nothing is imported and no driver is called; a launch costs what it costs over any buffer.
+// In the steady state nothing is imported and no driver function is called; a launch costs as much as over any buffer.
 TEST(SharedFrameRing, ASteadyStateImportsNothingAndCallsNoDriver) {  // keeps I7
     on_every_device([](Device& device) {
         for (const SlowReaderPolicy policy : {SlowReaderPolicy::overwrite, SlowReaderPolicy::wait}) {

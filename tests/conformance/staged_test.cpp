@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged launches on whatever machine this is: the same program over memory that the device may or may not reach.
+// Staged launches on the machine at hand: the same program over memory that the device may or may not access.
 #include "scenario.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fault on the device, in a process of its own: typed, latched, and host memory can still be read.
+// A fault on the device, in a process of its own: it has its own code, stays, and host memory can still be read.
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
         auto view = salvage.write_on_host().value();
         for (std::int32_t& value : view) value = 77;
     }
-    // Somebody else's, once in use and once not.
+    // Memory of other code, once in use and once not.
     alignas(64) static std::int32_t foreign[2][64] = {};
     int told = 0;
     AdoptOptions options;
@@ -30,13 +30,13 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     (void)device.stream().launch(add_one, 64, adopted).value();
     Buffer<std::int32_t> in_flight = device.allocate_shared<std::int32_t>(64, pinned).value();
     device.stream().set_launch_mode(LaunchMode::relaxed);
-    // An address that nobody has, as a raw view: what relaxed lets through.
+    // An unmapped address as a raw view, which relaxed mode lets through.
     const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
     const auto faulted = device.stream().launch(add_one, 64, nowhere);
-    if (faulted.code() != Code::device_lost) {  // where the driver has noticed already
+    if (faulted.code() != Code::device_lost) {  // the driver has noticed the fault already
         EXPECT_TRUE(worked(faulted));
     }
-    // Behind the fault: the driver may take it, but it never runs.
+    // After the fault: the driver may accept the launch, but it never runs.
     const bool launched = device.stream().launch(add_one, 64, in_flight).ok();
     const auto lost = device.synchronize();
     ASSERT_TRUE(refused_as(lost, Code::device_lost));
@@ -55,7 +55,7 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     (void)idle.release();
     EXPECT_EQ(told, 2) << "a lost device uses nothing any more: each owner is told once";
     EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
-    // A runtime that is opened now has the device's answers, and nothing from this one.
+    // A runtime that is opened now gets the device's answers, and no state of this one.
     Runtime next = Runtime::open().value();
     Device& same = *next.device(device.index()).value();
     EXPECT_TRUE(unless_fault(!same.healthy())) << "the driver answers the fault's code from now on";
@@ -79,7 +79,7 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
                              device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
         { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
-        own.reset();  // its books end, too, which still hold what was adopted
+        own.reset();  // also destroys its records, which still hold the adopted memory
         // The parent still has it.
         _exit(refused && told == 0 ? 0 : 1);
     }

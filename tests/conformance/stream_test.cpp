@@ -20,7 +20,8 @@ TEST(Streams, ThereIsOneFromTheStartAndIdsAreNeverReused) {  // keeps S4, S17
     });
 }
 
-// Rounds of churn() that keep a GPU busy for a while; a simulated one goes over the data item by item.
+// Rounds of churn() that keep a GPU busy for a while; a simulated GPU processes the data item by item, so it gets
+// fewer.
 int busy(int rounds_on_a_gpu) {
     const bool simulated = driver_calls() >= 0;
     return rounds(simulated ? rounds_on_a_gpu / 50 : rounds_on_a_gpu);
@@ -45,8 +46,8 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
     });
 }
 
-// Where managed memory belongs to one stream at a time, the stream that leaves it only queues its return: the next one
-// comes behind that, too, and not only behind the event that its user saw.
+// Where managed memory is exclusive to one stream, leaving it only queues its return. The next stream is ordered after
+// that return, not only after the event that the caller saw.
 TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6, S10
     on_every_device([](Device& device) {
         if (device.capabilities().managed == ManagedModel::none) return;
@@ -63,7 +64,7 @@ TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6
             stream.launch(add_one, count, managed).value();
             const Event used = stream.record().value();
             next.wait(used).value();
-            stream.fill_bytes(others[turn % 2], 0).value();  // leaves the managed memory, behind the event
+            stream.fill_bytes(others[turn % 2], 0).value();  // stops using the managed memory, after the event
         }
         ASSERT_EQ(managed.read_on_host().value()[count - 1], 10);
     });

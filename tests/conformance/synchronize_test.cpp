@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for everything, for a device with what other code gave it, and for streams; priorities; ends with work left.
+// Waits for everything, for a device including the work of other code, and for streams; priorities; streams destroyed
+// with work left.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 
@@ -75,7 +76,7 @@ TEST(Synchronize, OfDevicesLeavesCapturesAlone) {
         EXPECT_TRUE(worked(device.synchronize()));
         EXPECT_TRUE(other.finished().value());
         Thread([] { EXPECT_TRUE(worked(runtime().synchronize())); }).join();
-        // Another runtime of the process knows of it, too.
+        // Another runtime of the process sees it, too.
         Runtime another = Runtime::open().value();
         EXPECT_TRUE(worked(another.synchronize()));
         const auto instance = capture.end().value().instantiate().value();
@@ -120,7 +121,7 @@ TEST(Priorities, AreClampedAndReadBack) {
         EXPECT_EQ(read_back(std::numeric_limits<int>::max()), 0);
         EXPECT_EQ(device.stream().priority().value(), 0) << "a device's first stream";
         EXPECT_TRUE(!device.is_cpu() || !supported);
-        // An external stream has the priority that other code gave it.
+        // An external stream keeps the priority that other code gave it.
         if (supported) {
             const ForeignStream other(device, -3);
             EXPECT_EQ(device.wrap_stream(other.get()).value().priority().value(), -3);
@@ -161,7 +162,7 @@ TEST(Streams, MayBeDestroyedWithWorkAndFreesBehindThem) {
             if (device.is_cpu()) continue;
             Stream captured = device.create_stream().value();
             Capture capture = captured.begin_capture().value();
-            kept.clear();  // put off until the capture has ended, behind a stream that is gone
+            kept.clear();  // postponed until the capture has ended, after work of a stream that is gone
             (void)capture.end().value();
         }
         EXPECT_TRUE(worked(device.synchronize()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads at once, on streams and buffers of their own and of everybody: what a thread sanitizer should see.
+// Many threads at once, on their own and on shared streams and buffers: what a thread sanitizer should see.
 #include "scenario.hpp"
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t count = 64;
 constexpr int thread_count = 16;
 
-// What all threads of a device use together. Launches on the CPU device open their buffers one at a time: there,
-// another thread's launch is a reason to refuse.
+// What all threads of a device share. Launches on the CPU device open their buffers one at a time, so another thread's
+// launch may cause a refusal there.
 struct Everybodys {
     explicit Everybodys(Device& owner)
         : device(owner),
@@ -44,7 +44,7 @@ struct Everybodys {
     std::atomic<std::int32_t> launches{0};
 };
 
-// One thread's part: a few things in an order of its own, and what must come out in the end.
+// One thread's work: a few operations in its own order, and their expected result.
 class Worker {
 public:
     Worker(Everybodys& shared, unsigned seed)
@@ -87,7 +87,7 @@ private:
         Buffer<std::int32_t> passing = device_.allocate<std::int32_t>(count).value();
         stream_.copy(passing, data_).value();
         stream_.launch(add_one, count, passing).value();
-        stream_.copy(data_, passing).value();  // and the buffer is released behind it
+        stream_.copy(data_, passing).value();  // and the buffer is released after it
         ++expected_;
     }
     void order_by_events() {
@@ -115,7 +115,7 @@ private:
         if (shared_.happened(shared_.stream.launch(graph))) ++shared_.launches;
     }
     void look() {
-        auto view = shared_.constant.read_on_host().value();  // any number at a time
+        auto view = shared_.constant.read_on_host().value();  // any number may be open at a time
         EXPECT_EQ(view[count - 1], 7);
     }
     void wait() {
@@ -182,7 +182,7 @@ TEST(Threads, HandlesAreCopiedUsedAndDroppedByAll) {
                 Stream passing = device.create_stream().value();
                 passing.wait(event).value();
                 passing.launch(add_one, count, data).value();
-            }  // stream, event and buffer go while the work may still run
+            }  // stream, event and buffer are destroyed while the work may still run
         }));
     }
     for (auto& thread : threads) thread->join();
@@ -191,8 +191,8 @@ TEST(Threads, HandlesAreCopiedUsedAndDroppedByAll) {
     expect_all(result, 3);
 }
 
-// Views open and close with one operation where nothing is in flight, and launches claim what they use: whoever comes
-// second waits, or is refused as in_use.
+// A view opens and closes with one atomic operation where nothing is in flight, and launches claim what they use: the
+// later of the two waits, or is refused as in_use.
 TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
     on_every_device([](Device& device) {
         for (const MemoryKind kind : {MemoryKind::unknown, MemoryKind::managed}) {
@@ -223,7 +223,8 @@ TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
             for (int at = 0; at < 4; ++at) {
                 threads.push_back(std::make_unique<Thread>([&, at] {
                     for (int step = 0; step < rounds(200); ++step) {
-                        const int what = (step / 8 + at) % 4;  // each for a while, so that views find nothing in flight
+                        // Each operation several times in a row, so that views find nothing in flight.
+                        const int what = (step / 8 + at) % 4;
                         what == 0 ? launch() : what == 1 ? write() : read();
                     }
                 }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes with a line between them, both forked before either opens a runtime, as two programs would be; the
-// parent never opens any.
+// Two processes with a channel between them, both forked before either opens a runtime, as two programs would be; the
+// parent never opens one.
 #pragma once
 
 #include "scenario.hpp"
@@ -17,7 +17,7 @@
 
 namespace conformance {
 
-// In a process of its own, which answers with what its expectations say.
+// Runs the body in a process of its own, which exits with the result of its expectations.
 template <class Body>
 pid_t process(Body body) {
     const pid_t child = ::fork();
@@ -39,11 +39,11 @@ inline int end_of(pid_t child) {
 
 inline isthmus::Channel opened(isthmus::FileDescriptor socket, isthmus::ChannelSide side) {
     isthmus::ChannelOptions options;
-    options.step_timeout = std::chrono::seconds(60);  // a driver may take its time to start
+    options.step_timeout = std::chrono::seconds(60);  // a driver may start slowly
     return isthmus::Channel::over(std::move(socket), side, options).value();
 }
 
-// Runs both; the parent keeps no end of their line. Answers how the first, the exporter, ended.
+// Runs both; the parent keeps no end of their channel. Returns how the first, the exporter, ended.
 template <class Exporter, class Importer>
 int play(Exporter exporter, Importer importer) {
     isthmus::ChannelPair pair = isthmus::make_channel_pair().value();

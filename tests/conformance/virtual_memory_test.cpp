@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reservations, physical memory and mappings by hand: sizes, properties, access, refusals, and the order of undoing.
+// Reservations, physical memory and mappings as separate objects: sizes, properties, access, refusals, and the order of
+// destruction.
 #include "scenario.hpp"
 
 #include <isthmus/mapping/virtual_memory.hpp>
@@ -17,7 +18,7 @@ namespace {
 constexpr std::size_t count = 1 << 10;
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
-// On every GPU that maps memory. The others refuse, and say why: tested once, below.
+// Runs on every GPU that maps memory. The refusal of the others is tested once, below.
 template <class Body>
 void on_every_mapping_device(Body body) {
     on_every_device([&](Device& device) {
@@ -74,7 +75,7 @@ TEST(VirtualMemory, WhatADeviceLacksIsRefusedWithTheReason) {
                 const auto again = PhysicalMemory::create(device, 1, one.options);
                 ASSERT_TRUE(refused_as(again, Code::unsupported));
                 EXPECT_FALSE(again.error().remedy().empty());
-                EXPECT_EQ(driver_calls(), before);  // the driver was not asked
+                EXPECT_EQ(driver_calls(), before);  // without a driver call
             }
         }
         EXPECT_TRUE(!maps_memory(device) || refused_as(PhysicalMemory::create(device, 0), Code::invalid_argument));
@@ -150,7 +151,8 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, 0), Code::invalid_argument));
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, granule + 1), Code::invalid_argument));
         const PhysicalMemory imported = PhysicalMemory::import_posix_fd(device, handle, granule).value();
-        EXPECT_EQ(imported.properties().value().exports, ExportKinds::none);  // observed: its exporter's alone
+        // Observed: set for the exporter's own memory only.
+        EXPECT_EQ(imported.properties().value().exports, ExportKinds::none);
         EXPECT_EQ(imported.can_export(ExportKinds::posix_fd).verdict, Verdict::no);
         EXPECT_TRUE(refused_as(imported.export_posix_fd(), Code::unsupported));
         AddressReservation where = AddressReservation::reserve(device, 2 * granule).value();
@@ -163,7 +165,7 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         (void)device.stream().launch(checked, add_one, count, first.view<std::int32_t>(0, count)).value();
         device.synchronize().value();
         EXPECT_EQ(last_of(device, second.view<std::int32_t>(0, count)), before + 1);
-        // By another device it is not: the handle tells whose it is.
+        // Another device cannot import it: the handle tells which device owns the memory.
         for (const Device& other : all_devices()) {
             if (&other == &device || !other.capabilities().has(Feature::export_posix_fd)) continue;
             EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(other, handle, granule), Code::wrong_device));
@@ -214,7 +216,8 @@ TEST(VirtualMemory, CompressionIsGrantedOrRefusedAndTheMemorySaysWhich) {
         }
         ASSERT_TRUE(worked(made));
         EXPECT_TRUE(made->options().compressible);
-        // A wish: a real driver may decline it, and says so here. The simulator grants what the attribute promises.
+        // A request: a real driver may decline it, and the properties show that. The simulator grants what the
+        // attribute promises.
         const bool granted = made->properties().value().compressible;
         EXPECT_TRUE(granted || driver_calls() < 0);
     });
@@ -235,7 +238,7 @@ TEST(VirtualMemory, MappedWithoutAccessIsRefusedAndWithAccessUsable) {
         EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read);
         EXPECT_EQ(device.can_access(view).verdict, Verdict::yes);
         EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, count, view), Code::not_accessible));
-        (void)last_of(device, view);  // reading is fine
+        (void)last_of(device, view);  // reading is allowed
 
         EXPECT_TRUE(worked(scene.mapping.set_access({&device})));
         EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read_write);
@@ -244,7 +247,7 @@ TEST(VirtualMemory, MappedWithoutAccessIsRefusedAndWithAccessUsable) {
         (void)device.stream().launch(checked, add_one, count, view).value();
         EXPECT_EQ(last_of(device, view), before + 1);
 
-        // Beyond the mapping there is nothing.
+        // Nothing is mapped after the mapping's end.
         const View<std::int32_t> beyond = scene.mapping.view<std::int32_t>(0, scene.granule / 4 + 1);
         EXPECT_EQ(device.can_access(beyond).verdict, Verdict::no);
         EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, beyond.count, beyond), Code::not_accessible));
@@ -285,7 +288,7 @@ concept unmaps_parts = requires(M& mapping) {
 
 // keeps V7
 TEST(VirtualMemory, MappingOverAMappingAndFreeingAMappedRangeAreRefused) {
-    // What was mapped as one is unmapped as one: there is no call that names a part.
+    // A mapping is unmapped as a whole: no call takes a part.
     static_assert(!unmaps_parts<Mapping>);
     on_every_mapping_device([](Device& device) {
         MappedGranule scene(device);
@@ -316,7 +319,7 @@ TEST(VirtualMemory, WhateverGoesFirstTheDriverSeesUnmapThenReleaseThenFree) {
             MappedGranule scene(device);
             scene.mapping.set_access({&device}).value();
             mapping = std::move(scene.mapping);
-        }  // the memory and the reservation are let go of first: the mapping holds them
+        }  // the memory and the reservation are destroyed first: the mapping holds them
         const View<std::int32_t> view = mapping->view<std::int32_t>(0, count);
         (void)device.stream().launch(checked, add_one, count, view).value();
         device.synchronize().value();

@@ -23,9 +23,9 @@
 
 namespace {
 
-std::string module_file;  // what the command line names
+std::string module_file;  // from the command line
 
-// The driver, as other code uses it.
+// Direct calls of the driver, as other code makes them.
 class Driver {
 public:
     Driver() {
@@ -56,7 +56,7 @@ const Driver& driver() {
     return instance;
 }
 
-// What is current on this thread has to be so after every call.
+// The context that must be current on this thread after every call.
 thread_local void* expected_current = nullptr;
 thread_local std::vector<std::string> changed_by;
 thread_local long calls_made = 0;
@@ -83,7 +83,7 @@ public:
         find(close_, "isthmus_test_close");
     }
     void* address() const { return reinterpret_cast<void*>(open_); }
-    // A driver may be too old for the library, which then has its CPU device.
+    // A driver may be too old for the library, which then offers its CPU device only.
     bool has_gpu() {
         std::array<char, 1024> text{};
         const int opened = open_(look_at_current, text.data(), text.size());
@@ -118,7 +118,7 @@ private:
     isthmus_test_close_fn close_ = nullptr;
 };
 
-// The same module under another name: a file of its own, which the loader takes for another library.
+// A copy of the module under another file name, which the loader treats as another library.
 class SecondFile {
 public:
     SecondFile() {
@@ -139,7 +139,7 @@ private:
     std::string directory_;
 };
 
-// Other code's memory, filled and read back by plain driver calls in whatever context is current.
+// Memory of other code, filled and read back by plain driver calls in the current context.
 class OtherCode {
 public:
     OtherCode() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One copy of the library in a module, and nearly every call of it that reaches the driver: one step each, or a few
-// that belong together. Says after every call which it was, so that the program can look at its current context.
+// A module with its own copy of the library. Its steps make nearly every library call that reaches the driver, one or a
+// few related calls per step, and report each call's name, so that the program can check its current context.
 #include "copies.hpp"
 #include "kernels.hpp"
 
@@ -39,14 +39,14 @@ isthmus_test_after_call after_call = nullptr;
 void failed(const std::string& what) {
     throw std::runtime_error(what);
 }
-// The call was made: the context has to be the caller's again, whatever the answer.
+// After the call, the caller's context must be current again, whatever the call returned.
 template <class T>
 T did(const char* call, Result<T> answer) {
     after_call(call);
     if (!answer) failed(std::string(call) + ": " + answer.error().text());
     if constexpr (!std::is_void_v<T>) return std::move(answer).value();
 }
-// … which may refuse.
+// As above, for a call that may be refused.
 template <class T>
 std::optional<T> tried(const char* call, Result<T> answer) {
     after_call(call);

@@ -23,7 +23,7 @@ TEST_P(Endings, AreQuiet) {
 INSTANTIATE_TEST_SUITE_P(OfPrograms, Endings, testing::ValuesIn(scenes, scenes + scene_count),
                          [](const auto& scene) { return std::string(scene.param.name); });
 
-// What the test above would say of a program that does end badly.
+// Checks that the test above would detect a program that ends badly.
 TEST(OwnProcess, SaysWhatBecameOfIt) {
     const Ended crashed = in_a_process_of_its_own([] { ::raise(SIGKILL); });
     EXPECT_TRUE(crashed.in_time && WIFSIGNALED(crashed.status));

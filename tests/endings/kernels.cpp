@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of programs that end with work in flight.
+// Kernels of programs that exit with work in flight.
 #include "kernels.hpp"
 
 namespace endings {

@@ -12,7 +12,7 @@ using namespace endings;
 
 constexpr int ended = 7;
 
-std::string module_file;  // what the command line names
+std::string module_file;  // from the command line
 
 struct Module {
     Module() : handle(::dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -36,7 +36,7 @@ TEST_P(ModuleEndings, ItIsUnloadedAndTheProgramGoesOn) {
                              const Module module;
                              module.play(GetParam());
                              module.unload();
-                             // fork() handlers of what was unloaded are gone, too.
+                             // The unloaded module's fork() handlers are unregistered, too.
                              if (::fork() == 0) ::_exit(0);
                              int status = 0;
                              (void)::wait(&status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of its own for code that ends it, and what it left behind: its exit code and everything that it said.
+// Runs code that ends its process in a child process, and returns the exit code and all output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,11 +18,11 @@ namespace endings {
 
 struct Ended {
     bool in_time = false;
-    int status = 0;  // as waitpid
+    int status = 0;  // as waitpid() gives it
     std::string out, errors;
 };
 
-// Not a measurement: what is not over by then hangs.
+// Not a measurement: a child that runs longer is taken for hung.
 inline constexpr std::chrono::seconds longest{60};
 
 inline std::string text_of(std::FILE* file) {
@@ -33,7 +33,7 @@ inline std::string text_of(std::FILE* file) {
     return text;
 }
 
-// No threads run yet in the caller. A body that returns ends with exit code 0, by exit().
+// The caller must not have started threads. A body that returns ends with exit code 0, by exit().
 template <class Body>
 Ended in_a_process_of_its_own(Body body) {
     std::FILE* const out = std::tmpfile();

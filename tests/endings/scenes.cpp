@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that keep a runtime and what it made where it ends late or never: in static and thread-local objects, behind
-// exit handlers, on the heap. Each is a process of its own. Memory and handles may end before or after the driver does.
+// Programs that keep a runtime and its objects where they are destroyed late or never: static and thread-local objects,
+// exit handlers, the heap. Each is a process of its own. Memory and handles may be destroyed before or after the
+// driver's own exit handlers run.
 #include "scenes.hpp"
 
 #include "kernels.hpp"
@@ -35,7 +36,7 @@ bool work_runs_by_itself() {
     return mode == nullptr || std::string_view(mode) != "seeded";
 }
 
-// One of everything, with kernels in flight.
+// One object of each type, with kernels in flight.
 struct World {
     Runtime runtime = Runtime::open().value();
     Device& device = runtime.default_device();
@@ -79,7 +80,7 @@ struct World {
     }
 };
 
-// What may follow at any time: an answer or an error, and never a crash or a wait without end.
+// Calls that may come at any time: each returns a result or an error, and never crashes or waits forever.
 void use(World& world) {
     const Wait soon = Wait::at_most(std::chrono::seconds(5));
     (void)world.stream.launch(increase, count, world.shared).ok();
@@ -101,7 +102,7 @@ void say_ready() {
     std::fflush(stdout);
 }
 
-// Ends behind the others: what still runs then has time to touch what is gone.
+// Destroyed after the others: work that still runs then has time to touch freed memory.
 struct Linger {
     Linger() = default;
     Linger(const Linger&) = delete;
@@ -112,7 +113,7 @@ struct Linger {
     bool wanted = false;
 } linger;
 
-// Destroyed after everything that main() makes, and after the driver's own end.
+// Destroyed after everything that main() makes, and after the driver's own exit handlers.
 std::optional<World> kept, kept_too;
 World* leaked = nullptr;
 std::optional<HostView<const std::int32_t>> view_behind_its_buffer;
@@ -128,12 +129,12 @@ void statics() {
     std::exit(ended);
 }
 void statics_made_late() {
-    static World world;  // the driver is open: it ends before the driver does
+    static World world;  // the driver is open already: this is destroyed before the driver's exit handlers
     use(world);
     say_ready();
     std::exit(ended);
 }
-// In memory that the host unmaps, where the device uses ordinary host memory.
+// Uses shared memory, which the host unmaps where the device uses ordinary host memory.
 void a_long_kernel_runs() {
     linger.wanted = true;
     kept.emplace();
@@ -203,7 +204,7 @@ void handlers_registered_behind() {
     say_ready();
     std::exit(ended);
 }
-// A thread's own list of scopes ends before exit handlers and static objects do.
+// The thread-local list of scopes is destroyed before exit handlers and static objects run.
 void scopes_are_open() {
     static std::optional<ScopedDevice> device;
     static std::optional<ScopedAllocator> allocator;
@@ -351,7 +352,7 @@ const Scene scenes[] = {
 };
 const std::size_t scene_count = std::size(scenes);
 
-// For programs that load this as a module, and unload it again.
+// For programs that load this file as a module and unload it again.
 extern "C" __attribute__((visibility("default"))) int isthmus_test_play(const char* name) {
     for (const Scene& scene : scenes) {
         if (std::string_view(scene.name) != name) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways in which a program ends that holds what this library made.
+// Ways in which a program exits while it still holds objects of this library.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@ namespace endings {
 
 struct Scene {
     const char* name;
-    // Says "ready" on standard output when everything is open, and ends the process with exit code `ended`. One that
-    // returns lets its caller do that.
+    // Prints "ready" on standard output when everything is open, and ends the process with exit code `ended`. A scene
+    // that returns leaves the exit to its caller.
     void (*play)();
 };
 inline constexpr int ended = 7;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences from seeds: steps are drawn until the model knows objects for them.
+// Draws sequences from seeds: a step is redrawn until the model has the objects that it names.
 #include "draw.hpp"
 
 #include <array>
@@ -12,7 +12,7 @@ struct Weight {
     Act act;
     unsigned weight;
 };
-// How often each is tried; what it names is not always there.
+// How often each act is tried; the objects that it names may not exist.
 constexpr std::array<Weight, act_count> weights = {{
     {Act::open_stream, 4},    {Act::close_stream, 2}, {Act::record, 7},
     {Act::drop_event, 2},     {Act::wait_event, 7},   {Act::wait_stream, 6},
@@ -96,7 +96,7 @@ private:
              draw_value(Act::fill, numbers_)});
     }
 
-    // Appends the step as if it was answered with the best that the model expects.
+    // Appends the step and applies the best answer that the model allows.
     void add(const Step& step) {
         const Expectation expected = model_.expect(step);
         if (expected.skip) return;
@@ -121,7 +121,7 @@ private:
             expected = model_.expect(step);
         }
         if (expected.skip && !expected.race) return;
-        // Misuse is refused, and teaches less than what goes on.
+        // Keeps few refused steps: they exercise less than steps that succeed.
         if (!expected.may(isthmus::Code::ok) && numbers_.below(4) != 0) return;
         const bool left = machine_.order_checked && numbers_.below(2) == 0;
         for (int mended = 0; mended < 4 && expected.race && !left; ++mended) {

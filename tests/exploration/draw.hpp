@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences from seeds.
+// Draws sequences from seeds.
 #pragma once
 
 #include "model.hpp"
@@ -9,8 +9,8 @@
 
 namespace exploration {
 
-// Steps that have something to act on, most of which are lawful; uses that conflict are ordered. The same for the same
-// seed and machine.
+// Returns steps whose objects exist, most of them lawful; conflicting uses are ordered. The same seed and machine give
+// the same sequence.
 Sequence draw(std::uint64_t seed, const MachineFacts& machine);
 
 }  // namespace exploration

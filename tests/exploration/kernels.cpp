@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the exploration. They run on simulated GPUs only, where they are functions of this process.
+// The kernels of the exploration. They run on simulated GPUs only, as functions of this process.
 #include "kernels.hpp"
 
 namespace exploration {

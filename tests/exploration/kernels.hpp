@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the exploration, and the book in which they write that they ran.
+// The kernels of the exploration, and the list in which they record their runs.
 #pragma once
 
 #include <isthmus/isthmus.hpp>
@@ -9,8 +9,8 @@
 
 namespace exploration {
 
-// One run of a kernel: the mark that it was launched with, and what it read. Kernels of simulated GPUs run in this
-// process, one at a time in seeded mode, and so can say for themselves that and when they ran.
+// One run of a kernel: its launch's mark, and what it read. Simulated kernels run in this process, one at a time in
+// seeded mode, and so record their own runs and order.
 struct Run {
     std::uint32_t mark;
     std::uint32_t digest;
@@ -19,7 +19,7 @@ std::vector<Run>& runs();
 inline std::uint32_t digest_step(std::uint32_t digest, std::int32_t value) noexcept {
     return digest * 31 + static_cast<std::uint32_t>(value) + 7;
 }
-// Unsigned underneath: they wrap.
+// Unsigned arithmetic, because it wraps.
 inline std::int32_t bumped(std::int32_t data, std::int32_t value) noexcept {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(data) * 3 + static_cast<std::uint32_t>(value));
 }

@@ -2,9 +2,9 @@
 // exploration: random sequences of the public API against the reference model, in the simulator's seeded mode.
 //   exploration [--seed S] [--sequences N] [--seconds T]    plays sequences until one fails
 //   exploration [--seed S] --sequence N                     plays one exactly as it was played among the others
-// Every other runtime checks the order of uses (OrderCheck::refuse): there, steps that race are given to it as well,
-// and its verdict has to be the model's. The machine is ISTHMUS_SIM's. A failing sequence is shrunk and printed. Exits
-// with 1 where one failed.
+// Every other runtime checks the order of uses (OrderCheck::refuse): it is given racing steps as well, and its verdict
+// must agree with the model. ISTHMUS_SIM names the machine. A failing sequence is shrunk and printed. Exit code 1: a
+// sequence failed.
 #include "draw.hpp"
 #include "play.hpp"
 #include "world.hpp"
@@ -33,11 +33,11 @@ struct Options {
     std::optional<std::uint64_t> only;
 };
 
-// A runtime is opened for so many sequences: later ones meet what earlier ones left in its pools. One sequence is
-// repeated exactly by playing those before it in its runtime, too.
+// Sequences per runtime: later ones run with the pools that earlier ones left. To repeat one sequence exactly, those
+// before it in its runtime are played too.
 constexpr std::uint64_t sequences_of_runtime = 16;
 
-// The sequence that is being played, for the handler of signals.
+// The sequence being played, for the signal handler.
 volatile std::sig_atomic_t playing = 0;
 char repeat_text[96] = "";
 
@@ -58,7 +58,7 @@ extern "C" void say_where(int signal) {
 
 class Simulator {
 public:
-    // Once a runtime has opened it.
+    // Call after a runtime has opened the simulator.
     bool find() {
         void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         if (library == nullptr) return false;
@@ -173,7 +173,7 @@ private:
         return facts;
     }
 
-    // Alone, in a runtime of its own: what is wrong with it; nothing: it plays well.
+    // Plays the sequence in a runtime of its own. Returns what is wrong, or nothing.
     std::string alone(const Sequence& sequence, std::uint64_t at, std::uint64_t run_seed) {
         (void)simulator_.seeded(run_seed);
         std::optional<isthmus::Runtime> runtime = open_runtime(order_checked(at));
@@ -202,10 +202,10 @@ private:
         return complain(first, {}, "left behind by the sequences up to " + std::to_string(end - 1) + ":" + left);
     }
 
-    // Without what differs from order to order: names of objects, numbers.
+    // The complaint without what differs from run to run: names of objects, numbers.
     static std::string_view sort_of(std::string_view complaint) { return complaint.substr(0, complaint.find(':')); }
 
-    // Other orders of work than the one that failed may show the same mistake with fewer steps. `like`: which mistake;
+    // Shrinking tries other run orders too: they may show the same mistake with fewer steps. `like`: which mistake;
     // empty: any.
     std::optional<std::pair<std::uint64_t, std::string>> fails(const Sequence& sequence, std::uint64_t at,
                                                                std::string_view like) {
@@ -258,7 +258,7 @@ private:
 bool read_options(int argc, char** argv, Options& options) {
     for (int at = 1; at < argc; ++at) {
         const std::string_view name = argv[at];
-        if (name.starts_with("--gtest_")) continue;  // what plays mutants says it to every test
+        if (name.starts_with("--gtest_")) continue;  // the mutant runner passes it to every test
         if (++at == argc) return false;
         if (name == "--seed") {
             options.seed = std::strtoull(argv[at], nullptr, 0);
@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     ::setenv("ISTHMUS_SIM_MODE", "seeded", 1);
-    if (!options.only) ::setenv("ISTHMUS_SIM_QUIET", "1", 0);  // refusals are part of many sequences
+    if (!options.only) ::setenv("ISTHMUS_SIM_QUIET", "1", 0);  // many sequences contain refusals
     const char* machine = std::getenv("ISTHMUS_SIM");
     std::snprintf(exploration::repeat_text, sizeof exploration::repeat_text,
                   "ISTHMUS_SIM=%.32s exploration --seed %llu --sequence ", machine == nullptr ? "" : machine,

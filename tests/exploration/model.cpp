@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference model: see model.hpp for what it says.
+// The reference model (see model.hpp).
 #include "model.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Model::Model(const MachineFacts& machine) : machine_(machine) {
 std::optional<Model::Work> Model::work_of(const Step& step) const {
     const Act act = step.act;
     const bool of_two = act == Act::mix || act == Act::join || act == Act::copy || act == Act::copy_half;
-    // Of other steps the numbers mean other things.
+    // For other acts these arguments have other meanings.
     if (!of_two && act != Act::bump && act != Act::bump_half && act != Act::fill && act != Act::look)
         return std::nullopt;
     if (!streams_[step.at] || !buffers_[step.with]) return std::nullopt;
@@ -55,8 +55,8 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
         case Act::fill: work.uses = {{first, true}}; return work;
         case Act::bump_half:
             work.part = step.other % 2 == 0 ? 1 : 2;
-            // By the bytes that it touches, also where the buffer goes from side to side as a whole: only the host
-            // needs all of that (opened_by). Kernels on the device's side are as free as on any other memory.
+            // Only the half that the kernel touches, even where the buffer migrates as a whole: only host access needs
+            // the whole (opened_by), and kernels are as free as on other memory.
             work.uses = {{first, true, work.part}};
             return work;
         case Act::look: work.uses = {{first, false}}; return work;
@@ -110,7 +110,7 @@ Past Model::closure(const Past& nodes) const {
     return all;
 }
 
-// As closure(), of what comes before an operation whether the host took part in it or not.
+// As closure(), but with everything before each node, also where the host may carry it out early.
 Past Model::with_before(const Past& nodes) const {
     Past all = nodes;
     for (Node node = 0; node < nodes_.size(); ++node) {
@@ -128,7 +128,7 @@ std::vector<std::shared_ptr<Model::Stream>> Model::streams_of(const Buffer& buff
     return streams;
 }
 
-// Operations behind which the runtime may have put a stream without being told to (model.hpp).
+// Operations after which the runtime may have ordered a stream on its own (model.hpp).
 Past Model::ordered_unasked() const {
     Past found;
     for (const std::shared_ptr<Buffer>& buffer : all_buffers_) {
@@ -139,14 +139,15 @@ Past Model::ordered_unasked() const {
     return with_before(found) | between_;
 }
 
-// A stream that used it may have been given the release of it, or a wait for what the stream was not told of.
+// A stream that used the buffer may have been given its release, or a wait that the caller did not ask for.
 void Model::may_wait_unasked(const Buffer& buffer) {
     for (const std::shared_ptr<Stream>& stream : streams_of(buffer)) {
         stream->works_unasked = stream->behind_unasked = true;
     }
 }
 
-// The step raced with these and was answered ok: the host has seen them end, or the runtime ordered the stream itself.
+// The step raced with these operations and was answered ok: the host has seen them end, or the runtime ordered the
+// stream after them.
 void Model::learn_from_race(const std::shared_ptr<Stream>& stream, const Past& unordered) {
     const Past unasked = unordered & ordered_unasked();
     host_ |= closure(unordered & ~unasked);
@@ -161,7 +162,7 @@ Past Model::conflicts(const Buffer& buffer, bool writes, unsigned halves) const 
     return found;
 }
 
-// Without copies that the host takes part in: their side of a buffer may be free while the other side is not.
+// Without copies that the host takes part in: one of their two buffers may be free while the other is not.
 Past Model::wholly(const Past& nodes) const {
     Past whole = nodes;
     for (Node node = 0; node < nodes_.size(); ++node) {
@@ -176,7 +177,7 @@ Past Model::past_of(const Stream& stream, const Work& work) const {
     for (const Use& use : work.uses) {
         past |= use.buffer->made;
         if (!is_copy(work.act) || use.buffer->device == stream.device) continue;
-        // The host waits for what uses the bytes, streams for all that uses the buffer.
+        // The host waits for uses of the same bytes, a stream for all uses of the buffer.
         const unsigned halves = by_host || use.buffer->facts.pageable ? use.halves : both_halves;
         past |= closure(conflicts(*use.buffer, use.writes, halves));
     }
@@ -191,8 +192,8 @@ Past Model::past_of_launch(const Stream& stream, const Instance& instance) const
     return past;
 }
 
-// An event of a capture is for streams that take part in it, and for those that join by waiting; a captured stream
-// waits for nothing else.
+// An event of a capture may be waited for by streams of that capture, and by streams that join it by waiting; a
+// captured stream waits for no other event.
 bool Model::may_wait(const Stream& stream, const Event& event) const {
     if (!event.capture || !machine_.forks) return !event.capture && !stream.capture;
     return event.capture->open && (!stream.capture || stream.capture == event.capture);
@@ -206,8 +207,8 @@ Model::Event Model::event_of(const Stream& stream) const {
 void Model::wait(const std::shared_ptr<Stream>& stream, const Event& event) {
     if (!event.capture) {
         stream->past |= event.past;
-        // The event also stands behind memory that its stream gives back, which is nobody's use of anything: the wait,
-        // an operation of the waiter, may last longer than all that the model knows of.
+        // The event may also come after a release on its stream, which the model does not count as a use: the wait may
+        // last longer than everything that the model knows.
         if (event.works_unasked) stream->works_unasked = stream->behind_unasked = true;
         return;
     }
@@ -237,11 +238,11 @@ bool Model::recorded_race(const Stream& stream, const Work& work) const {
     return false;
 }
 
-// Where order is not checked nobody answers for what comes of a race: such a step is left out. Where it is, the step is
-// refused, unless the earlier operation is over, which the runtime may know and the model does not.
+// Without the order check, the result of a race is undefined: the step is left out. With it, the step is refused,
+// unless the earlier operation has ended, which only the runtime may know.
 Expectation Model::with_race(Expectation expected, const Past& unordered, bool recorded) const {
     if (unordered.none() && !recorded) return expected;
-    if (!expected.may(Code::ok)) {  // refused for more than one reason: either may be told
+    if (!expected.may(Code::ok)) {  // refused for several reasons: any of them may be reported
         if (machine_.order_checked) expected.codes |= bit(Code::not_ordered);
         return expected;
     }
@@ -253,8 +254,8 @@ Expectation Model::with_race(Expectation expected, const Past& unordered, bool r
     return expected;
 }
 
-// Operations may be carried out here in the order in which they were issued: it is one that the order allows, because
-// nothing comes before what was issued earlier, and uses that conflict are ordered.
+// The model carries out operations in issue order. That is one of the allowed orders: nothing comes before an operation
+// issued earlier, and conflicting uses are ordered.
 Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before,
                           const std::shared_ptr<Graph>& graph) {
     const Node node = nodes_.size();
@@ -268,14 +269,14 @@ Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& wor
                          });
     for (const Use& use : work.uses) {
         happened.early |= !happened.kernel && !use.buffer->facts.plain;
-        // Pageable memory has been read or written when the call returns, and so has what the calling thread copies.
+        // A copy has read or written pageable memory when the call returns; so has a copy by the calling thread.
         const bool over = by_host || (copy_call && use.buffer->facts.pageable);
         if (!over) use.buffer->accesses.push_back({node, use.writes, use.halves, stream, between});
         stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
         if (use.buffer->facts.turns) use.buffer->turn_of = stream;
         if (between || (use.buffer->let_go && use.buffer->facts.pooled)) may_wait_unasked(*use.buffer);
         if (!between) continue;
-        // The copy waits for all that these streams were given.
+        // The copy waits for everything that these streams were given.
         for (const std::shared_ptr<Stream>& user : streams_of(*use.buffer)) between_ |= user->past;
     }
     if (between) between_ |= before, between_.set(node);
@@ -403,13 +404,13 @@ Expectation Model::expect_memory(const Step& step) const {
     if (device >= machine_.gpus || (in_order && captured(step.value))) return skipped();
     if (!machine_.kinds[device][step.other].there) return answers(bit(Code::unsupported) | bit(Code::capture_error));
     if (!any_capture()) return Expectation();
-    // In the order of a stream it goes on, where the pool was made before the capture; and plain host memory may be
-    // what both sides share.
+    // Stream-ordered allocation works in a capture if the pool was made before it; shared memory may be plain host
+    // memory.
     const bool may_go_on = in_order || static_cast<Kind>(step.other) == Kind::shared;
     return answers(bit(Code::capture_error) | (may_go_on ? bit(Code::ok) : 0));
 }
 
-// Of memory whose parts are one, a view is of all of it.
+// Where the halves of a buffer migrate together, a view covers the whole buffer.
 Model::Opened Model::opened_by(const Step& step, const Buffer& buffer) {
     return {static_cast<ViewUse>(step.other & 3), buffer.facts.whole ? both_halves : halves_of_view(step.other)};
 }
@@ -427,7 +428,7 @@ Expectation Model::expect_view(const Step& step) const {
         if (!together && (open.halves & wanted.halves) != 0) return answers(bit(Code::in_use));
     }
     if ((step.other & view_never_waits) == 0) return Expectation();
-    // What is known to be over needs no wait; where the memory is two memories, a copy may be needed all the same.
+    // Work known to have ended needs no wait; where host and device have separate copies, a copy may still be needed.
     const bool over = (conflicts(buffer, writes) & ~host_).none();
     const bool quiet = std::none_of(buffer.accesses.begin(), buffer.accesses.end(),
                                     [](const Access& access) { return access.stream->works_unasked; });
@@ -468,7 +469,7 @@ Expectation Model::expect_graph_launch(const Step& step) const {
     bool plain = true;
     for (const Recorded& one : instance.graph->recorded) {
         const bool viewed = std::any_of(one.work.uses.begin(), one.work.uses.end(),
-                                        // A graph takes all of each buffer that it uses.
+                                        // A graph holds all of each buffer that it uses.
                                         [&](const Use& use) {
                                             return refused_by_view({use.buffer, use.writes, both_halves});
                                         });
@@ -506,12 +507,12 @@ Expectation Model::expect_work(const Step& step) const {
         if (!is_kernel(work->act) && !plain) expected.codes |= bit(Code::capture_error) | bit(Code::unsupported);
     } else {
         if (viewed) expected.codes = bit(Code::in_use);
-        if (turns) expected.codes |= bit(Code::in_use);  // another stream may still have it
+        if (turns) expected.codes |= bit(Code::in_use);  // another stream may still hold it
     }
     if (foreign && !is_copy(work->act)) {
         expected.codes |= bit(Code::wrong_device) | bit(Code::not_accessible) | bit(Code::unsupported);
     }
-    // A stream that would have to wait for the copy may be captured, or memory to carry it may not be had.
+    // A stream that would have to wait for the copy may be in a capture, or memory for the copy may be unavailable.
     if (!is_kernel(work->act) && (foreign || !plain) && any_capture()) expected.codes |= bit(Code::capture_error);
     if (turns && std::any_of(work->uses.begin(), work->uses.end(), [&](const Use& use) {
             return use.buffer->turn_of && use.buffer->turn_of != streams_[step.at];
@@ -547,7 +548,7 @@ bool differ(const Values& one, const Values& other, unsigned halves) {
 std::string Model::judge(const Step& step, const Expectation& expected, const Answer& answer,
                          const std::vector<Run>& ran) const {
     if (answer.code != Code::ok) return {};
-    Past claimed;  // that the answer says to be over
+    Past claimed;  // what the answer says has ended
     if (expected.unordered.any()) claimed = expected.unordered & ~ordered_unasked();
     switch (step.act) {
         case Act::event_finished:
@@ -659,7 +660,7 @@ void Model::apply(const Step& step, const Expectation& expected, const Answer& a
             for (const Use& use : refused->uses) use.buffer->refused_since = true;
         }
     }
-    // An end that was refused for an unjoined stream has ended the capture all the same.
+    // end_capture() that is refused for an unjoined stream still ends the capture.
     if (answer.code != Code::ok && step.act != Act::end_capture) return;
     switch (step.act) {
         case Act::allocate:
@@ -760,7 +761,7 @@ void Model::apply_view(const Step& step) {
     views_[step.at] = View{buffer, opened, halves};
     buffer->open.push_back(opened);
     if (opened.use == ViewUse::read || opened.use == ViewUse::concurrent) return;
-    buffer->known |= halves == both_halves;  // the player writes every element at once
+    buffer->known |= halves == both_halves;  // the player writes all elements at once
     for (std::size_t i = first_of(halves); i < end_of(halves); ++i) {
         buffer->values[i] = step.value + static_cast<std::int32_t>(i);
     }
@@ -811,7 +812,7 @@ void Model::apply_capture(const Step& step, const Answer& answer) {
     }
 }
 
-// By the calling thread, which then has no stream behind the copy: it is over at return.
+// The calling thread copies: the copy has ended at return and leaves no work on a stream.
 bool Model::copied_by_host(const Work& work) {
     const auto is = [&](bool KindFacts::*fact) { return [fact](const Use& use) { return use.buffer->facts.*fact; }; };
     return std::all_of(work.uses.begin(), work.uses.end(), is(&KindFacts::on_host)) &&

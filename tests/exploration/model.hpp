@@ -2,23 +2,22 @@
 // The reference model: what every call has to answer, and what every kernel has to read. It knows no stream position,
 // fence or driver: an operation is a node, and what comes before it is a set of nodes.
 //
-// The whole of order, as the public headers promise it:
+// The order that the public headers promise:
 //   * a stream has a past: what ends before its next operation begins. An operation joins the past of its stream;
 //   * an event keeps the past that its stream had when it was recorded; wait(event) adds that to the waiter's past;
-//   * the host has a past: what it waited for, or was told to be over. What is issued later comes after it;
-//   * memory that a stream allocated in its order is there before anybody's use of it;
-//   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
-//     far as they used it for work of their own device, are given later comes behind the copy; not so where that memory
-//     is pageable, which has been read or written at return, nor where the calling thread copies;
-//   * the runtime orders more than it promises, where it needs that itself: memory of a pool that several streams used
-//     is freed on one of them, which waits for the others; a copy between devices may be carried by another stream, and
-//     streams that used either buffer wait for that one; a staged buffer is uploaded on one stream, and other streams
-//     that use it wait for the upload. Which stream waits is not promised. A step that races by the rules above with
-//     such an operation and is answered ok comes behind it; whether the host saw it end is not known;
+//   * the host has a past: what it waited for, or was told has ended. What is issued later comes after it;
+//   * stream-ordered memory exists before any use of it;
+//   * a copy to or from memory of another device comes after the uses of that memory on its device. Later work of
+//     that device's streams that used it for work of their own device comes after the copy. Neither holds for pageable
+//     memory, which has been read or written at return, nor where the calling thread copies;
+//   * the runtime orders more than it promises where it needs to: memory of a pool that several streams used is freed
+//     on one of them, which waits for the others; a copy between devices may run on another stream, and streams that
+//     used either buffer wait for that one; a staged buffer is uploaded on one stream, and other streams that use it
+//     wait for the upload. Which stream waits is not promised. A step that races, by the rules above, with such an
+//     operation and is answered ok comes after it; whether the host saw it end is not known;
 //   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
 //     are ordered as the pasts of the captured streams were. A stream that waits for an event of a capture joins it;
-//     what it was given before stays outside, and what joined streams record has to be in the past of the first one
-//     at the end.
+//     its earlier work stays outside. What joined streams record must be in the past of the origin stream at the end.
 #pragma once
 
 #include "kernels.hpp"
@@ -39,18 +38,18 @@ inline constexpr std::size_t max_nodes = 512;
 using Past = std::bitset<max_nodes>;
 using Values = std::array<std::int32_t, elements>;
 
-// What the model has to be told of the machine: which kinds of memory a device hands out, and how it uses them.
+// What the model needs to know of the machine: which kinds of memory each device allocates, and their properties.
 struct KindFacts {
     bool there = false;
-    bool viewable = false;  // the host may look at it
-    bool turns = false;     // it belongs to one side, and one stream, at a time (89=0)
-    bool whole = false;     // its parts go from side to side together
-    bool shares = false;    // the host may use it while the device does
-    bool moves = false;     // its pages are brought to the device before a use, which counts as one of their own
-    bool pooled = false;    // given back in the order of a stream
-    bool plain = false;     // used in place, and copied by the driver: the host takes no part
+    bool viewable = false;  // a host view can be opened
+    bool turns = false;     // one side, and one stream, may use it at a time (89=0)
+    bool whole = false;     // its halves migrate together
+    bool shares = false;    // host and device may use it at the same time
+    bool moves = false;     // its pages are copied to the device before a use, and that copy counts as a use
+    bool pooled = false;    // freed in stream order
+    bool plain = false;     // used in place and copied by the driver, without the host
     bool on_host = false;   // host memory that is used in place
-    bool pageable = false;  // and that is not locked: the calling thread copies between it and other host memory
+    bool pageable = false;  // and pageable: the calling thread copies between it and other host memory
 };
 struct MachineFacts {
     std::size_t gpus = 1;
@@ -60,40 +59,40 @@ struct MachineFacts {
 };
 
 struct Expectation {
-    bool skip = false;        // an object that the step names is not there, or it would leave the model's bounds
-    bool race = false;        // it uses a buffer that an earlier operation uses, and nothing orders the two
-    Past unordered;           // those earlier ones; none where both are recorded in one capture
-    std::uint64_t codes = 1;  // one bit per Code that may be answered
+    bool skip = false;        // an object of the step does not exist, or the step would exceed the model's limits
+    bool race = false;        // it uses a buffer that an unordered earlier operation uses
+    Past unordered;           // those earlier operations; none where both are in one capture
+    std::uint64_t codes = 1;  // one bit per allowed Code
     bool may(isthmus::Code code) const { return (codes >> static_cast<int>(code) & 1) != 0; }
 };
 
 struct Answer {
     isthmus::Code code = isthmus::Code::ok;
     std::string text;            // of the error
-    bool flag = false;           // finished()
-    std::optional<Values> read;  // what a host view showed
+    bool flag = false;           // result of finished()
+    std::optional<Values> read;  // contents of the host view
 };
 
 class Model {
 public:
     explicit Model(const MachineFacts& machine);
-    ~Model();  // captures and their streams know each other
+    ~Model();  // breaks the reference cycle between captures and their streams
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
 
     Expectation expect(const Step& step) const;
-    // Is the answer lawful? Nothing: yes; otherwise what is wrong. `ran`: what the kernels say so far.
+    // Judges the answer. Empty: lawful; otherwise what is wrong. `ran`: the kernel runs recorded so far.
     std::string judge(const Step& step, const Expectation& expected, const Answer& answer,
                       const std::vector<Run>& ran) const;
     void apply(const Step& step, const Expectation& expected, const Answer& answer);
 
-    std::uint32_t next_mark() const { return next_mark_; }  // what a kernel of the next step is to be launched with
-    // A wait_stream() that would order what `step` uses behind what races with it.
+    std::uint32_t next_mark() const { return next_mark_; }  // the mark for the next step's kernel
+    // A wait_stream() that orders the uses of `step` after those that race with it.
     std::optional<Step> mend(const Step& step) const;
-    // After the last synchronisation: did every kernel run once per launch, after all that comes before it, and read
-    // what it had to?
+    // After the last synchronization: whether every kernel ran once per launch, after everything before it, and read
+    // the right values.
     std::string judge_runs(const std::vector<Run>& ran) const;
-    // What a buffer holds; nothing: it was never written, or there is no such buffer.
+    // The contents of a buffer; nothing: never written, or no such buffer.
     std::optional<Values> contents(std::size_t buffer) const;
     bool has_buffer(std::size_t slot) const { return buffers_[slot] != nullptr; }
     bool has_stream(std::size_t slot) const { return streams_[slot] != nullptr; }
@@ -105,15 +104,15 @@ public:
 private:
     using Node = std::size_t;
     struct Stream;
-    // Of a buffer, what an operation touches: one bit for each half.
+    // What an operation touches of a buffer: one bit per half.
     struct Access {
         Node node;
         bool writes;
         unsigned halves;
         std::shared_ptr<Stream> stream;
-        bool between;  // by a copy between devices, which another stream may have carried
+        bool between;  // a copy between devices, which another stream may have carried out
     };
-    // A host view that is open. Readers go together, and concurrent views do.
+    // An open host view. Readers may overlap, and so may concurrent views.
     struct Opened {
         ViewUse use;
         unsigned halves;
@@ -125,61 +124,60 @@ private:
         bool known = false;
         std::vector<Access> accesses;
         std::vector<Opened> open;
-        std::shared_ptr<Stream> turn_of;  // memory that goes by turns: who had it last, and no view since
-        // An operation that would have used it was refused: whoever asks without waiting may be told to wait for the
-        // next one of that stream, and the order checker may still count what was claimed for it.
+        std::shared_ptr<Stream> turn_of;  // exclusive memory: the stream that used it last, with no view since
+        // An operation on this memory was refused: a caller that does not wait may be told to wait for the stream's
+        // next operation, and the order checker may still count the refused operation's claim.
         bool refused_since = false;
-        Past made;                      // memory in the order of a stream: its allocation, and what that came after
-        std::shared_ptr<Stream> maker;  // … and that stream
-        bool let_go = false;            // by the sequence: it ends now, or with the last graph that holds it
+        Past made;                      // stream-ordered memory: its allocation, and what precedes it
+        std::shared_ptr<Stream> maker;  // the stream of that allocation
+        bool let_go = false;            // released by the sequence: it ends now, or with the last graph that holds it
     };
     struct Use {
         std::shared_ptr<Buffer> buffer;
         bool writes;
         unsigned halves = both_halves;
     };
-    // What a step gives to a stream.
+    // What a step adds to a stream.
     struct Work {
         Act act;
         std::int32_t value;
         std::uint32_t mark;
         std::vector<Use> uses;        // in the order of the step's arguments
-        unsigned part = both_halves;  // bump_half: the half
+        unsigned part = both_halves;  // bump_half: which half
     };
     struct Recorded {
         Work work;
-        Past after;  // indices of earlier ones of this capture
+        Past after;  // indices of earlier operations of this capture
     };
     static Past shifted(const Past& indices, Node first) { return indices << first; }
     struct Capture {
         std::shared_ptr<Stream> origin;
         std::vector<Recorded> recorded;
-        std::vector<std::shared_ptr<Stream>> members;  // that take part, the origin first
+        std::vector<std::shared_ptr<Stream>> members;  // participating streams, the origin first
         bool open = true;
     };
     struct Stream {
         std::size_t device;
         Past past;
         std::shared_ptr<Capture> capture;
-        Past recorded_past;          // as `past`, of the capture's own operations
-        bool works_unasked = false;  // it may give memory back, to the host or to a pool, in its own order
-        // An event recorded on it may stand behind such a release, its own or of a stream that it waited for, or behind
-        // a wait that the runtime gave it: such an event may be unfinished although all that the model knows of is
-        // over.
+        Past recorded_past;          // as `past`, for the capture's own operations
+        bool works_unasked = false;  // the runtime may release memory, to the host or to a pool, in this stream's order
+        // Its events may come after such a release, on this stream or on one that it waited for, or after a wait that
+        // the runtime added: they may be unfinished although everything that the model knows has ended.
         bool behind_unasked = false;
     };
     struct Event {
         std::size_t device;
         Past past;
-        std::shared_ptr<Capture> capture;  // it was recorded in: then it is of that capture alone
+        std::shared_ptr<Capture> capture;  // the capture in which it was recorded, the only one that may use it
         Past recorded_past;
-        bool works_unasked;  // as of the stream when it was recorded
+        bool works_unasked;  // of the stream when it was recorded
         bool behind_unasked;
     };
     struct Graph {
-        unsigned devices;  // that take part, one bit for each
+        unsigned devices;  // participating devices, one bit each
         std::vector<Recorded> recorded;
-        int instances = 0;  // ever made: marks do not tell their runs apart
+        int instances = 0;  // number ever made: runs of different instances have the same marks
     };
     struct Instance {
         std::shared_ptr<Graph> graph;
@@ -188,17 +186,17 @@ private:
     struct View {
         std::shared_ptr<Buffer> buffer;
         Opened opened;
-        unsigned halves;  // that it shows
+        unsigned halves;  // that the view covers
     };
     struct Happened {
         std::size_t device;
         Past before;
         bool kernel;
         std::uint32_t mark;
-        std::size_t run;  // the how manieth run of its mark
+        std::size_t run;  // which run of its mark, counted in order
         std::optional<std::uint32_t> digest;
         std::shared_ptr<Graph> graph;
-        bool early;  // the host may have done it as soon as its own buffers were free
+        bool early;  // the host may have carried it out as soon as its own buffers were free
     };
 
     // --- what a step names
@@ -250,14 +248,14 @@ private:
 
     MachineFacts machine_;
     std::vector<Happened> nodes_;
-    std::map<std::uint32_t, std::size_t> runs_of_;  // by mark, of those that have to run
+    std::map<std::uint32_t, std::size_t> runs_of_;  // by mark, of kernels that have to run
     std::uint32_t next_mark_ = 1;
     Past host_;
     std::array<std::shared_ptr<Stream>, max_streams> streams_;
     std::array<std::optional<Event>, max_events> events_;
     std::array<std::shared_ptr<Buffer>, max_buffers> buffers_;
-    std::vector<std::shared_ptr<Buffer>> all_buffers_;  // those that were let go as well
-    Past between_;                                      // copies between devices, and all that may come before them
+    std::vector<std::shared_ptr<Buffer>> all_buffers_;  // including released ones
+    Past between_;                                      // copies between devices, and everything that may precede them
     std::array<std::optional<View>, max_views> views_;
     std::array<std::shared_ptr<Capture>, max_captures> captures_;
     std::array<std::shared_ptr<Graph>, max_graphs> graphs_;

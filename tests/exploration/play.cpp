@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Playing and shrinking.
+// Plays and shrinks sequences.
 #include "play.hpp"
 
 #include "kernels.hpp"
@@ -23,7 +23,7 @@ public:
         runs().clear();
     }
 
-    // What is wrong with the step's answer; nothing: all is well.
+    // Returns what is wrong with the step's answer, or nothing.
     std::string step(const Step& step) {
         const Expectation expected = model_.expect(step);
         if (expected.skip) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sequence against the runtime and the model, and what is left of a failing one when steps are left out.
+// Plays one sequence on the runtime and the model, and shrinks a failing one by leaving out steps.
 #pragma once
 
 #include "model.hpp"
@@ -15,17 +15,17 @@
 namespace exploration {
 
 struct Verdict {
-    std::string complaint;  // nothing: all answers were lawful
-    std::size_t step = 0;   // where
-    std::size_t steps = 0;  // that were carried out
+    std::string complaint;  // empty: all answers were lawful
+    std::size_t step = 0;   // the failing step
+    std::size_t steps = 0;  // steps carried out
     std::size_t refusals = 0;
 };
 
-// Plays the steps that have something to act on, waits for everything, compares what buffers hold and how kernels
-// ran, and lets go of all objects in an order of `ending`'s.
+// Plays the steps whose objects exist, synchronizes, compares the contents of buffers and the kernel runs, and destroys
+// all objects in an order drawn from `ending`.
 Verdict play(isthmus::Runtime& runtime, const MachineFacts& machine, const Sequence& sequence, std::uint64_t ending);
 
-// Leaves steps out as long as `fails` says yes.
+// Leaves out steps as long as `fails` returns true.
 Sequence shrink(const Sequence& sequence, const std::function<bool(const Sequence&)>& fails);
 
 }  // namespace exploration

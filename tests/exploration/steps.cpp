@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as text.
+// Prints steps as text.
 #include "steps.hpp"
 
 #include <array>

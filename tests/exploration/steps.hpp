@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sequence consists of: steps that name their objects by slot, so that any of them can be left out.
+// The steps of a sequence. They name objects by slot, so that any step can be left out.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace exploration {
 
-inline constexpr std::size_t max_streams = 6;  // the first are the devices' own
+inline constexpr std::size_t max_streams = 6;  // the first ones are the devices' default streams
 inline constexpr std::size_t max_events = 4;
 inline constexpr std::size_t max_buffers = 5;
 inline constexpr std::size_t max_views = 2;
@@ -18,11 +18,11 @@ inline constexpr std::size_t max_graphs = 2;
 inline constexpr std::size_t max_instances = 3;
 inline constexpr std::size_t elements = 8;  // of every buffer
 
-// The arguments of a step are `at`, `with` and `other`: slots, in the order of the words below.
+// The arguments of a step are `at`, `with` and `other`: slots, in the order of the comments below.
 enum class Act : std::uint8_t {
     open_stream,     // stream, device
     close_stream,    // stream
-    record,          // event, stream; value: into the event that is there, if there is one
+    record,          // event, stream; value: record into the existing event, if there is one
     drop_event,      // event
     wait_event,      // stream, event
     wait_stream,     // stream, stream
@@ -31,18 +31,18 @@ enum class Act : std::uint8_t {
     stream_finished,
     stream_sync,
     device_sync,
-    allocate,       // buffer, device, kind; value: the stream, for memory in the order of one
+    allocate,       // buffer, device, kind; value: the stream, for stream-ordered memory
     release,        // buffer
     drop_buffer,    // buffer
     bump,           // stream, buffer: a kernel that reads and writes it
-    bump_half,      // stream, buffer, which half: that kernel on a part
-    mix,            // stream, buffer that is written, buffer that is read: a kernel
-    join,           // stream, buffer that is read and written, buffer that is read: a kernel
+    bump_half,      // stream, buffer, which half: the same kernel on a part
+    mix,            // stream, buffer written, buffer read: a kernel
+    join,           // stream, buffer read and written, buffer read: a kernel
     look,           // stream, buffer: a kernel that reads it
     fill,           // stream, buffer
     copy,           // stream, to, from
     copy_half,      // stream, to, from: the first half into the second
-    open_view,      // view, buffer, how (ViewUse, and 4: without waiting; and 8 or 16: of the first or second half)
+    open_view,      // view, buffer, how (ViewUse; plus 4: without waiting; plus 8 or 16: the first or second half)
     close_view,     // view
     begin_capture,  // capture, stream
     end_capture,    // capture, graph
@@ -58,7 +58,7 @@ enum class Kind : std::uint8_t { device, pinned, shared, managed, pool, stream_p
 inline constexpr std::size_t kind_count = 6;
 enum class ViewUse : std::uint8_t { read, write, read_write, concurrent };
 inline constexpr std::uint8_t view_never_waits = 4;
-inline constexpr std::uint8_t view_ways = 24;  // all three halves, with and without waiting
+inline constexpr std::uint8_t view_ways = 24;  // whole buffer, first and second half, each with and without waiting
 
 // One bit for each half of a buffer.
 inline constexpr unsigned both_halves = 3;
@@ -81,9 +81,9 @@ struct Step {
 };
 using Sequence = std::vector<Step>;
 
-std::string text(const Step& step);  // as a person would write the call
+std::string text(const Step& step);  // as the call would be written in C++
 
-// The same numbers with every standard library (splitmix64).
+// splitmix64: gives the same numbers with every standard library.
 class Numbers {
 public:
     explicit Numbers(std::uint64_t seed) : state_(seed) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps, carried out on the runtime.
+// Carries out steps on the runtime.
 #include "world.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Answer answer(const Result<T>& result) {
     if (!result) given.text = result.error().text();
     return given;
 }
-// Keeps what came of a call in its slot.
+// Stores the result of a call in its slot.
 template <class T>
 Answer keep(Result<T> result, std::optional<T>& slot) {
     Answer given = answer(result);
@@ -55,7 +55,7 @@ World::World(Runtime& runtime) : runtime_(runtime) {
     for (std::size_t index = 0; index < gpus; ++index) streams_[index] = device(index).stream();
 }
 
-// Views before what they look at; a capture that is still open, before its stream.
+// Destroys views before their buffers, and open captures before their streams.
 World::~World() {
     for (auto& view : views_) view.reset();
     for (auto& capture : captures_) capture.reset();
@@ -114,7 +114,8 @@ Answer World::of_events(const Step& step) {
     }
 }
 
-// Behind a link the two sides of larger buffers: in place they would be pinned memory, which is tried by itself.
+// With separate memory, the staged kind that larger buffers get there: in place they would be pinned memory, which is
+// tried separately.
 SharedUse shared_use(const Device& device) {
     SharedUse use;
     if (device.capabilities().memory == MemoryModel::separate) use.kind = MemoryKind::device;

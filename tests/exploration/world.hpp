@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same slots as the model's, with the runtime's objects in them: carries steps out and writes answers down.
+// The model's slots with the runtime's objects in them: carries out steps and records the answers.
 #pragma once
 
 #include "model.hpp"
@@ -23,12 +23,12 @@ public:
     World& operator=(const World&) = delete;
 
     Answer carry_out(const Step& step, std::uint32_t mark);
-    // What a buffer holds, by a copy to the host on its device's own stream.
+    // The contents of a buffer, copied to the host on its device's default stream.
     isthmus::Result<Values> contents(std::size_t buffer, std::size_t on_device);
 
 private:
     using Element = std::int32_t;
-    // A view, and which half of the buffer it shows.
+    // A view, and the half of the buffer that it covers.
     using AnyView =
         std::variant<isthmus::HostView<const Element>, isthmus::HostView<Element>, isthmus::ConcurrentView<Element>>;
     struct View {
@@ -57,7 +57,8 @@ private:
     std::array<std::optional<isthmus::GraphInstance>, max_instances> instances_;
 };
 
-// Asks a runtime, once, what its devices hand out: the exploration is about order, and takes kinds as they are.
+// Asks a runtime once which kinds of memory its devices allocate; the exploration tests order only and takes the kinds
+// as given.
 MachineFacts learn(isthmus::Runtime& runtime);
 
 }  // namespace exploration

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded before a program that uses libisthmus.so: counts the system calls that come from the library itself, and
- * makes planned ones fail. Everyone else in the process (the simulator, the C++ library, the test) is passed through.
+/* Preloaded before a program that uses libisthmus.so: counts the system calls of the library itself, and makes planned
+ * ones fail. Calls of other code in the process (the simulator, the C++ library, the test) are passed through.
  *
  * A call belongs to the library when it returns into it. Not failed: munmap, munlock and close, whose failure is a leak
- * by definition and whose answer nobody can act on; dlsym, because a function that is missing is the subject of the
- * driver's own tests; the C++ heap. tests/faults/run_faults holds this list against what the library imports. */
+ * by definition and cannot be acted on; dlsym, because missing functions are tested in the driver's own tests; the C++
+ * heap. tests/faults/run_faults compares this list with what the library imports. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,22 +31,23 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char plan_call[64];      /* empty: any */
 static long plan_nth;           /* 0: none */
-static int plan_errno;          /* 0: what the function mostly fails with */
+static int plan_errno;          /* 0: the usual errno of the function */
 static int plan_persistent;     /* from the n-th on */
-static long seen;               /* calls that the plan could have meant */
-static long calls;              /* all of them since the plan was made */
+static long seen;               /* calls that match the plan */
+static long calls;              /* all calls since the plan was made */
 static const char* first_fault; /* the function that failed first */
 
-/* What the library has mapped and nobody has unmapped. Kept by address: a callback of the test that ends with munmap
- * jumps there in an optimised build, and the call then returns into the library, which did not make it. */
+/* Mappings of the library that have not been unmapped. Kept by address: in an optimized build, a callback of the test
+ * whose last call is munmap makes it a tail call, which returns into the library although the library did not call it.
+ */
 struct range {
     uintptr_t begin, end;
 };
 static struct range* mapped; /* in no order */
 static size_t mapped_count, mapped_room;
 
-/* Plans: "nth=3", "nth=3:errno=12", "call=mbind:nth=1:persistent"; "" plans none, and counting starts anew in any
- * case. 0, or 1 where the text is not understood. */
+/* Plans: "nth=3", "nth=3:errno=12", "call=mbind:nth=1:persistent"; "" plans none; counting restarts in every
+ * case. Returns 0, or 1 for an invalid text. */
 EXPORT int failing_system_plan(const char* text);
 EXPORT long failing_system_calls(void);
 EXPORT const char* failing_system_failed(void);
@@ -103,7 +104,7 @@ static int from_library(const void* address) {
     return dladdr(address, &info) != 0 && info.dli_fname && strstr(info.dli_fname, "libisthmus.so") != NULL;
 }
 
-/* Counts the call; the errno to fail with, or 0. */
+/* Counts the call. Returns the errno to fail with, or 0. */
 static int planned(const char* name, const void* address, int usual) {
     if (!from_library(address)) return 0;
     int code = 0;
@@ -190,7 +191,7 @@ CALL(int, fstat64, (int file, struct stat64* facts), (file, facts), -1, EIO)
 CALL(int, fstatfs64, (int file, struct statfs64* facts), (file, facts), -1, EIO)
 CALL(ssize_t, getrandom, (void* data, size_t bytes, unsigned flags), (data, bytes, flags), -1, EAGAIN)
 
-/* Those with an argument that is not always there. */
+/* Functions with an optional argument. */
 EXPORT int open64(const char* path, int flags, ...);
 int open64(const char* path, int flags, ...) {
     va_list rest;
@@ -250,7 +251,7 @@ long syscall(long number, ...) {
                                                   argument[4], argument[5]);
 }
 
-/* Closing writes what is left: it fails, and the file is closed. */
+/* Closing writes buffered data: it fails, and the file is closed. */
 EXPORT int fclose(FILE* file);
 int fclose(FILE* file) {
     const int code = planned("fclose", __builtin_return_address(0), ENOSPC);
@@ -260,16 +261,16 @@ int fclose(FILE* file) {
     return EOF;
 }
 
-/* What the library maps, and what of it is given back, by whichever call. The kernel maps and unmaps whole pages. */
+/* Tracks what the library maps, and what any call unmaps. The kernel maps and unmaps whole pages. */
 static uintptr_t page_end(const void* address, size_t bytes) {
-    static uintptr_t page; /* not by sysconf, which is failed here */
+    static uintptr_t page; /* not from sysconf, which this file makes fail */
     if (!__atomic_load_n(&page, __ATOMIC_RELAXED)) {
         __atomic_store_n(&page, (uintptr_t)getpagesize(), __ATOMIC_RELAXED);
     }
     return ((uintptr_t)address + bytes + page - 1) / page * page;
 }
 
-/* Both with the mutex held. */
+/* Call both with the mutex held. */
 static void add_mapped(uintptr_t begin, uintptr_t end) {
     if (mapped_count == mapped_room) {
         mapped_room = 2 * mapped_room + 64;
@@ -306,7 +307,7 @@ void* mmap64(void* address, size_t bytes, int protection, int flags, int file, o
     return data;
 }
 
-/* The mutex is held across the call: another thread may be given the same addresses as soon as they are free. */
+/* Holds the mutex across the call: another thread may get the same addresses as soon as they are free. */
 EXPORT int munmap(void* address, size_t bytes);
 int munmap(void* address, size_t bytes) {
     int (*const real)(void*, size_t) = (int (*)(void*, size_t))next("munmap");

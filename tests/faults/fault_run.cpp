@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() of the scenarios: an ordinary run, or (ISTHMUS_FAULT_RUN) one under planned faults, judged afterwards.
+// main() of the scenarios: an ordinary run, or (ISTHMUS_FAULT_RUN) a run under planned faults that is judged
+// afterwards.
 //
 // A fault run plays one scenario: --gtest_filter names it, and --gtest_catch_exceptions=0 lets a failed call end it.
 // ISTHMUS_FAULT_DRIVER is a plan for the simulator, ISTHMUS_FAULT_SYSTEM one for the preloaded module that fails system
-// calls; both count from the opened runtime, or with ISTHMUS_FAULT_FROM=start from before. The last line of the output
-// says what happened, for tests/faults/run_faults.
+// calls. Both count calls from the opened runtime, or with ISTHMUS_FAULT_FROM=start from the beginning. The last line
+// of the output gives the outcome, for tests/faults/run_faults.
 #include "conformance.hpp"
 
 #include <driver_abi/sim_control.h>
@@ -23,7 +24,7 @@
 namespace conformance {
 namespace {
 
-// What tests/faults/run_faults understands besides a signal.
+// Exit codes that tests/faults/run_faults understands; it also understands signals.
 enum Outcome : int { good = 0, wrong_value = 1, leak = 3, unexplained_error = 4, no_harness = 5 };
 
 template <class Function>
@@ -31,7 +32,8 @@ Function find(void* library, const char* name) {
     return reinterpret_cast<Function>(dlsym(library, name));
 }
 
-// Either may be missing: real drivers plan no faults, and nothing is preloaded in ordinary runs.
+// Functions of the simulator and of the preloaded module. Either may be missing: real drivers plan no faults, and
+// ordinary runs preload nothing.
 struct Harness {
     isthmus_sim_fault_plan_fn plan_driver = nullptr;
     isthmus_sim_fault_at_fn fault_at = nullptr;
@@ -43,7 +45,7 @@ struct Harness {
     const char* (*system_failed)() = find<const char* (*)()>(RTLD_DEFAULT, "failing_system_failed");
     long (*system_mapped_bytes)() = find<long (*)()>(RTLD_DEFAULT, "failing_system_mapped_bytes");
 
-    // Once the runtime has opened it: the simulator answers to the driver's own name, and stays.
+    // Call after the runtime has opened the simulator: it is found by the driver's own library name, and stays loaded.
     void find_simulator() {
         void* library = live != nullptr ? nullptr : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         if (library == nullptr) return;
@@ -84,8 +86,8 @@ long open_files() {
     return count;
 }
 
-// A call that gives something back and was answered by a plan left that one thing with the driver; so did the switch
-// to the context in which it would have been made.
+// The number of failed calls among these: each failed release leaves one object with the driver, and so does a failed
+// switch to the context for the release.
 long failed(std::initializer_list<std::string_view> calls) {
     long count = 0;
     for (std::uint64_t at = 0; const char* name = harness().fault_at(at); ++at) {
@@ -99,7 +101,7 @@ long failed_undos() {
     return failed({"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap", "CtxPush", "CtxPop"});
 }
 
-// What is still alive in the simulator, in words; empty: nothing beyond what failed undos explain.
+// Describes what is still alive in the simulator; empty: nothing beyond what failed releases explain.
 std::string left_in_simulator() {
     if (harness().live == nullptr) return {};
     long sum = 0;
@@ -107,11 +109,11 @@ std::string left_in_simulator() {
     for (const char* what : {"contexts", "streams", "events", "modules", "pools", "graphs", "allocations", "mappings",
                              "physical", "reservations"}) {
         auto left = static_cast<long>(harness().live(what));
-        // Memory of a graph goes with its graph, which is counted already.
+        // A graph's memory is freed with the graph, which is counted already.
         if (std::string_view(what) == "allocations" && harness().live("graphs") > 0) {
             left -= static_cast<long>(harness().live("graph"));
         }
-        // A mapping that could not be undone is one of the allocations, and keeps its memory and its addresses.
+        // A mapping that could not be unmapped counts as an allocation, and keeps its memory and its addresses.
         for (const char* held : {"allocations", "physical", "reservations"}) {
             if (std::string_view(what) == held) left -= std::min(left, static_cast<long>(harness().live("mappings")));
         }
@@ -121,15 +123,15 @@ std::string left_in_simulator() {
     return sum > failed_undos() ? words : std::string();
 }
 
-// For good: every function, or those without which nobody learns that memory is unused.
+// Every call fails for good, or every cuEvent call, without which the end of a use cannot be seen.
 bool driver_is_silent() {
     const std::string_view plan = environment("ISTHMUS_FAULT_DRIVER");
     const bool silent = plan.find("call=") == std::string_view::npos || plan.find("call=cuEvent") == 0;
     return silent && plan.find("persistent") != std::string_view::npos;
 }
 
-// After a sticky error, or where it answers nothing any more, the driver gives nothing back, and nobody knows what
-// still runs: what it holds is kept until the process ends.
+// After a sticky error, or where every call fails, the driver releases nothing and running work cannot be seen: what
+// the driver holds is kept until the process ends.
 bool driver_gave_up() {
     const std::string_view plan = environment("ISTHMUS_FAULT_DRIVER");
     if (plan.find("sticky") != std::string_view::npos) return true;
@@ -144,7 +146,7 @@ const char* first_driver_fault() {
     return harness().fault_at != nullptr ? harness().fault_at(0) : nullptr;
 }
 
-// ISTHMUS_FAULT_NAMES: functions to be counted one by one, so that each can be planned to fail for good.
+// ISTHMUS_FAULT_NAMES: prints how often each function was called, so that each can be planned to fail for good.
 void say_called_functions() {
     std::string_view names = environment("ISTHMUS_FAULT_NAMES");
     while (harness().count != nullptr && !names.empty()) {
@@ -161,7 +163,7 @@ void arm() {
     if (harness().plan_system != nullptr) (void)harness().plan_system(environment("ISTHMUS_FAULT_SYSTEM"));
 }
 
-// Runs the scenario; how it ended, in a word.
+// Runs the scenario; `ending` describes how it ended.
 Outcome play(std::string& ending) {
     try {
         const int failed = RUN_ALL_TESTS();
@@ -180,7 +182,7 @@ Outcome play(std::string& ending) {
             return unexplained_error;
         }
     }
-    // What failed before the end was no answer to a fault.
+    // A failed expectation is no answer to a fault: an unexpected error would have ended the scenario.
     const auto* unit = testing::UnitTest::GetInstance();
     return unit->ad_hoc_test_result().Failed() ||
                    (unit->current_test_info() != nullptr && unit->current_test_info()->result()->Failed())
@@ -205,30 +207,30 @@ int run_under_faults() {
     outcome = play(ending);
     const bool gave_up = driver_gave_up();
     close_runtime();
-    const long calls = driver_calls() < 0 ? 0 : driver_calls();  // no driver was opened: none
+    const long calls = driver_calls() < 0 ? 0 : driver_calls();  // −1: no driver was opened
     say_called_functions();
     const long system_calls = harness().system_calls != nullptr ? harness().system_calls() : 0;
     const std::string system_fault = harness().system_fault() != nullptr ? harness().system_fault() : "";
     if (harness().plan_driver != nullptr) (void)harness().plan_driver("");
     if (harness().plan_system != nullptr) (void)harness().plan_system("");
     std::string left = gave_up ? std::string() : left_in_simulator();
-    // The simulator's library stays open and keeps no file but those of memory behind handles; what it maps for pinned
-    // memory is in its ledger.
+    // The simulator's library stays open. It keeps no files except those of exportable memory; its mappings for pinned
+    // memory are in its ledger.
     const long held_files =
         harness().live != nullptr
-            ? static_cast<long>(harness().live("physical") - harness().live("multicast"))  // a file each
+            ? static_cast<long>(harness().live("physical") - harness().live("multicast"))  // one file each
             : 0;
     const long new_files = open_files() - files_before;
-    // An event for other processes has one, too, and a driver that gave up destroys none; and so may an allocation that
-    // it did not free, and a multicast object that can be exported.
+    // Interprocess events have one file, too, and a driver that gave up destroys none. An allocation that was not freed
+    // and an exportable multicast object may have one.
     const long held_by_handles = harness().live == nullptr
                                      ? 0
                                      : static_cast<long>(harness().live("allocations") + harness().live("multicast") +
                                                          (gave_up ? harness().live("events") : 0));
     if (new_files != 0 && (new_files < held_files || new_files > held_files + held_by_handles))
         left += " files=" + std::to_string(new_files);
-    // What the driver could not be made to give back stays mapped on purpose: it might still write there. So might a
-    // kernel, in plain host memory, of which nobody can be asked whether it has ended.
+    // Unreleased memory stays mapped on purpose, because the device may still write to it. So does plain host memory
+    // while the end of a kernel cannot be queried.
     const bool kept =
         driver_is_silent() || (harness().live != nullptr &&
                                (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0));

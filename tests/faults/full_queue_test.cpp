@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that stands in the driver because the stream's queue is full: everybody else with a deadline, a question or
-// something to clean up comes back. Real queues fill at about a thousand launches and no count is promised, so that the
-// simulator holds the call up.
+// A thread blocks in the driver because a stream's queue is full; other threads' calls with a deadline, queries and
+// releases still return. Real queues fill at about a thousand launches, and no count is promised, so the simulator
+// holds the call.
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 
@@ -41,7 +41,7 @@ protected:
         runtime_.reset();
     }
     static isthmus_sim_fault_plan_fn plan() { return control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan"); }
-    // From here on this function of the driver does not return, on whatever thread.
+    // From now on this driver function does not return, on any thread.
     static void fill_queue(const std::string& function) {
         ASSERT_EQ(plan()(("call=" + function + ":stands").c_str()), 0);
     }
@@ -80,7 +80,7 @@ TEST_F(FullQueue, WaitsAndQuestionsComeBackWhileALaunchStandsInTheDriver) {  // 
     Stream stream = device().create_stream().value();
     Buffer<std::int32_t> before = shared(), held = shared();
     const std::uint64_t first = stream.launch(add_one, count, before).value().position;
-    const std::uint64_t second = stream.launch(add_one, count, held).value().position;  // a fence behind the first
+    const std::uint64_t second = stream.launch(add_one, count, held).value().position;  // a fence after the first
     CompletionQueue completions;
     completions.add(stream, first, 7);
     fill_queue("cuLaunchKernel");
@@ -117,7 +117,7 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
     (void)stream.launch(add_one, count, fenced).value();
     (void)stream.launch(add_one, count, *unfenced).value();
     fill_queue("cuEventRecord");
-    // It leaves `unfenced`, and stands with the fence that it owes.
+    // The launch stops using `unfenced`, and blocks in the fence that the stream owes for it.
     Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
     until_somebody_stands();
 
@@ -154,7 +154,7 @@ TEST_F(FullQueue, AnEventThatIsBeingRecordedHasNotEndedAndItsWaitsHaveDeadlines)
     fill_queue("cuEventRecord");
     Thread stands([&] { stream.record(event).value(); });
     until_somebody_stands();
-    Event again = event;  // as the other thread's
+    Event again = event;  // as another thread would hold it
     const Result<bool> finished = again.finished();
     EXPECT_TRUE(finished.ok());
     const Result<void> waited = again.synchronize(shortly);

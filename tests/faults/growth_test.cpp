@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
+// Growing and reserving that fail halfway: what is left, and whether the next attempt succeeds.
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 
@@ -39,7 +39,7 @@ private:
     std::optional<Runtime> runtime_;
 };
 
-// A capture of another thread, which puts off the ends of memory for as long as it is open.
+// A capture on another thread, which postpones releases of memory while it is open.
 class CaptureElsewhere {
 public:
     explicit CaptureElsewhere(Device& device)
@@ -156,7 +156,8 @@ TEST_F(FailedSteps, AMulticastObjectIsUnboundThenUnmappedThenReleased) {
     where.reset();
     EXPECT_EQ(live("physical"), 2);
     const auto unbound = calls("cuMulticastUnbind");
-    failing("cuMemUnmap", [&] { return mapping.unmap(); });  // unbound by then, and nothing is released
+    // The multicast memory is unbound by then, and nothing is released.
+    failing("cuMemUnmap", [&] { return mapping.unmap(); });
     EXPECT_EQ(calls("cuMulticastUnbind"), unbound + 1);
     EXPECT_EQ(live("multicast"), 1);
     EXPECT_EQ(live("physical"), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which mappings failing_system.so counts as the library's: those that it made, until somebody unmaps them. Built with
-// optimisation whatever the build type is, because a call in tail position then returns into the library.
+// Which mappings failing_system.so counts as the library's: those that the library made, until any code unmaps them.
+// Always built with optimization, because a tail call then returns into the library.
 #include "conformance.hpp"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults while the runtime opens: what comes of it is a smaller machine that says why, and works. Unlike the scenarios
-// of tests/conformance this one goes on after an error, with whatever is left, so it also plays faults to the end.
+// Faults while the runtime opens: it offers fewer features, reports why, and works. Unlike the scenarios of
+// tests/conformance, these continue after an error with whatever is left, and so play faults to the end.
 #include "scenario.hpp"
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace conformance {
 namespace {
 
-// Any answer is lawful after a fault, as long as an error explains itself.
+// After a fault any result is lawful, if an error has a message and a remedy.
 template <class T>
 bool answered(const Result<T>& result) {
     if (result.ok()) return true;
@@ -35,7 +35,7 @@ void try_kinds(Device& device) {
     }
 }
 
-// Two streams, two buffers that the host sees: what is answered as done was done.
+// Two streams and two host-visible buffers: work that is reported as done was done.
 void try_work(Device& device) {
     Result<Stream> other = device.create_stream();
     Result<Buffer<std::int32_t>> in =

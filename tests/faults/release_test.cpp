@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases whose driver call fails: what the caller is told, who gets the memory when, and what is left.
+// Releases whose driver call fails: the caller's result, when the memory's owner gets it back, and what is left.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 #include "simulator_control.hpp"
@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::size_t count = 1024;
 constexpr std::size_t bytes = count * sizeof(std::int32_t);
-// Every call that lets go of registered memory, and the one in front of it.
+// Every driver call that unregisters memory, and the context push before it.
 constexpr const char* unregistering[] = {"cuMemHostUnregister", "cuCtxPushCurrent"};
 
-// Copies from ordinary memory behind work that is held up, and changes the memory as soon as the copy has returned:
-// what arrives must be what stood there before.
+// Copies from ordinary memory behind delayed work and changes the memory as soon as the call has returned: the earlier
+// values must arrive. Returns the number of wrong elements.
 std::size_t wrong_after_copy(Device& device, std::int32_t* from) {
     for (std::size_t i = 0; i < count; ++i) from[i] = 5;
     Buffer<std::int32_t> there = device.allocate<std::int32_t>(count).value();
@@ -57,7 +57,7 @@ protected:
         if (device().is_cpu() || control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan") == nullptr) {
             GTEST_SKIP() << "only the simulator fails a call";
         }
-        // What is made with the first use stays: it is no leak.
+        // Objects that are made with the first use stay: they are no leak.
         std::vector<std::int32_t> ordinary(count);
         EXPECT_EQ(wrong_after_copy(device(), ordinary.data()), 0u);
     }
@@ -83,7 +83,7 @@ private:
     std::optional<Runtime> runtime_;
 };
 
-// Memory whose owner unmaps it when it is told that nobody uses it any more, and maps ordinary memory in its place.
+// Memory whose owner unmaps it when the release callback reports it unused, and maps ordinary memory in its place.
 class Owned {
 public:
     Owned() : data_(map(nullptr)) {
@@ -174,7 +174,7 @@ TEST_F(FailedReleases, TheOwnerIsToldWhenTheDriverHasLetGo) {
         }
         EXPECT_EQ(memory.told(), 0) << "the driver has its pages still";
         works();
-        // Whoever takes the memory for his again, because he asked for no callback, still copies right.
+        // An owner that asked for no callback takes the memory back: copies from it are still right.
         EXPECT_EQ(live("registered"), registered + 1);
         for (std::size_t i = 0; i < count; ++i) memory.numbers()[i] = 3;
         (void)device().allocate<std::int32_t>(count).value();
@@ -242,7 +242,7 @@ TEST_F(FailedReleases, OwnMemoryIsReleasedForItsUserAndGivenBackLater) {
         if (!made(kind)) continue;  // refused here, or its pool was made now
         for (const bool pushes : {false, true}) {
             for (const int way : {0, 1, 2}) {
-                device().synchronize().value();  // pools free on streams of their own
+                device().synchronize().value();  // pools free on their own streams
                 const std::int64_t before = live("allocations");
                 Buffer<std::int32_t> buffer = made(kind).value();
                 const Allocator allocator = device().allocator(kind);
@@ -305,7 +305,7 @@ TEST_F(FailedReleases, StagedBuffersAndTemporariesAreGivenBackLater) {  // keeps
             (void)stream.launch({.mode = LaunchMode::staged}, add_one, count, host).value();
             stream.synchronize().value();
             plan(failing);
-            // Pushes are needed for most calls.
+            // Most calls need cuCtxPushCurrent.
             const bool free_alone = std::string_view(failing).find("Push") == std::string_view::npos;
             if (free_alone) (void)stream.launch({.mode = LaunchMode::staged}, add_one, count, host);
         }
@@ -356,7 +356,7 @@ TEST_F(FailedReleases, MemoryThatALostDeviceHasRegisteredIsOrdinaryMemoryToTheOt
     EXPECT_EQ(wrong_after_copy(*gpus[0], memory.numbers()), 0u);
 }
 
-// An allocator of a user's own, which cannot give back now.
+// A caller's allocator that cannot deallocate now.
 struct Refusing {
     bool* refuses;
     int* released;

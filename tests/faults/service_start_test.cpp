@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service that starts while another thread stands in a call of the driver that would wait for it: the service waits,
-// with a deadline, and such calls make way for one that runs.
+// A service starts while another thread is in a driver call that would wait for its kernel: the start waits, with a
+// deadline, and such calls avoid the wait while a service runs.
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 #include "simulator_control.hpp"
@@ -34,8 +34,8 @@ protected:
     }
     static isthmus_sim_fault_plan_fn plan() { return control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan"); }
     Device& device() { return runtime_->default_device(); }
-    // `call` is made on another thread and stands in `function`: meanwhile no service starts, and the refusal says what
-    // it would have waited for.
+    // `call` runs on another thread and blocks in `function`: meanwhile no service starts, and the refusal names the
+    // call that it would have waited for.
     template <class Call>
     void expect_not_beside(const std::string& function, std::string_view deed, Call call) {
         EXPECT_TRUE(prepare(device(), answer_until_stopped).ok());
@@ -76,7 +76,7 @@ TEST_F(ServiceStart, WaitsForADeviceThatIsBeingSynchronized) {  // keeps G10
     Stream stream = device().create_stream().value();
     auto data = device().allocate<std::int32_t>(4, MemoryKind::device).value();
     stream.launch(add_one, 4, data).value();
-    // Its own streams are polled; it stands in the driver for what other code gave to the context.
+    // The device's own streams are polled; the call blocks on what other code gave to the context.
     expect_not_beside("cuCtxRecordEvent", "synchronizing the device",
                       [&] { EXPECT_TRUE(device().synchronize(Wait::at_most(std::chrono::seconds(20))).ok()); });
 }

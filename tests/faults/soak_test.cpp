@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A soak: threads allocate, adopt, copy, launch, view and release while driver calls fail at random and pass when they
-// are made again. Errors are lawful, wrong values are not; and each owner of adopted memory is told once, when the
-// driver has let go. ISTHMUS_SOAK_STEPS (of each thread) and ISTHMUS_SOAK_SEED play it longer, or again.
+// A soak: threads allocate, adopt, copy, launch, view and release while driver calls fail at random and succeed when
+// repeated. Errors are lawful, wrong values are not; and each owner of adopted memory gets one callback, when the
+// driver has released it. ISTHMUS_SOAK_STEPS (per thread) and ISTHMUS_SOAK_SEED play it longer, or again.
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 
@@ -38,7 +38,7 @@ struct Findings {
     std::string first_wrong;
 };
 
-// Pages of a thread's own: adopted by a buffer, or ordinary memory that copies come from.
+// Pages of one thread: adopted by a buffer, or ordinary memory that is the source of copies.
 class Slots {
 public:
     static constexpr std::size_t size = 6;
@@ -52,7 +52,7 @@ public:
     std::int32_t* at(std::size_t slot) const {
         return reinterpret_cast<std::int32_t*>(static_cast<char*>(base_) + slot * slot_bytes);
     }
-    // A slot that no buffer has: where the owner may do as it likes.
+    // A slot that no buffer has adopted, whose memory the thread may change.
     std::optional<std::size_t> free_one(std::minstd_rand& random) const {
         const std::size_t first = random() % size;
         for (std::size_t i = 0; i < size; ++i) {
@@ -108,7 +108,7 @@ private:
     bool worked(const Result<T>& result) {
         if (result.ok()) return true;
         ++findings_.errors;
-        // Every error explains itself.
+        // Every error has a message and a remedy.
         if (result.error().message().empty() || result.error().remedy().empty()) wrong("an error without words");
         return false;
     }
@@ -148,7 +148,7 @@ private:
         return made;
     }
 
-    // Gives the buffer one value everywhere.
+    // Writes one value to all elements.
     bool set(Buffer<std::int32_t>& buffer, std::int32_t value) {
         const auto way = random_() % 3;
         if (way == 0) return worked(stream_->fill(buffer, value));
@@ -178,7 +178,7 @@ private:
         compare(seen.data(), value, "a copy to the host");
     }
 
-    // One buffer from its making to its release. What a failed call left in it is not looked at.
+    // One buffer from allocation to release. After a failed call its contents are not checked.
     void life() {
         Result<Buffer<std::int32_t>> made = make();
         if (!worked(made)) return;
@@ -208,8 +208,8 @@ private:
     std::string way_;
 };
 
-// Each call that gives something back, and some of the others, fails now and then. What waits asks often, so that a
-// query that failed as often as the rest would end every wait.
+// Each releasing call, and some others, fails now and then. Polled calls fail less often: at the same rate they would
+// end every wait.
 std::string failures(std::uint64_t seed) {
     struct Failing {
         const char* call;
@@ -287,7 +287,7 @@ TEST(Soak, RandomFailuresThatPassGiveNoWrongValue) {  // keeps R6, K12
         ASSERT_EQ(simulated(""), 0);
         for (Device* const gpu : gpus) {
             EXPECT_TRUE(gpu->healthy());
-            (void)gpu->allocate<std::int32_t>(count).value();  // what is left is given back
+            (void)gpu->allocate<std::int32_t>(count).value();  // frees what is left
         }
     }
     for (const std::unique_ptr<Worker>& worker : workers) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# No system calls, or without an answer that could be acted on.
+# Not system calls, or system calls whose failure cannot be acted on.
 NOT_FAILED = re.compile(r'''^(
     _Z\w+ | __cxa_\w+ | __gxx_\w+ | _Unwind_\w+ | _ITM_\w+ | __gmon_start__ | __stack_chk_fail | __libc_single_threaded |
     __errno_location | __tls_get_addr | __cmsg_nxthdr | (__)?mem\w+ | (__)?str\w+ | secure_getenv | getenv | free | malloc | bcmp |

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all given to one end of a channel, as frames and as orders of events: its states keep what they promise,
-// whatever the peer says. The input is a small program (corpus/channel has some):
+// Arbitrary bytes for one end of a channel, as frames and as orders of events: its states keep their invariants,
+// whatever the peer sends. The input is a small program (see corpus/channel):
 //
 //   first byte      bit 0: which side this end is; bits 1 and 2: how many messages it accepts, less one
 //   then, each      a number, modulo 8:
-//     0  these bytes come (two bytes: how many; a byte: descriptors; a byte: bit 0 cut, bit 1 descriptors cut)
-//     1  a frame comes as from a peer, but for what a byte of bits spoils (a byte: type; a byte: spoilt; a byte:
-//     payload;
-//        a byte: descriptors)
-//     2  the peer does what is next for it    3  the peer hears what this end said last
-//     4  this end greets   5  it sends a message (a byte: payload; a byte: descriptors)
-//     6  its program receives one             7  it says goodbye
+//     0  these bytes arrive (two bytes: how many; a byte: descriptors; a byte: bit 0 cut, bit 1 descriptors cut)
+//     1  a frame arrives as from a peer, except for what a byte of bits spoils (a byte: type; a byte: spoilt; a byte:
+//        payload; a byte: descriptors)
+//     2  the peer takes its next step          3  the peer receives the last frame of this end
+//     4  this end sends its greeting           5  it sends a message (a byte: payload; a byte: descriptors)
+//     6  its program receives a message        7  it says goodbye
 #include "channel_states.hpp"
 #include "require.hpp"
 
@@ -81,7 +80,7 @@ public:
         if (before == ChannelProtocol::Phase::ended) require(arrival.event == ChannelProtocol::Event::fault);
         check_end();
     }
-    // As the peer would say it, but for what is spoilt.
+    // A frame of the peer, except for what is spoilt.
     void comes_spoilt(unsigned type, unsigned spoilt, std::size_t payload, unsigned fds) {
         FrameHeader header;
         header.type = static_cast<FrameType>(type % 8);
@@ -156,7 +155,7 @@ public:
 private:
     void say(const SmallFrame& frame) {
         said_ = frame;
-        // What this end says is well-formed.
+        // Frames of this end are well-formed.
         if (decode_frame({frame.span(), 0, false, false}).header.type != FrameType::message) {
             require(decode_frame({frame.span(), 0, false, false}).fault == FrameFault::none);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a fuzz target every file of a corpus, and then the same many changed ones in every run. For compilers without
-// libFuzzer, and for numbers that are to be the same everywhere.
+// Gives a fuzz target every file of a corpus, then changed ones, the same in every run. For compilers without
+// libFuzzer, and for runs that must be identical everywhere.
 #include "numbers.hpp"
 
 #include <cstddef>
@@ -43,7 +43,7 @@ void change(Bytes& bytes, const std::vector<Bytes>& corpus, Numbers& numbers) {
         case 3: bytes.insert(place, static_cast<std::uint8_t>(numbers.below(8))); break;
         case 4: bytes.erase(place); break;
         case 5: bytes.resize(at); break;
-        default: {  // goes on as another one does
+        default: {  // continues as another file does
             const Bytes& other = corpus[numbers.below(corpus.size())];
             if (other.empty()) break;
             const std::size_t from = numbers.below(other.size());
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t at = 0; at < count; ++at) {
         bytes = corpus[numbers.below(corpus.size())];
         for (std::uint64_t changes = numbers.below(6); changes > 0; --changes) change(bytes, corpus, numbers);
-        const Bytes exact(bytes);  // so that a sanitizer sees a read beyond its end
+        const Bytes exact(bytes);  // so that a sanitizer detects a read beyond its end
         LLVMFuzzerTestOneInput(exact.data(), exact.size());
     }
     std::printf("%llu executions: %zu of the corpus, %llu from seed %llu\n",

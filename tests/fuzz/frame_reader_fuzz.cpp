@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all given to the frame readers: they answer with frames or with an error, and touch nothing else.
+// Arbitrary bytes for the frame readers: they return frames or an error, and touch no other memory.
 #include "camera/frame_reader.hpp"
 
 #include <cstddef>
@@ -15,7 +15,7 @@ using namespace isthmus::tools::camera;
 constexpr std::size_t max_frame_bytes = 1 << 20;
 constexpr int max_frames = 8;
 
-// The first byte chooses how the rest is read: as what it says it is, panned, or as raw frames of some shape.
+// The first byte chooses how the rest is read: by its own header, panned, or as raw frames of some shape.
 InputOptions options_of(std::uint8_t choice) {
     InputOptions options;
     if (choice % 4 == 1) options.frames = 1 + choice / 4 % 8;
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     isthmus::Result<std::unique_ptr<FrameReader>> reader =
         open_frames(from_memory("input", bytes), options_of(data[0]));
     if (!reader) {
-        if (reader.error().message().empty()) std::abort();  // a refusal says something
+        if (reader.error().message().empty()) std::abort();  // a refusal has a message
         return 0;
     }
     const FrameShape& shape = (*reader)->shape();

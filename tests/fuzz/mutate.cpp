@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a fuzz target the same many inputs every time: small files of each format, changed here and there. For
-// compilers without libFuzzer, and for the suite, where every run shall be the same.
+// Gives a fuzz target small files of each format with changes, the same in every run. For compilers without libFuzzer,
+// and for the suite.
 #include "numbers.hpp"
 
 #include <cstddef>
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     Numbers numbers(seed);
     for (std::uint64_t at = 0; at < count; ++at) {
         const std::string input = changed(numbers);
-        // Exactly as large as it is, so that a sanitizer sees a read beyond its end.
+        // Exactly the input's size, so that a sanitizer detects a read beyond its end.
         const std::vector<std::uint8_t> exact(input.begin(), input.end());
         LLVMFuzzerTestOneInput(exact.data(), exact.size());
     }

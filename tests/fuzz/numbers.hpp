@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers by which inputs are changed: the same for a seed, everywhere.
+// The random numbers by which inputs are changed: the same for a seed, everywhere.
 #pragma once
 
 #include <cstdint>

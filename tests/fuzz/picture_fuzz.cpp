@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all given to the readers of JPEG and PNG: they answer with a picture or with an error, and touch nothing
-// else. The first byte chooses: bit 0, whether the checksums of a PNG's chunks are put right, without which libpng
-// looks at little of a changed file; bits 1 and 2, how many frames the picture is panned into.
+// Arbitrary bytes for the readers of JPEG and PNG: they return a picture or an error, and touch no other memory. The
+// first byte chooses: bit 0, whether the checksums of a PNG's chunks are corrected, without which libpng reads little
+// of a changed file; bits 1 and 2, how many frames the picture is panned into.
 #include "camera/frame_reader.hpp"
 #include "require.hpp"
 #include "made_png.hpp"
@@ -18,7 +18,7 @@ using namespace isthmus::tools::camera;
 
 constexpr std::size_t max_frame_bytes = 1 << 20;
 
-// As far as the lengths of chunks lie within the file.
+// As long as the lengths of chunks lie within the file.
 void put_checksums_right(std::string& file) {
     const auto number = [&](std::size_t at) {
         std::uint32_t value = 0;
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if ((data[0] & 1) != 0) put_checksums_right(file);
     InputOptions options;
     options.frames = data[0] >> 1 & 3;
-    const std::vector<char> exact(file.begin(), file.end());  // so that a sanitizer sees a read beyond its end
+    const std::vector<char> exact(file.begin(), file.end());  // so that a sanitizer detects a read beyond its end
     isthmus::Result<std::unique_ptr<FrameReader>> reader =
         open_frames(from_memory("input", {exact.data(), exact.size()}), options);
     if (!reader) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a target promises of every input: otherwise the process ends, and the input is kept.
+// A condition that a target promises for every input: if it is false, the process ends, and the input is kept.
 #pragma once
 
 #include <cstdlib>

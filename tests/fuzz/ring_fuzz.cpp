@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all given to the decoders of descriptors (of a shared ring, of shared memory of a GPU and of an event),
-// and to the judges of words that another process wrote. The first byte chooses: even, the rest is a descriptor; odd,
-// it is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and
-// cursors.
+// Arbitrary bytes for the decoders of descriptors (of a shared ring, of shared memory of a GPU and of an event), and
+// for the checks of words that another process wrote. The first byte chooses: even, the rest is a descriptor; odd, it
+// is the number of slots (a byte) and then words of 8 bytes, which a reader and a producer check in turn, as counts,
+// stamps and cursors.
 #include "shared_event_bytes.hpp"
 #include "require.hpp"
 #include "shared_memory_bytes.hpp"
@@ -21,7 +21,7 @@ namespace {
 using namespace isthmus;
 using namespace isthmus::protocol;
 
-// What is accepted says sizes that hang together, and is the same bytes when it is said again.
+// An accepted descriptor has consistent sizes, and encodes to the same bytes again.
 void decode(std::span<const std::byte> bytes) {
     constexpr std::uint64_t page = 4096;
     const Result<rules::DecodedRing> decoded = rules::decode_ring(bytes, page);
@@ -71,8 +71,8 @@ std::uint64_t word(std::span<const std::byte> bytes) {
     return value;
 }
 
-// A reader that follows a count and stamps, and a producer that follows a cursor: what they know only grows, and no
-// word of the other side takes them beyond it.
+// A reader that follows a count and stamps, and a producer that follows a cursor: their positions only grow, and no
+// word of the other side moves them beyond it.
 void judge(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
     const std::uint64_t slots = 2 + std::to_integer<std::uint64_t>(bytes[0]) % 255;

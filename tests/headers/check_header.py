@@ -30,12 +30,12 @@ def main(arguments):
     failed = False
     for compiler in compilers:
         for options in WITH_EMBEDDED if header == 'isthmus/isthmus.hpp' else STRICT_ONLY:
-            # Twice: a header that is included again says nothing new.
+            # Twice: a second inclusion must declare nothing new.
             result = compile_text(compiler, options, include_dirs, f'#include <{header}>\n#include <{header}>\n')
             if result.returncode != 0:
                 failed = True
                 print(f'{header} does not stand alone with {" ".join(compiler + options)}:\n{result.stderr}')
-        # The check itself can fail: what is used and not included is refused.
+        # Shows that the check can fail: a header that uses what it does not include is refused.
         if compile_text(compiler, [], include_dirs, 'std::string unknown;\n').returncode == 0:
             failed = True
             print(f'{" ".join(compiler)} accepts anything')

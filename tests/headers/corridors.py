@@ -16,8 +16,8 @@ BACKENDS = r'(platform/)?(cuda|cpu|sim)/'
 
 # Where a file lies (the longest prefix counts), and what it may not include. "public" stands for the public headers of
 # runtime/ROOM/include, "platform" for platform/ headers, "cuda" for the toolkit's, "backend" for the rooms of the
-# backends, "abi" for what the CUDA backend and the simulator share. Files of a room of runtime/ are checked against the
-# order of the rooms besides.
+# backends, "abi" for what the CUDA backend and the simulator share. Files of a room of runtime/ are also checked
+# against the order of the rooms.
 RULES = {
     'runtime/vocabulary/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
     'runtime/rules/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
@@ -34,16 +34,16 @@ RULES = {
     'platform/driver_list.cpp': {'public', 'cuda', 'third-party', 'machines'},
     'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
     'tools/': {'platform', 'cuda', 'backend', 'abi'},
-    # They show machines that are not this one, from their records: no runtime has them open.
+    # They show machines other than this one, from their records: no runtime has those open.
     'tools/command/caps/caps_render.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/machines_page.cpp': {'cuda', 'backend', 'abi'},
     'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
-# Public headers of every room, beside what their room may not include: they are installed, platform/ is not.
+# Public headers of every room, in addition to what their room may not include: they are installed, platform/ is not.
 PUBLIC = {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'}
-# Headers of platform/ that a place may include although others of platform/ are not for it.
+# Headers of platform/ that a place may include although it may not include others of platform/.
 NAMED = {'runtime/rules/': {'platform/capability_table.hpp', 'platform/detect.hpp'},  # pure: they read capabilities
          'runtime/rules/copy_plan.hpp': {'platform/driver.hpp'}}                      # CopyDirection
 OPERATING_SYSTEM = re.compile(r'^(sys/|linux/|unistd\.h|fcntl\.h|dlfcn\.h|pthread\.h|numa|signal\.h|poll\.h|sched\.h)')
@@ -52,7 +52,7 @@ CUDA = re.compile(r'^(cuda|cuda_runtime|cudaTypedefs|driver_types|nvml)[\w/]*\.h
 
 
 def kind_of(name):
-    if name == 'cuda/atomic':  # libcu++, for GPU code alone: the toolkit's, and no room of ours
+    if name == 'cuda/atomic':  # libcu++, for GPU code only: part of the toolkit, and in none of the rooms
         return 'own'
     if CUDA.match(name):
         return 'cuda'
@@ -127,13 +127,13 @@ def refusals(path, text, rooms):
         kind = rooms.kind_of(name)
         upward = rooms.refusal(path, quote, name)
         if not path.startswith('runtime/') and re.fullmatch(r'.*/pch/\w+\.hpp \.\./\w+\.hpp', f'{path} {name}'):
-            continue  # what a room precompiles of its own; the build gives quoted names no other folder there
+            continue  # the room's own precompiled header; the build gives quoted names no other folder there
         if '..' in name.split('/') or name.startswith('/'):
             found.append(f'{path}: "{name}" walks around the include directories')
         elif upward:
             found.append(f'{path}: {name} {upward}')
         elif kind in barred and name not in named:
-            # Those that compare our declarations with the toolkit's.
+            # Files that compare the project's declarations with the toolkit's.
             if kind == 'cuda' and re.fullmatch(r'platform/cuda/\w+_check\.cpp', path):
                 continue
             found.append(f'{path}: {name} ({kind}) is not for {place}')

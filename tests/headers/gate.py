@@ -14,10 +14,10 @@ import sys
 TABLE = 'runtime/rules/admission_rules.hpp'
 GATE = {'runtime/device/device_session.hpp', 'runtime/device/device_session.cpp'}
 
-# What the gate answers: fork, fault, host function, captures, services.
+# The questions that the gate answers: fork, fault, host function, captures, services.
 QUESTION = re.compile(r'\bforked\(\)|\bprocess::generation\(\)|\bis_lost\(\)|\blost_code\(\)|\bin_host_function\b|'
                       r'\busable\(\)|\bcaptures\.(?:here|any)\(\)|\bservices\.(?:any|hinders|allow|try_enter|enter)\(')
-# Of an if's body: it returns what may be an error. `false`, `nullptr` and the like refuse no call.
+# In an if's body: it may return an error. `false`, `nullptr` and the like refuse no call.
 RETURNS = re.compile(r'\breturn\b\s*(?!;|\{\s*\}|true\b|false\b|nullptr\b|std::nullopt\b|0\b)[^;]')
 
 FORK_ALONE = 'a channel belongs to no runtime: fork is all that bars it, and its own words name make_channel_pair()'
@@ -27,7 +27,8 @@ FAILED = 'refuses nothing: chooses what is said of a driver call that failed alr
 END = 'refuses nothing: the end of a thing, which is put off or left to the process'
 NO_DRIVER = 'refuses nothing: chooses a way without the driver'
 OTHERS = 'about the device that memory lies on, which may be another than the call is for'
-# Room and function: why its question stays there. An entry without a place is refused as a place without an entry.
+# Room and function: why its question stays there. A question without an entry is refused, and so is an entry without a
+# question.
 BY_HAND = {
     ('channel', 'wait'): FORK_ALONE,
     ('channel', 'usable'): FORK_ALONE,
@@ -68,7 +69,7 @@ BY_HAND = {
     ('memory', 'pool'): MEMORY,
     ('memory', 'settle'): FAILED,
 }
-# Calls that several functions ask for.
+# Calls that several functions request.
 SEVERAL = {
     'allocate': 'a buffer by its use is planned before its source allocates',
     'allocate_host': 'a buffer of no bytes has no source that would ask',
@@ -140,7 +141,7 @@ def asked_calls(text):
     found = {}
     for match in re.finditer(r'(\brefusal\(\s*)?(?:rules::)?\bPublicCall::(\w+)', code):
         found.setdefault(function_at(code, match.start()), (set(), set()))[bool(match[1])].add(match[2])
-    for match in re.finditer(r'\brefusal\(\s*call\b', code):  # of a variable: which of those that it asked for
+    for match in re.finditer(r'\brefusal\(\s*call\b', code):  # of a variable: which of the calls that it asked for
         asked, refused = found.setdefault(function_at(code, match.start()), (set(), set()))
         refused |= asked
     return found

@@ -135,14 +135,14 @@ def main(source_root, build_dir, tried, *compiler):
     with open(os.path.join(build_dir, 'compile_commands.json'), encoding='utf-8') as file:
         for entry in json.load(file):
             path = os.path.relpath(os.path.join(entry['directory'], entry['file']), source_root).split(os.sep)
-            # Tests compile some of the sources again, for themselves.
+            # Tests compile some of the sources again.
             built_here = path[0] == 'runtime' and entry['output'].startswith('runtime')
             if built_here and path[1] in entries and path[-1].endswith('.cpp'):
                 entries[path[1]].append(entry)
     missing = [room for room in rooms if not entries[room]]
     if missing:
         sys.exit(f'no source of {", ".join(missing)} is in compile_commands.json')
-    # The sources of a room are compiled with the same options; those that are not are asked one by one.
+    # The sources of a room are compiled with the same options; those with other options are queried one by one.
     alike = {room: list({shlex.join(options_of(entry)): entry for entry in entries[room]}.values()) for room in rooms}
     headers = {room: headers_of(source_root, room) for room in rooms}
     problems = list(wrong_headers(rooms, alike, headers, drivers_headers(source_root)))

@@ -30,7 +30,7 @@ TEST(ConcurrentLeftOut, NothingIsMade) {
     });
 }
 
-// It is made of the core's parts alone.
+// They use the core only.
 TEST(ConcurrentLeftOut, ShardedCountersCount) {
     conformance::on_every_device([](Device& device) {
         ShardedCounter counter = ShardedCounter::make(device).value();

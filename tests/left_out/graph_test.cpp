@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library without the component graph: nothing can be captured, and streams work as ever.
+// A library without the component graph: nothing can be captured, and streams work as usual.
 #include "left_out.hpp"
 
 namespace left_out {
@@ -10,7 +10,7 @@ testing::AssertionResult refused(const Result<T>& answer) {
     return refused_without("graph", answer);
 }
 
-// No capture, graph or instance can be made. Those here are empty: a refusal looks at nothing.
+// No capture, graph or instance can be made. These are empty: a refusal does not use them.
 Graph no_graph() {
     return Graph(std::shared_ptr<detail::GraphState>());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of left-out components share: how a refusal looks.
+// Shared by the tests of left-out components: the form of a refusal.
 #pragma once
 
 #include "scenario.hpp"

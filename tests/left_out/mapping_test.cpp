@@ -10,7 +10,7 @@ testing::AssertionResult refused(const Result<T>& answer) {
     return refused_without("mapping", answer);
 }
 
-// What the calls below are given: nothing can be made, and a refusal looks at nothing.
+// Empty arguments for the calls below: nothing can be made, and a refusal does not use them.
 PhysicalMemory no_memory() {
     return PhysicalMemory(std::shared_ptr<detail::PhysicalState>());
 }

@@ -14,8 +14,8 @@ import unittest
 
 BOARD_RUN = sys.argv[1]
 
-# Options, the host, then the command for the other side's shell. Nothing of our environment gets there. What names a
-# path of this machine must not work there: the stand-in notes the commands for the tests to look at.
+# Arguments: options, the host, then the command for the remote shell. It gets no environment of this test. What names a
+# path of this machine must not work there: the stand-in records the commands for the tests.
 FAKE_SSH = '''#!/bin/sh
 user=
 while [ $# -gt 0 ]; do

@@ -39,7 +39,7 @@ def run(*command, **options):
 def run_product(program, extra_library_dir=None):
     """Runs what was built, through the wrapper of a cross build; says that it answered rightly."""
     environment = dict(os.environ)
-    environment.pop('LD_LIBRARY_PATH', None)  # Meson's names the library of the build, which is not the one meant
+    environment.pop('LD_LIBRARY_PATH', None)  # Meson's value names the library of the build, not the installed one
     if extra_library_dir:
         environment['LD_LIBRARY_PATH'] = extra_library_dir
     answer = run(*shlex.split(os.environ.get('MESON_EXE_WRAPPER', '')), program, env=environment)
@@ -232,7 +232,7 @@ def on_a_bare_system(work, compiler):
     build = os.path.join(work, 'build')
     environment = dict(os.environ, PATH=tools, CXX=shlex.join(compiler))
     options = [f'-D{name}=false' for name in ('tests', 'tools', 'examples', 'simulator', 'docs')]
-    # What Meson guesses where there is a folder /usr/lib64; said here, because not every system has that folder.
+    # Meson's default where there is a folder /usr/lib64; given explicitly, because not every system has that folder.
     run('meson', 'setup', build, SOURCE_ROOT, '--prefix=/usr/local', '--libdir=lib64', '-Dkernels_gpu=disabled',
         '-Dbench=disabled', *options, env=environment)
     installed = json.loads(run('meson', 'introspect', '--installed', build, env=environment)).values()

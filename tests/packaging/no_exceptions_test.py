@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-# Without any of these words a source of ours has nothing that -fno-exceptions refuses; a few are compiled all the same,
-# for the headers that all of them include.
+# A source without any of these words has nothing that -fno-exceptions refuses; a few are compiled all the same, for the
+# headers that all of them include.
 WORDS = re.compile(r'\b(throw|try|catch)\b')
 ALWAYS = ('runtime/launch/launch.cpp', 'runtime/memory/allocation.cpp', 'platform/os/host_pages.cpp', 'platform/cuda/open_devices.cpp',
           'platform/table/detect.cpp', 'platform/cpu/cpu_driver.cpp')
@@ -23,7 +23,7 @@ LIBRARY = ('runtime/', 'platform/os/', 'platform/table/', 'platform/cpu/', 'plat
 
 def without_exceptions(entry):
     command = shlex.split(entry['command'])
-    # A header precompiled with exceptions is no use without them, and sources include what they need themselves.
+    # A header precompiled with exceptions cannot be used without them, and sources include what they need themselves.
     for option in ('-o', '-MF', '-MQ', '-include', '-include-pch'):
         if option in command:
             at = command.index(option)
@@ -49,7 +49,7 @@ def main(build_dir, source_root):
     entries = {path: entry for path, entry in entries.items() if path in ALWAYS or has_words(source_root, path)}
     if not any(path.startswith('platform/cuda/') for path in entries) or not all(path in entries for path in ALWAYS):
         sys.exit('the library was not found in compile_commands.json')
-    # The check can fail: a source that throws is refused with the options of the others.
+    # Shows that the check can fail: a source that throws is refused with the options of the others.
     with tempfile.NamedTemporaryFile('w', suffix='.cpp') as thrower:
         thrower.write('void throws(); void throws() { throw 1; }\n')
         thrower.flush()

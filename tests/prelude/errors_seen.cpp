@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes which errors of the catalogue a test program makes occur, in the file that ISTHMUS_ERRORS_SEEN names: a byte
-// for each id, at 1000 × letter + number, 1 where it occurred. All tests of a run share the file; it needs no system
-// call when an error is made, so that tests that count these count the same. tools/scripts/error-catalogue reads it.
+// Records which errors of the catalogue a test program causes, in the file that ISTHMUS_ERRORS_SEEN names: one byte per
+// id, at 1000 × letter + number, 1 where it occurred. All tests of a run share the file. Recording makes no system
+// call, so tests that count them are unaffected. tools/scripts/error-catalogue reads it.
 #include <string_view>
 
 #include <cstddef>

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing but the target whose precompiled header the tests share.
+// An empty source for the target whose precompiled header the tests share.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search: states by what each thread was answered so far, the cells' histories and the views.
+// The search. A state is each thread's answers so far, the cells' histories and the views.
 #include "explorer.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Entry {  // one store in a cell's history
     Side side = Side::host;
 };
 
-struct LateLoad {  // its value was guessed; some entry from `from` on has to turn out to hold it
+struct LateLoad {  // its value was guessed; an entry from `from` on must turn out to hold it
     std::uint32_t cell;
     std::uint64_t value;
     std::uint8_t from;
@@ -38,9 +38,9 @@ struct LateLoad {  // its value was guessed; some entry from `from` on has to tu
 
 struct ThreadState {
     std::size_t node = 0;
-    View now{};       // what it may not read behind any more
-    View acquired{};  // … after an acquire fence
-    View released{};  // what relaxed stores carry: as of the last release fence
+    View now{};       // the oldest entries that it may still read
+    View acquired{};  // merged by the next acquire fence
+    View released{};  // what relaxed stores carry: the view at the last release fence
     std::vector<LateLoad> late;
 };
 
@@ -50,7 +50,7 @@ struct State {
     View sequential{};
 };
 
-// What a thread does is a function of what it was answered: a tree, each node of which is run once.
+// A thread's next step depends only on its answers so far. They form a tree, and each node of it is run once.
 struct Node {
     std::vector<std::uint64_t> answers;
     Step next;
@@ -91,7 +91,7 @@ public:
     }
 
     Exploration run() {
-        // Values that a late load may guess are those that some execution stores: until no more are found.
+        // A late load guesses among the values that some execution stores: repeated until no new value is found.
         std::size_t known = 0;
         do {
             known = count_values();
@@ -154,11 +154,11 @@ private:
     void expand(const State& state) {
         bool all_ended = true;
         for (std::size_t thread = 0; thread < threads_.size(); ++thread) {
-            const Step step = node(state, thread).next;  // a copy: the tree grows meanwhile
+            const Step step = node(state, thread).next;  // a copy, because the tree grows meanwhile
             if (step.kind == Step::Kind::end && state.threads[thread].late.empty()) continue;
             all_ended = false;
             advance(state, thread, step);
-            // Nobody else notices these: no other order has to be tried.
+            // No other thread observes these steps, so no other order has to be tried.
             const bool alone =
                 step.kind == Step::Kind::end || (step.kind == Step::Kind::fence && step.fence != Fence::sequential);
             if (alone) return;
@@ -171,7 +171,7 @@ private:
 
     void advance(const State& before, std::size_t thread, const Step& step) {
         State state = before;
-        // A release of device scope holds nothing back from the other side.
+        // A release of device scope orders nothing for the other side.
         const bool releases =
             step.kind == Step::Kind::store && step.order == Order::ordered && step.scope == Scope::system;
         const bool settles =
@@ -187,7 +187,7 @@ private:
         }
     }
 
-    // Late loads of the thread (nullptr: all; else those of that cell) happen now. false: a guess was wrong.
+    // Carries out the thread's late loads now (cell nullptr: all, else those of that cell). false: a guess was wrong.
     bool settle(State& state, std::size_t thread, const std::uint32_t* cell) {
         ThreadState& own = state.threads[thread];
         bool right = true;
@@ -266,7 +266,7 @@ private:
         push(std::move(state));
     }
 
-    // Entries that nobody can read any more are forgotten, so that states which differ in them alone are one.
+    // Drops entries that no thread can read any more, so that states which differ only in them become one.
     void forget(State& state) const {
         for (std::uint32_t cell = 0; cell < cell_count_; ++cell) {
             std::size_t oldest = state.cells[cell].size() - 1;

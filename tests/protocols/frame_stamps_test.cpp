@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that are overwritten while others read them, in every execution: nobody accepts a torn frame, nobody sleeps
-// beside a frame that is there, and each order that is taken away shows.
+// Frames that are overwritten while readers read them, in every execution: no torn frame is accepted, no reader sleeps
+// although a frame is there, and removing any one memory order makes a check fail.
 #include "model_atomics.hpp"
 
 #include <isthmus/ipc/protocol/frame_stamps.hpp>
@@ -14,13 +14,13 @@ using namespace isthmus::protocol;
 using Kind = Weakening::Kind;
 
 constexpr std::uint32_t published = 0, cursor = 1, asleep = 2, stamps = 3;
-constexpr std::uint32_t words = 2;  // of a frame; frame n's are n + 1
+constexpr std::uint32_t words = 2;  // of a frame; those of frame n hold n + 1
 
 struct Case {
     std::uint32_t slots = 1;
     std::uint32_t frames = 2;
     std::uint32_t tries = 1;  // of the reader
-    bool waits = false;       // the producer waits for the cursor, and the reader does not look at the stamp again
+    bool waits = false;       // the producer waits for the cursor, and the reader does not check the stamp again
     Weakening weakening{};
 };
 std::uint32_t bytes_of(const Case& ring, std::uint64_t frame) {
@@ -45,7 +45,7 @@ void produce(const Case& ring, Memory& memory) {
     }
 }
 
-// Notes 1 for a frame that it accepts and that is whole, 77 for one that is not, 88 for what it takes for a lie.
+// Notes 1 for an accepted whole frame, 77 for an accepted torn frame, 88 for a frame that it takes for a false stamp.
 void read(const Case& ring, Memory& memory) {
     const ModelAtomics atomics(memory, ring.weakening);
     const FrameFollower<ModelAtomics> follower(atomics, published, cursor);
@@ -76,7 +76,7 @@ void read(const Case& ring, Memory& memory) {
     }
 }
 
-// Is every accepted frame whole, and is one accepted at all?
+// Whether every accepted frame is whole, and at least one is accepted.
 bool right(const Case& ring) {
     const Exploration all =
         explore(stamps + ring.slots * (1 + words),
@@ -107,7 +107,7 @@ TEST(FrameStamps, EveryOrderThatIsTakenAwayIsATornFrameInSomeExecution) {
     };
     EXPECT_FALSE(right(weakened(Kind::no_store_fence, stamps)));
     EXPECT_FALSE(right(weakened(Kind::no_load_fence, stamps)));
-    // Without its order the count would, besides, make a liar of an honest producer.
+    // Without its order, the count would also make the reader report a correct producer's stamps as false.
     EXPECT_FALSE(right(weakened(Kind::relaxed_store, published)));
     EXPECT_FALSE(right(weakened(Kind::relaxed_load, published)));
 }
@@ -122,8 +122,8 @@ TEST(FrameStamps, AProducerThatWaitsForTheCursorOverwritesNothingThatIsRead) {
     }
 }
 
-// Stores of a frame that are ordered by fences for streaming stores only; the model has none, so the places are looked
-// at.
+// Records the places of fences for streaming stores. The model has no streaming stores, so the test checks the places
+// instead.
 struct NotingAtomics {
     using Cell = std::uint32_t;
     void store_stamped_relaxed(Cell, std::uint64_t value) const { note("stamp " + std::to_string(value)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The explorer itself: the classic shapes show their weak outcome where nothing forbids it, and never where an order
-// does.
+// Tests of the explorer: the classic litmus tests show their weak outcome where nothing forbids it, and never where an
+// order does.
 #include "explorer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelAtomics: the policy that runs the shipped protocols under the explorer, whole or weakened at one place. It
-// throws where a step is to be chosen, which is why the protocols are not noexcept.
+// ModelAtomics: the atomics policy that runs the shipped protocols under the explorer, unchanged or weakened at one
+// place. It throws where the explorer has to choose a step, so the protocols are not noexcept.
 #pragma once
 
 #include "explorer.hpp"
@@ -11,18 +11,18 @@
 
 namespace protocols {
 
-// One change at one cell; the protocol is right without it.
+// One change at one cell; the unchanged protocol is correct.
 struct Weakening {
     enum class Kind : std::uint8_t {
         none,
-        relaxed_store,       // for a release
-        relaxed_load,        // for an acquire
-        device_scope_store,  // by whichever side
+        relaxed_store,       // instead of a release
+        relaxed_load,        // instead of an acquire
+        device_scope_store,  // on either side
         device_scope_load,
-        no_store_fence,  // where orders are made by fences
+        no_store_fence,  // where fences make the order
         no_load_fence,
         no_sequential_fence,
-        pairs_backwards,  // lawful: which of two comes first is left open
+        pairs_backwards,  // lawful: the order of the two words is unspecified
     } kind = Kind::none;
     std::uint32_t cell = 0;
 };
@@ -33,7 +33,7 @@ public:
     static Cell stamped_cell(Cell place, std::uint64_t at) { return place + static_cast<Cell>(at); }
     static constexpr std::uint32_t looks_between_commands = 1;
 
-    // fences: orders are made by fences around relaxed accesses, as by __threadfence_system.
+    // fences: fences around relaxed accesses make the order, as __threadfence_system does.
     explicit ModelAtomics(Memory& memory, Weakening weakening = {}, bool fences = false)
         : memory_(&memory), weakening_(weakening), fences_(fences) {}
 
@@ -54,7 +54,7 @@ public:
     }
     std::uint64_t load_stamped_relaxed(Cell cell) const { return memory_->load(cell, Order::relaxed); }
     void load_stamped_pair_acquire(Cell first, std::uint64_t (&values)[2]) const {
-        if (fences_) {  // one for both
+        if (fences_) {  // one fence for both
             load_stamped_pair_relaxed(first, values);
             if (!here(Weakening::Kind::no_load_fence, first + 1)) memory_->fence(Fence::acquire);
             return;
@@ -76,7 +76,7 @@ public:
                        here(Kind::device_scope_store, cell) ? Scope::device : Scope::system);
     }
     void store_stamped_relaxed(Cell cell, std::uint64_t value) const { memory_->store(cell, value, Order::relaxed); }
-    // Fences of their own (isthmus/ipc/protocol/frame_stamps.hpp), each at the cell that it stands at.
+    // Separate fences (isthmus/ipc/protocol/frame_stamps.hpp), each for the cell next to it.
     void fence_acquire(Cell cell) const {
         if (!here(Weakening::Kind::no_load_fence, cell)) memory_->fence(Fence::acquire);
     }
@@ -86,7 +86,7 @@ public:
     void fence_sequential(Cell cell) const {
         if (!here(Weakening::Kind::no_sequential_fence, cell)) memory_->fence(Fence::sequential);
     }
-    void fence_streaming(Cell) const {}  // no store here streams
+    void fence_streaming(Cell) const {}  // the model has no streaming stores
     void pause(std::uint32_t) const { memory_->give_up(); }
 
 private:
@@ -96,7 +96,7 @@ private:
     bool fences_;
 };
 
-// Did every execution end as wanted, and did one end at all?
+// Whether every execution ended as wanted, and at least one ended.
 inline bool only(const Exploration& exploration, const std::set<Outcome>& wanted) {
     if (exploration.wild || !exploration.whole || exploration.outcomes.empty()) return false;
     for (const Outcome& outcome : exploration.outcomes) {

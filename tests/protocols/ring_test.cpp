@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring, in every execution: nothing is lost, doubled, torn, out of order or stale, and each weakening shows.
+// The ring, in every execution: no message is lost, doubled, torn, reordered or stale, and each weakening is detected.
 #include "model_atomics.hpp"
 
 #include <isthmus/concurrent/protocol/atomics.hpp>
@@ -35,8 +35,8 @@ struct RingCase {
     Publishes taken = Publishes::all_memory;
     Weakening weakening{};
     bool fences = false;
-    bool batch = false;   // two are taken at once, and given at once where their number is even
-    bool beside = false;  // before message n, n is stored into a cell of its own, which is looked at behind the message
+    bool batch = false;   // two are received at once, and sent at once where their number is even
+    bool beside = false;  // before message n, n is stored into a cell outside the ring, which is read after the message
 };
 std::uint32_t beside_of(const RingCase& ring) {
     return slots + ring.capacity * words;
@@ -104,7 +104,7 @@ TEST(Ring, EveryExecutionDeliversEachMessageOnceWholeAndInOrder) {
         EXPECT_TRUE(right({.capacity = 2, .messages = 2, .producer = producer, .batch = true}));
     }
     EXPECT_TRUE(right({.capacity = 2, .messages = 3, .batch = true}));
-    // Two words that come with one access come in either order.
+    // Two words of one access become visible in either order.
     const Weakening backwards{Kind::pairs_backwards};
     EXPECT_TRUE(right({.capacity = 1, .messages = 3, .weakening = backwards}));
     EXPECT_TRUE(right({.capacity = 2, .messages = 2, .weakening = backwards, .batch = true}));
@@ -141,7 +141,7 @@ TEST(Ring, OneWordPublishesAllMemoryToo) {
 // keeps G10
 TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
     using isthmus::protocol::slot_stride;
-    EXPECT_EQ(slot_stride(1), 1u);  // has no pair
+    EXPECT_EQ(slot_stride(1), 1u);  // is not paired
     for (std::uint32_t count = 2; count < 70; ++count) {
         EXPECT_EQ(slot_stride(count) % 2, 0u);
         EXPECT_TRUE(slot_stride(count) == count || slot_stride(count) == count + 1);
@@ -149,8 +149,8 @@ TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
     EXPECT_EQ((isthmus::detail::MailboxShape{3, 5, 4}.words()), (6u + 1) * 32 + 4 * 6 * 2);
 }
 
-// The counters are relaxed as they are, and so is all that a message's words are stored with: what is left is the
-// acquire of the last word, and content needs not even that.
+// The counters and all stores of a message's words are relaxed: the acquire load of the last word orders, and a
+// message's own content does not need even that.
 // keeps G10
 TEST(Ring, ContentNeedsNoOrder) {
     for (const std::uint32_t last_word : {slots + 1, slots + 3}) {
@@ -196,7 +196,7 @@ TEST(Ring, EveryWeakenedOrderAndEveryDroppedFenceIsCaughtByOtherMemory) {
     }
 }
 
-// Several at once are asked for relaxed; what came with the last of them is asked for once more.
+// A batch is polled with relaxed loads; the words that came with its last message are loaded once more.
 // keeps G10
 TEST(Ring, ABatchShowsWhatWasWrittenBeforeItsLastMessage) {
     const auto shows = [](Publishes taken) {
@@ -223,7 +223,7 @@ TEST(Ring, ABatchShowsWhatWasWrittenBeforeItsLastMessage) {
     EXPECT_FALSE(shows(Publishes::message_only));
 }
 
-// Rings with one mistake each, as one would write them.
+// Rings with one likely mistake each.
 enum class Mistake {
     none,
     slot_unmasked,
@@ -292,7 +292,7 @@ TEST(Ring, EveryUsualMistakeIsCaught) {
 
 using isthmus::protocol::SystemAtomics;
 
-// One line for each counter, then four slots of one word.
+// One cache line for each counter, then four slots of one word.
 struct Lines {
     alignas(128) std::array<std::uint32_t, 128> words{};
     RingPlace<std::uint32_t*> place{words.data(), words.data() + 32, words.data() + 64, 4, 1};
@@ -303,7 +303,7 @@ struct Lines {
 TEST(Ring, CountersAndStampsGoRoundAtTwoToThe32) {
     Lines lines;
     lines.words[0] = lines.words[32] = 0xfffffffcu;
-    for (std::uint32_t slot = 0; slot < 4; ++slot) lines.stamp(slot, 0xfffffff9u + slot);  // of the lap before
+    for (std::uint32_t slot = 0; slot < 4; ++slot) lines.stamp(slot, 0xfffffff9u + slot);  // stamps of the previous lap
     RingProducer<SystemAtomics> producer(SystemAtomics{}, lines.place);
     RingConsumer<SystemAtomics> consumer(SystemAtomics{}, lines.place);
     for (std::uint32_t round = 0; round < 5; ++round) {
@@ -345,7 +345,7 @@ TEST(Ring, ABatchTakesWhatIsThereAndNoMoreThanTheRingHolds) {
         EXPECT_EQ(received, count);
         for (std::uint32_t message = 0; message < count; ++message) EXPECT_EQ(got[message][0], next++);
     }
-    // Nonsense behind a message does not hide it.
+    // A false stamp in the next slot does not hide the message before it.
     EXPECT_EQ(producer.try_send(&next), RingStatus::done);
     lines.stamp((consumer.count() + 1) & 3, 0x12345678u);
     std::uint32_t got[8][1] = {};
@@ -356,7 +356,7 @@ TEST(Ring, ABatchTakesWhatIsThereAndNoMoreThanTheRingHolds) {
     EXPECT_EQ(received, 0u);
 }
 
-// More words than are asked for together, the last of which comes late.
+// A message with more words than one poll loads, the last of which arrives late.
 // keeps G10
 TEST(Ring, ALongMessageIsThereWhenItsLastWordIs) {
     constexpr std::uint32_t long_words = 37;
@@ -391,14 +391,14 @@ TEST(Ring, CountersAndStampsThatTheOtherSideOverwroteAreAnErrorAndReachNowhere) 
         EXPECT_EQ(consumer.available(), RingStatus::broken);
         lines.words[32] = nonsense;
         EXPECT_EQ(producer.try_send(&message), RingStatus::broken);
-        // One that begins on such a counter of its own stays within the slots.
+        // A producer that starts from a false counter of its own stays within the slots.
         lines.words[0] = nonsense;
         RingProducer<SystemAtomics> resumed(SystemAtomics{}, lines.place);
         EXPECT_EQ(resumed.try_send(&message), RingStatus::done);
     }
 }
 
-// A slot that was never written is empty in the first lap, and nonsense later.
+// A slot that was never written is empty in the first lap, and an error in later laps.
 // keeps G10
 TEST(Ring, AStampOfNothingIsBelievedInTheFirstLapOnly) {
     Lines lines;

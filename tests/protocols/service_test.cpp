@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests, replies and the end of a service, in every execution.
+// Requests, replies and the stop of a service, in every execution.
 #include "model_atomics.hpp"
 
 #include <isthmus/concurrent/protocol/service.hpp>
@@ -27,7 +27,7 @@ ServicePlace<std::uint32_t> place_of(std::uint32_t capacity) {
             {replies_published, replies_consumed, request_slots + capacity, capacity, 1}};
 }
 
-// Answers with what the request was, times ten, and notes how many it answered.
+// Answers each request with ten times its value, and notes how many it answered.
 void serve(Memory& memory, std::uint32_t capacity, Weakening weakening) {
     ServiceServer<ModelAtomics> server(ModelAtomics(memory, weakening), place_of(capacity));
     std::uint32_t request = 0;
@@ -40,7 +40,7 @@ void serve(Memory& memory, std::uint32_t capacity, Weakening weakening) {
     memory.note(answered);
 }
 
-// Calls: each request waits for its reply; then the end, and what is left over.
+// Calls: each request waits for its reply; then stops the service and takes what is left.
 void call(Memory& memory, std::uint32_t capacity, std::uint32_t calls, Weakening weakening) {
     ServiceClient<ModelAtomics> client(ModelAtomics(memory, weakening), place_of(capacity));
     std::uint32_t reply = 0;
@@ -54,7 +54,7 @@ void call(Memory& memory, std::uint32_t capacity, std::uint32_t calls, Weakening
     while (client.try_receive(&reply) == RingStatus::done) memory.note(100 + reply);
 }
 
-// Sends all, tells it to finish, and takes the replies only when it has ended.
+// Sends everything, commands the service to finish, and takes the replies only when it has ended.
 void send_and_stop(Memory& memory, std::uint32_t capacity, std::uint32_t messages, Weakening weakening) {
     ServiceClient<ModelAtomics> client(ModelAtomics(memory, weakening), place_of(capacity));
     for (std::uint32_t request = 1; request <= messages; ++request) {
@@ -91,17 +91,18 @@ TEST(Service, WhatWasSentBeforeFinishIsAnsweredBeforeTheEnd) {
 
 // keeps G10
 TEST(Service, AnAbandonedServiceEndsWhateverItHasAnswered) {
-    const Exploration ended = explore(
-        request_slots + 2, {{Side::device, [](Memory& memory) { serve(memory, 1, {}); }},
-                            {Side::host, [](Memory& memory) {
-                                 ServiceClient<ModelAtomics> client(ModelAtomics(memory), place_of(1));
-                                 std::uint32_t request = 1;
-                                 if (client.try_send(&request) != RingStatus::done) memory.give_up();
-                                 request = 2;
-                                 if (client.try_send(&request) != RingStatus::done) memory.give_up();
-                                 client.command(ServiceCommand::abandon);  // nobody takes the reply: no room for two
-                                 if (client.state() != ServiceState::ended) memory.give_up();
-                             }}});
+    const Exploration ended =
+        explore(request_slots + 2, {{Side::device, [](Memory& memory) { serve(memory, 1, {}); }},
+                                    {Side::host, [](Memory& memory) {
+                                         ServiceClient<ModelAtomics> client(ModelAtomics(memory), place_of(1));
+                                         std::uint32_t request = 1;
+                                         if (client.try_send(&request) != RingStatus::done) memory.give_up();
+                                         request = 2;
+                                         if (client.try_send(&request) != RingStatus::done) memory.give_up();
+                                         // The replies are not taken: there is no room for two.
+                                         client.command(ServiceCommand::abandon);
+                                         if (client.state() != ServiceState::ended) memory.give_up();
+                                     }}});
     EXPECT_TRUE(only(ended, {{{1}, {}}}));
 }
 
@@ -116,7 +117,7 @@ TEST(Service, EveryWeakenedOrderOfTheHandshakeIsCaught) {
         SCOPED_TRACE(static_cast<int>(kind));
         EXPECT_FALSE(stop_is_right({kind, command}));
         EXPECT_FALSE(stop_is_right({kind, state}));
-        EXPECT_TRUE(calls_are_right({kind, request_slots}));  // words say themselves that they are there
+        EXPECT_TRUE(calls_are_right({kind, request_slots}));  // the words themselves show that they have arrived
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program outside the project: the installed headers and library are all that it sees.
+// A program outside the project: it uses the installed headers and library only.
 #include <isthmus/isthmus.hpp>
 #include <isthmus/version.hpp>
 
@@ -9,7 +9,7 @@
 
 int main() {
     isthmus::RuntimeOptions options;
-    options.use_cuda = false;  // what is asked of the machine is not the question here
+    options.use_cuda = false;  // the machine's devices do not matter here
     auto runtime = isthmus::Runtime::open(options);
     if (!runtime) return 1;
     isthmus::Device& cpu = runtime->cpu();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nearly every test includes, compiled once per build and read from there by all of them (meson.build beside
-// this). Each test still includes what it uses: builds with -Db_pch=false do without, and one leg of tools/check is
-// such a build. Assembly and C of the same targets are given it too, and see nothing.
+// What nearly every test includes, precompiled once per build and used by all of them (see meson.build). Each test
+// still includes what it uses: builds with -Db_pch=false do without, and one leg of tools/check is such a build.
+// Assembly and C of the same targets get it too, and it is empty for them.
 #ifdef __cplusplus
 #include <algorithm>
 #include <array>

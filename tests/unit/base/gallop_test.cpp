@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How few events are asked to find how far a stream has come.
+// The search for how far a stream has come queries few events.
 #include "gallop.hpp"
 
 #include <gtest/gtest.h>

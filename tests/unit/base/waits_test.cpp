@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How waits spend their time, over every policy.
+// How waits divide their time between spinning and sleeping, for every policy.
 #include "wait_pause.hpp"
 
 #include <gtest/gtest.h>

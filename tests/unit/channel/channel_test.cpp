@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels as programs use them: messages both ways, who is admitted, and what is refused.
+// Channels as programs use them: messages in both directions, which peers are admitted, and what is refused.
 #include <isthmus/ipc/channel.hpp>
 
 #include "process_state.hpp"
@@ -73,7 +73,7 @@ TEST(Channel, CarriesMessagesAndDescriptorsBothWays) {
 
 TEST(Channel, TakesInWhatComesWhileItSends) {
     Two two = meet();
-    // Both send as much as is accepted, then receive it all; neither waits for the other.
+    // Both ends send as much as is accepted, then receive all of it; neither waits for the other.
     for (std::uint32_t at = 0; at < 16; ++at) {
         ASSERT_TRUE(two.offering.send(at, bytes_of(std::string(4000, 'a'))).ok());
         ASSERT_TRUE(two.receiving.send(at, bytes_of(std::string(4000, 'b'))).ok());
@@ -182,7 +182,7 @@ void speak_over(int number) {
 
 // keeps I4
 TEST(Channel, AChildInheritsItsEndThroughExec) {
-    // In the child this program runs again, and is given the number.
+    // In the child, this program runs again and gets the descriptor's number from the environment.
     if (const char* number = std::getenv("ISTHMUS_TEST_FD")) return speak_over(std::atoi(number));
     const NothingLeft nothing_left;
     ChannelPair pair = make_channel_pair().value();
@@ -242,7 +242,7 @@ TEST(Channel, AForkedChildIsRefusedAndTouchesNothing) {
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    EXPECT_EQ(directory.entries(), 1);  // the name is still there
+    EXPECT_EQ(directory.entries(), 1);  // the name still exists
     ASSERT_TRUE(two.offering.send(1, {}).ok());
     EXPECT_TRUE(two.receiving.receive().ok());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a channel as it ships, the other one by hand, byte by byte.
+// One shipped end of a channel; the test plays the other end byte by byte.
 #pragma once
 
 #include "channel_state.hpp"
@@ -29,8 +29,8 @@ inline Bytes bytes_of(const SmallFrame& frame, std::size_t more = 0) {
     return bytes;
 }
 
-// Our end, and the other one by hand. The other one moves whenever ours would wait, so there are no threads, and one
-// order of things.
+// The shipped end (ours), and the other end, which the test plays: it acts whenever the shipped end would wait, so
+// there are no threads and one order of events.
 class Duel {
 public:
     explicit Duel(ChannelSide ours, ChannelQuota quota = {100, 3, 2})
@@ -53,7 +53,7 @@ public:
     Duel& operator=(const Duel&) = delete;
     ~Duel() { call_hooks = {}; }
 
-    // As a decent peer does: hears everything, and answers with its half of the handshake.
+    // Follows the protocol: receives everything, and answers with its half of the handshake.
     void follow() {
         Bytes buffer(1 << 17);
         while (true) {
@@ -102,7 +102,7 @@ public:
     void give_it(std::chrono::nanoseconds timeout) { options_.step_timeout = timeout; }
 
     Result<Channel> open() { return detail::ChannelAccess::over(std::move(socket_), side_, options_, wrapped_calls()); }
-    // Opened by both, properly.
+    // Opened by both ends with a correct handshake.
     Channel opened() {
         for (int at = 0; at < 2; ++at) moves.push_back([this] { follow(); });
         Result<Channel> channel = open();
@@ -122,7 +122,7 @@ private:
     ChannelOptions options_;
     FileDescriptor socket_;
     FileDescriptor end_;
-    FileDescriptor something_{::open("/dev/null", O_RDWR | O_CLOEXEC)};  // to be sent
+    FileDescriptor something_{::open("/dev/null", O_RDWR | O_CLOEXEC)};  // to send
 
 public:
     ChannelProtocol theirs;

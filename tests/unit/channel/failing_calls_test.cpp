@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every system call of meeting, handshake, transfer and end fails once, or from there on, on either side and either
-// way: a typed error or none, never a wrong value, nothing left, and the other side is over as well.
+// Every system call of connecting, handshake, transfer and close fails once, or from there on, on either side and for
+// both ways of connecting: a typed error or none, never a wrong value, nothing left, and the other side ends too.
 #include "process_state.hpp"
 #include "transfer.hpp"
 #include "wrapped_calls.hpp"
@@ -23,7 +23,7 @@ const std::set<std::string> interruptible = {"ppoll", "sendmsg", "recvmsg", "acc
 
 using Role = Result<void> (*)(Meeting, const ProcessCalls&);
 
-// How many calls the role makes whose call number `nth` fails, or all from there on; 0: none does.
+// Returns how many calls the role makes when call number `nth`, or every call from there on, fails; 0: none fails.
 long play(Role faulty, Role other, bool listens, long nth, int code, bool persistent = false) {
     OwnDirectory directory;
     long calls = 0;
@@ -63,12 +63,12 @@ long play(Role faulty, Role other, bool listens, long nth, int code, bool persis
         if (nth == 0) {
             EXPECT_TRUE(result.ok() && answer.ok());
         }
-        // A signal that came in between disturbs nobody.
+        // A call interrupted by a signal is repeated.
         if (code == EINTR && interruptible.count(failed) != 0) {
             EXPECT_TRUE(result.ok()) << result.error().text() << " after " << failed;
         }
     }
-    // Removing the name is the one call whose failure leaves something; the next listener removes it.
+    // Only a failed unlink leaves something: the name, which the next listener removes.
     EXPECT_TRUE(directory.entries() == 0 || unlinking_failed) << "after " << failed;
     EXPECT_TRUE(Listener::create(directory.path()).ok());
     EXPECT_EQ(directory.entries(), 0) << "after " << failed;

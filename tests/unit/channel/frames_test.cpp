@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames as bytes, and both ends' states: pure, so every field and every order is tried.
+// The bytes of frames, and the states of both ends: pure functions, so every field and every order is tested.
 #include "duel.hpp"
 
 #include "channel_states.hpp"
@@ -26,7 +26,7 @@ ChannelProtocol::Arrival give(ChannelProtocol& to, const Bytes& bytes, std::size
     return to.arrived({bytes, fds, false, false});
 }
 
-// Two ends that have greeted each other.
+// Two ends after the handshake.
 struct Ends {
     ChannelQuota quota{100, 3, 2};
     ChannelProtocol offering{ChannelSide::offering, nonce_of(1), quota};
@@ -144,7 +144,7 @@ TEST(ChannelStates, MessagesPassBothWaysWithinTheQuota) {
     EXPECT_EQ(ends.offering.may_send(1, 0), ChannelProtocol::Permission::closed);
 }
 
-// What a frame that must not come does to an end: a fault, and nothing is accepted or sent any more.
+// A frame that is not allowed now is a fault; afterwards nothing is accepted or sent.
 void expect_fault(ChannelProtocol& to, const Bytes& bytes, std::size_t fds, FrameFault fault) {
     const auto arrival = give(to, bytes, fds);
     EXPECT_EQ(arrival.event, ChannelProtocol::Event::fault);
@@ -171,7 +171,7 @@ TEST(ChannelStates, ReplayedAndSkippedFramesEndIt) {
         (void)ends.message(ends.offering, 1);
         expect_fault(ends.receiving, ends.message(ends.offering, 1), 0, FrameFault::sequence);
     }
-    // What one conversation said is worth nothing in another.
+    // Frames of one conversation are invalid in another.
     Ends earlier;
     earlier.greet();
     ChannelProtocol offering(ChannelSide::offering, nonce_of(9), {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that breaks every rule: its frames are made by hand, byte by byte, and our end is the shipped one. Whatever it
-// does ends in a typed error, a closed channel, and no descriptor left.
+// A peer, built byte by byte, that breaks every rule, against the shipped end: every violation ends in a typed error, a
+// closed channel, and no descriptor left.
 #include "duel.hpp"
 #include "process_state.hpp"
 
@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr ChannelSide both_sides[] = {ChannelSide::offering, ChannelSide::receiving};
 
-// Our end expects a message, and that comes instead: typed, closed for good, nothing kept.
+// The shipped end expects a message and gets this instead: a typed error, closed for good, nothing kept.
 void expect_refused(ChannelSide side, const std::function<void(Duel&)>& evil, Code code = Code::peer_broke_rules) {
     const NothingLeft nothing_left;
     Duel duel(side);
@@ -47,7 +47,7 @@ void expect_refused(ChannelSide side, const std::function<void(Duel&)>& evil, Co
 TEST(HostilePeer, EveryByteOfAHeaderThatIsWrongClosesTheChannel) {
     for (const ChannelSide side : both_sides) {
         for (std::size_t at = 0; at < frame_header_bytes; ++at) {
-            if (at >= 56 && at < 60) continue;  // the kind is the program's own
+            if (at >= 56 && at < 60) continue;  // the program chooses the kind
             expect_refused(side, [at](Duel& duel) {
                 Bytes frame = duel.message(4, 2);
                 frame[at] ^= std::byte{0x80};
@@ -158,7 +158,7 @@ TEST(HostilePeer, SilenceWhereAMessageIsOwedClosesTheChannel) {
         Duel duel(side);
         duel.give_it(std::chrono::milliseconds(2));
         Channel channel = duel.opened();
-        EXPECT_FALSE(channel.wait_for_message(std::chrono::milliseconds(1)).value());  // where none is owed: no error
+        EXPECT_FALSE(channel.wait_for_message(std::chrono::milliseconds(1)).value());  // no message is due: no error
         EXPECT_EQ(channel.receive().code(), Code::timed_out);
         EXPECT_EQ(channel.descriptor(), -1);
         EXPECT_EQ(channel.wait_for_message(std::chrono::milliseconds(1)).code(), Code::timed_out);
@@ -174,7 +174,7 @@ TEST(HostilePeer, SilenceAboutWhatItReceivedClosesTheChannel) {
         Channel channel = duel.opened();
         EXPECT_TRUE(channel.send(1, {}).ok());
         EXPECT_TRUE(channel.send(1, {}).ok());
-        // A message that came meanwhile goes with the channel, and so do its descriptors.
+        // A message that has arrived is dropped with the channel, and its descriptors are closed.
         duel.say(duel.message(1, 2), 2);
         EXPECT_EQ((waits ? channel.wait_received() : channel.send(1, {})).code(), Code::timed_out);
         EXPECT_EQ(channel.receive().code(), Code::timed_out);
@@ -217,7 +217,7 @@ TEST(HostilePeer, APeerThatVanishesLeavesItsMessages) {
         const NothingLeft nothing_left;
         Duel duel(ChannelSide::receiving);
         Channel channel = duel.opened();
-        if (unread) {  // the socket then says ECONNRESET first
+        if (unread) {  // the socket then returns ECONNRESET first
             EXPECT_TRUE(channel.send(1, {}).ok());
         }
         duel.say(duel.message(3, 1), 1);
@@ -229,7 +229,7 @@ TEST(HostilePeer, APeerThatVanishesLeavesItsMessages) {
         EXPECT_EQ(channel.receive().code(), Code::peer_lost);
         EXPECT_EQ(channel.send(1, {}).code(), Code::peer_lost);  // and no SIGPIPE
     }
-    // The same where sending notices it first.
+    // The same, where a send notices it first.
     const NothingLeft nothing_left;
     Duel duel(ChannelSide::receiving);
     Channel channel = duel.opened();

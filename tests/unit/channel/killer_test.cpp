@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two processes is killed, with a real SIGKILL, in front of and behind each system call of meeting, handshake,
-// transfer and end. The other one has a typed error within 100 ms (ten times that under sanitizers), and nothing is
+// One of two processes is killed, with a real SIGKILL, before and after each system call of connecting, handshake,
+// transfer and close. The other one gets a typed error within 100 ms (ten times that under sanitizers), and nothing is
 // left of either: no descriptor, no mapping, no name.
 #include "kills.hpp"
 #include "process_state.hpp"
@@ -23,17 +23,17 @@ namespace {
 using namespace isthmus;
 using platform::os::ProcessCalls;
 
-// What both processes see.
+// Shared by both processes.
 struct Shared {
-    std::atomic<long> points{0};  // that the victim has passed
+    std::atomic<long> points{0};  // passed by the victim
     std::atomic<std::int64_t> killed_at_ns{0};
     std::atomic<bool> ended{false};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 struct Way {
-    bool offering;  // is the victim's role
-    bool listens;   // they meet in a directory
+    bool offering;  // the victim's role
+    bool listens;   // they connect through a directory
 };
 constexpr Way ways[] = {{true, true}, {false, true}, {true, false}, {false, false}};
 
@@ -53,7 +53,7 @@ constexpr Way ways[] = {{true, true}, {false, true}, {true, false}, {false, fals
     };
     call_hooks.after = [&](const char*) { pass(); };
     Meeting meeting{directory, std::move(end), [] { return false; }, survivors_step};
-    // The survivor's listener comes first, so that every run passes the same points.
+    // The survivor's listener is made first, so that every run passes the same points.
     const std::string name = directory + "/channel";
     while (!way.offering && way.listens && ::access(name.c_str(), F_OK) != 0) ::usleep(100);
     const Result<void> result = (way.offering ? play_offering : play_receiving)(std::move(meeting), wrapped_calls());
@@ -86,7 +86,7 @@ Seen play(std::size_t number, const KillAt& kill) {
         << "the victim ended by itself: " << status;
     seen.points = shared->points;
     if (seen.killed) seen.after_the_kill = std::chrono::nanoseconds(over_at_ns - shared->killed_at_ns);
-    // The name of a listener that was killed goes with the next attempt to reach it.
+    // The name of a killed listener is removed by the next attempt to connect to it.
     if (way.listens) {
         EXPECT_EQ(connect_channel(place).code(), Code::peer_lost);
     }

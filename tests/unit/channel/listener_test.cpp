@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners and the directories in which they live, and a whole transfer both ways.
+// Listeners and their directories, and a whole transfer in both directions.
 #include <isthmus/ipc/channel.hpp>
 
 #include "process_state.hpp"
@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
     const NothingLeft nothing_left;
     OwnDirectory parent;
-    const std::string directory = parent.path() + "/" + std::string(150, 'd');  // longer than a socket's address
+    const std::string directory = parent.path() + "/" + std::string(150, 'd');  // longer than a socket address
     {
         Listener listener = Listener::create(directory, patient()).value();
         struct stat facts {};
@@ -113,7 +113,7 @@ TEST(Listener, DirectoriesThatOthersCouldUseAreRefused) {
     ASSERT_EQ(::symlink(directory.path().c_str(), link.c_str()), 0);
     refused(link);
     EXPECT_EQ(connect_channel(link).code(), Code::not_permitted);
-    // A name that is a link, or no socket, leads nowhere.
+    // A name that is a link, or no socket, is refused.
     EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
     ASSERT_EQ(::unlink(link.c_str()), 0);
     FileDescriptor file(::open(link.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
@@ -156,12 +156,12 @@ TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
     ChannelOptions options;
     options.step_timeout = 5ms;
     Listener listener = Listener::create(directory.path(), options).value();
-    EXPECT_EQ(listener.accept().code(), Code::timed_out);  // nobody at all
+    EXPECT_EQ(listener.accept().code(), Code::timed_out);  // no peer comes
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, (directory.path() + "/channel").c_str());
     std::vector<FileDescriptor> silent;
-    for (int at = 0; at < 12; ++at) {  // more than there is room for
+    for (int at = 0; at < 12; ++at) {  // more than fit
         silent.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         (void)::connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
     }
@@ -169,7 +169,7 @@ TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
     EXPECT_EQ(listener.accept().code(), Code::timed_out);
     silent.clear();
     while (listener.wait_for_connection(0s).value()) EXPECT_EQ(listener.accept().code(), Code::peer_lost);
-    // 5 ms may be too short for a busy machine, but not always.
+    // 5 ms may be too short on a busy machine, but not in every try.
     bool met = false;
     for (int tries = 0; tries < 200 && !met; ++tries) {
         auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
@@ -180,7 +180,7 @@ TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
     EXPECT_TRUE(met);
 }
 
-// A socket that is connected to the listener and says nothing.
+// A socket that is connected to the listener and sends nothing.
 FileDescriptor silent_peer(const std::string& directory) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -228,13 +228,14 @@ TEST(Listener, ThoseThatSayNothingTakeNoMoreThanAQuota) {
     }
     EXPECT_EQ(given_up, 100 - 32);
     EXPECT_EQ(open_files() - before, 100 + 32) << "this process's ends, and those that are being greeted";
-    // The oldest were closed, the youngest were not, and one that speaks is greeted.
+    // The oldest were closed, the youngest were not, and a peer that sends gets its handshake.
     char byte = 0;
     EXPECT_EQ(::recv(silent.front().get(), &byte, 1, MSG_DONTWAIT), 0);
     EXPECT_LT(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), 0);
     auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
     Result<Channel> ours = listener.accept();
-    while (!ours && ours.code() == Code::timed_out) ours = listener.accept();  // of the one that made room
+    // The timeout belongs to the connection that was closed to make room.
+    while (!ours && ours.code() == Code::timed_out) ours = listener.accept();
     EXPECT_TRUE(ours.ok()) << ours.error().text();
     EXPECT_TRUE(other.get().ok());
 }
@@ -338,7 +339,7 @@ TEST(Listener, RemovesNothingButADeadSocketOfItsOwn) {
         EXPECT_TRUE(Listener::create(directory.path()).ok()) << "dead, and its own";
         EXPECT_EQ(directory.entries(), 0);
     }
-    // What took the name's place while the listener lived stays.
+    // A file that replaced the name during the listener's lifetime is not removed.
     Result<Listener> listener = Listener::create(directory.path());
     ASSERT_TRUE(listener.ok());
     ASSERT_EQ(::unlink(name.c_str()), 0);

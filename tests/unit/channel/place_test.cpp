@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where listeners live, and what a channel leaves open: paths that end in a slash, directories of somebody else, copies
-// in forked children, sockets whose former owner asked for more than messages, memory that is short.
+// Where listeners live, and what a channel tolerates: paths that end in a slash, directories of another user, copies in
+// forked children, sockets whose former owner enabled ancillary data, lack of memory.
 #include "channel_place.hpp"
 
 #include "channel_state.hpp"
@@ -87,7 +87,7 @@ TEST(Place, ADirectoryOfSomebodyElseIsOnlyThatOnesToListenIn) {
     place.end();
 }
 
-// A forked child that lives until this goes, with a copy of everything.
+// A forked child that holds a copy of every descriptor until this object is destroyed.
 class Child {
 public:
     Child() {

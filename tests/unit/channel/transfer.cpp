@@ -35,7 +35,7 @@ Result<Channel> connect(Meeting& meeting, const ProcessCalls& calls) {
     if (meeting.directory.empty()) {
         return ChannelAccess::over(std::move(meeting.end), ChannelSide::receiving, options_of(meeting), calls);
     }
-    // The listener may not be there yet; no_listener is peer_lost without a connection having been made.
+    // The listener may not exist yet; no_listener is peer_lost before any connection was made.
     while (true) {
         const bool over = meeting.other_is_over && meeting.other_is_over();
         Result<Channel> channel = ChannelAccess::connect(meeting.directory, options_of(meeting), calls);
@@ -44,7 +44,7 @@ Result<Channel> connect(Meeting& meeting, const ProcessCalls& calls) {
     }
 }
 
-// Over once the other says goodbye.
+// Expects the other side's orderly close.
 Result<void> hear_the_end(Channel& channel) {
     const Result<ChannelMessage> message = channel.receive();
     if (message) return wrong("a message behind the last one");
@@ -67,7 +67,7 @@ Result<void> play_offering(Meeting meeting, const ProcessCalls& calls) {
             Result<bool> there = listener->wait_for_connection(std::chrono::milliseconds(1));
             if (!there) return std::move(there).error();
             if (*there) break;
-            if (over) return {};  // nobody ever came
+            if (over) return {};  // no peer connected
         }
         met = listener->accept();
     }

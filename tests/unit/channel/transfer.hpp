@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of what two processes do over a channel, once: meeting, shared memory with its descriptors, an answer, the
-// end. Each side as one function, for tests that disturb the other.
+// A whole exchange of two processes over a channel: connection, shared memory with its descriptors, an answer, the
+// close. One function per side, for tests that disturb the other side.
 #pragma once
 
 #include <isthmus/ipc/channel.hpp>
@@ -10,14 +10,14 @@
 #include <functional>
 #include <string>
 
-// How they meet: in a directory, or over an end of a pair.
+// How they connect: through a directory, or over an end of a socket pair.
 struct Meeting {
     std::string directory;
     isthmus::FileDescriptor end;
-    std::function<bool()> other_is_over;  // it will not come any more
+    std::function<bool()> other_is_over;  // the other side will not connect any more
     std::chrono::nanoseconds step_timeout = std::chrono::seconds(5);
 };
 
-// To the other's orderly end, or to the first error.
+// Until the other side closes in an orderly way, or to the first error.
 isthmus::Result<void> play_offering(Meeting meeting, const isthmus::platform::os::ProcessCalls& calls);
 isthmus::Result<void> play_receiving(Meeting meeting, const isthmus::platform::os::ProcessCalls& calls);

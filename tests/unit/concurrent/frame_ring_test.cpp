@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring of frames without a device: two threads at full speed, and no allocation once it is made.
+// The frame ring without a device: two threads at full speed, and no allocation after construction.
 #include <isthmus/concurrent/frame_ring.hpp>
 #include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
@@ -20,7 +20,7 @@ namespace {
 std::atomic<long> allocations{0};
 }
 
-// Everything that this program allocates is counted. Not inlined: compilers would see memory of new in free().
+// Counts all allocations of this program. Not inlined: compilers would see memory of new in free().
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     allocations.fetch_add(1, std::memory_order_relaxed);
     if (void* made = std::malloc(bytes); made != nullptr) return made;
@@ -40,7 +40,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the producer wrote into a slot, as plain memory: the ring's order alone makes it visible.
+// What the producer wrote into a slot, in plain memory: only the ring's order makes it visible.
 struct Slot {
     std::uint64_t frame = 0;
     std::array<std::uint64_t, 8> words{};
@@ -70,7 +70,7 @@ void play(WhenFull when_full, std::size_t slots, std::uint64_t frames) {
         ring.close();
     });
     std::uint64_t next = 0, seen = 0;
-    std::optional<RingCore::Taken> held;  // one at a time stays with the consumer a little longer
+    std::optional<RingCore::Taken> held;  // the consumer holds one frame a little longer
     for (;;) {
         const Result<RingCore::Taken> taken = ring.take({});
         if (!taken) {
@@ -143,7 +143,7 @@ TEST(FrameRing, EveryHeldFrameTellsTheNumberThatItWouldGetNow) {
     EXPECT_EQ(third.number(), 0u);
     second.publish();
     EXPECT_EQ(first.number(), 1u) << "another frame came before it";
-    EXPECT_EQ(ring.begin_frame(Wait::never()).code(), Code::not_ready);  // a frame that is dropped has a number, too
+    EXPECT_EQ(ring.begin_frame(Wait::never()).code(), Code::not_ready);  // a dropped frame has a number, too
     EXPECT_EQ(third.number(), 2u);
     third.publish();
     EXPECT_EQ(third.number(), 0u) << "an empty frame has none";
@@ -178,7 +178,7 @@ TEST(FrameRing, DeadlinesOfAnyLengthAreKept) {
     EXPECT_TRUE(ring.take(Wait::at_most(std::chrono::nanoseconds::max())).ok());
 }
 
-// Counts operator new alone: locks, system calls and allocations by malloc go unseen, so that this is not R9.
+// Counts operator new only: locks, system calls and allocations by malloc are not counted, so this is not R9.
 TEST(FrameRing, GoingRoundMakesNothingWithNew) {
     Runtime runtime = Runtime::open().value();
     auto ring = FrameRing<int>::create(runtime.cpu(), 64, {.frames = 3, .when_full = WhenFull::drop_oldest}).value();

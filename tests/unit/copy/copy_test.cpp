@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and hints against a driver that writes down every call: which calls, in which order, and what is left when
-// any one of them fails.
+// Copies and hints against a driver that records every call: which calls, in which order, and what is left when any one
+// of them fails.
 #include "fake_driver.hpp"
 #include "refused_with.hpp"
 
@@ -88,7 +88,7 @@ TEST(Copies, OfPageableMemoryPassThroughAPieceThatIsMadeOnce) {  // keeps K22
     stream.copy_from_host(buffer, source).value();
     EXPECT_EQ(of(world), (Calls{"pointer", "allocate pinned", "create event", "create stream", "copy up", "record"}));
     world.calls.clear();
-    std::fill(source.begin(), source.end(), 0);  // nothing has run yet: it was read all the same
+    std::fill(source.begin(), source.end(), 0);  // no work has run yet: the source was read at once
     stream.copy_from_host(buffer, std::vector<int>{7, 8}, 62).value();
     EXPECT_EQ(of(world), (Calls{"pointer", "create event", "copy up", "record"}));
     std::vector<int> read(64);
@@ -213,7 +213,7 @@ TEST(Copies, OfMemoryThatAnotherGpuSharesByPhasesGoThroughTheHost) {  // keeps K
     std::vector<int> read(4);
     devices[2].stream().copy_to_host(read, to).value();
     EXPECT_EQ(read[0], 1) << "nothing was copied";
-    // As the remedy says.
+    // As the remedy proposes.
     Buffer<int> pinned = devices[1].allocate<int>(4, MemoryKind::pinned).value();
     devices[1].stream().copy(pinned, from).value();
     devices[0].stream().copy(to, pinned).value();

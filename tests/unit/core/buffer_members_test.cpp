@@ -22,7 +22,7 @@ using namespace isthmus;
 using namespace isthmus::detail;
 using U = ArgumentUse;
 
-// Streams are names here: nothing looks into them.
+// Stream pointers serve as names only: nothing dereferences them.
 struct Names {
     std::array<std::uint64_t, 2> words{};
     const StreamState& one() const { return reinterpret_cast<const StreamState&>(words[0]); }
@@ -196,7 +196,7 @@ TEST(OpenViews, PagesAreAtTheHostFromItsTouchToTheMove) {  // keeps K21
     EXPECT_FALSE(views.pages_at_host({}));
     views.make_parted(std::vector<Used>{});
     views.open({U::read, {0, 8}});
-    EXPECT_FALSE(views.pages_at_host({0, 8}));  // they are being used there
+    EXPECT_FALSE(views.pages_at_host({0, 8}));  // an open view uses them there
     EXPECT_FALSE(views.pages_at_host({8, 16}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closures of host functions: kept until they ran, ended once, and never under one that runs.
+// Closures of host functions: kept until they ran, destroyed once, and never while one runs.
 #include "host_calls.hpp"
 #include "process.hpp"
 
@@ -47,7 +47,7 @@ TEST(HostCalls, DropWhatALostDeviceWillNeverCall) {
     calls.drop_all();
     EXPECT_FALSE(calls.any());
     EXPECT_TRUE(watched.expired());
-    run_once(address);  // as a driver that calls after all: nothing is there to be called
+    run_once(address);  // a late call of the driver: there is nothing left to call
 }
 
 // keeps S20

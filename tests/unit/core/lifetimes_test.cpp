@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends in an unlucky order: handles that were moved from, captures that the wrong thread drops, streams that buffers
-// outlive, and what a free meets when a capture begins beside it.
+// Objects that end in an unfavourable order: moved-from handles, captures dropped on another thread, streams destroyed
+// before their buffers, and a free beside a capture that begins.
 #include "components.hpp"
 #include "fake_device.hpp"
 
@@ -23,7 +23,7 @@
 namespace {
 
 ISTHMUS_KERNEL(double_it, isthmus::Index i, isthmus::View<int> data) {
-    data[i] = static_cast<int>(static_cast<unsigned>(data[i]) * 2U);  // whatever the memory held, without overflow
+    data[i] = static_cast<int>(static_cast<unsigned>(data[i]) * 2U);  // for any content of the memory, without overflow
 }
 
 using isthmus::AllocationRequest;
@@ -94,7 +94,7 @@ TEST_F(Lifetimes, ACaptureThatBeginsBesideAFreeIsNotMadeToWaitForOutsideWork) { 
     ASSERT_TRUE(captured.launch(double_it, 4, data).ok());
     const MemoryBlock block = stream.state()->pool_memory.allocate({.bytes = 16, .stream = &stream}).value();
     const Capture capture = captured.begin_capture().value();
-    // A thread that found no capture open goes on with its free while this one begins.
+    // A thread that found no capture open continues its free while this capture begins.
     world.calls.clear();
     EXPECT_EQ(captured.state()->wait_behind(isthmus::platform::EventHandle{1}, *captured.state(), 0).code(),
               Code::capture_error);
@@ -137,7 +137,8 @@ TEST_F(Lifetimes, ABufferThatStaysKeepsNoStreamsThatAreDone) {
     EXPECT_LE(world.streams.size(), 4u);
     EXPECT_LE(shared.state()->uses.size(), 2u);
     EXPECT_LE(own.state()->uses.size(), 2u);
-    // A stream that somebody holds stays: what it is given next may have to come behind a copy by another device.
+    // A stream that a handle still holds stays in the list: its next work may have to be ordered after a copy by
+    // another device.
     Stream held = device.create_stream().value();
     ASSERT_TRUE(held.launch(double_it, 4, shared).ok());
     ASSERT_TRUE(held.synchronize().ok());
@@ -145,7 +146,7 @@ TEST_F(Lifetimes, ABufferThatStaysKeepsNoStreamsThatAreDone) {
     ASSERT_TRUE(later.launch(double_it, 4, shared).ok());
     const auto& uses = shared.state()->uses;
     EXPECT_TRUE(std::any_of(uses.begin(), uses.end(), [&](const auto& use) { return use.stream == held.state(); }));
-    // What still runs is waited for.
+    // Work that still runs is waited for.
     {
         Stream brief = device.create_stream().value();
         shared.write_on_host().value()[0] = 21;
@@ -194,7 +195,7 @@ TEST_F(Lifetimes, HandlesThatWereMovedFromNameWhatTheyNamed) {
 }
 // NOLINTEND(performance-move-const-arg,bugprone-use-after-move)
 
-// Answers with more, or less, than was asked for, or with another kind.
+// An allocator that returns more or less than requested, or another kind.
 struct Answering {
     Allocator upstream;
     std::ptrdiff_t more = 0;

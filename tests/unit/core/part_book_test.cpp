@@ -49,7 +49,7 @@ TEST(Parts, OpenScopesRefuseWhatOverlapsThemAndNothingElse) {  // keeps G9, G14
     }
 }
 
-// Against a list of everything that happened: never too early, and exact as long as ranges are kept apart.
+// Compared with a full list of uses: never too early, and exact while ranges are kept apart.
 TEST(Parts, AViewFindsTheLastUseOfItsBytes) {  // keeps G8
     std::mt19937 random(11);
     const auto below = [&](std::size_t limit) {
@@ -112,7 +112,7 @@ TEST(Parts, TheBookStaysSmallHoweverManyRangesThereAre) {  // keeps G8
     }
 }
 
-// A set of bytes against one flag for each byte, over all short sequences of two operations on top of each other.
+// A set of bytes compared with one flag per byte, for all short sequences of two operations.
 TEST(SpanSets, HoldWhatWasAddedAndNotRemoved) {  // keeps G8
     constexpr std::size_t bytes = 6;
     std::vector<rules::ByteSpan> spans;

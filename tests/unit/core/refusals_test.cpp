@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals that only a driver in a rare state brings about: each is made to occur, and what works then is tried beside
-// it.
+// Refusals that need a driver in a rare state: the test brings each about, and tries the alternative beside it.
 #include "core_errors.hpp"
 #include "device_errors.hpp"
 #include "fake_device.hpp"
@@ -52,7 +51,7 @@ struct Refusals : testing::Test {
     Stream& stream = device.stream();
 
     Buffer<int> shared(MemoryKind kind) { return device.allocate_shared<int>(8, {.kind = kind}).value(); }
-    // What the host can reach only by a copy is newer on the device.
+    // A staged buffer whose newer content is on the device: the host reaches it only by a copy.
     Buffer<int> written_on_device() {
         Buffer<int> data = shared(MemoryKind::device);
         { auto view = data.write_on_host().value(); }
@@ -121,7 +120,7 @@ TEST_F(Refusals, SynchronizingWaitsForStreamsThatAreGoneAndForWorkOfOthers) {  /
     std::array<int, 8> memory{};
     const isthmus::View<int> view{memory.data(), memory.size()};
     {
-        Stream passing = device.create_stream().value();  // a buffer would keep it
+        Stream passing = device.create_stream().value();  // a buffer would keep it alive
         ASSERT_TRUE(passing.launch({.mode = isthmus::LaunchMode::relaxed}, add_one, memory.size(), view).ok());
         world.stuck = true;
     }
@@ -165,7 +164,7 @@ TEST_F(Refusals, PoolMemoryThatIsStillInUseIsWaitedForAsLongAsTheRuntimeWaits) {
     EXPECT_EQ(device.pool().value().usage().value().used_bytes, 0u) << "nothing of what failed is left";
 }
 
-// An external stream, as Device::wrap_stream() makes it where the driver knows streams of other code.
+// An external stream, as Device::wrap_stream() makes it where the driver reports streams of other code.
 struct ExternalRefusals : Refusals {
     static constexpr std::uintptr_t native = 77;
     Stream wrap(bool with_handle) {
@@ -194,7 +193,7 @@ TEST_F(ExternalRefusals, ALostCaptureOfOtherCodeTakesNoWork) {  // keeps S5
 
 TEST_F(ExternalRefusals, ACaptureOfOtherCodeDoesNotWaitForAnAllocation) {  // keeps S5, S19
     Stream external = wrap(true);
-    Buffer<int> data = stream.allocate<int>(8).value();  // of which the capture could not wait
+    Buffer<int> data = stream.allocate<int>(8).value();  // the capture could not wait for it
     world.capturing[native];
     EXPECT_TRUE(refused_with<errors::unallocated_memory_in_foreign_capture>(external.launch(add_one, 8, data)));
     EXPECT_TRUE(stream.synchronize().ok());
@@ -203,7 +202,7 @@ TEST_F(ExternalRefusals, ACaptureOfOtherCodeDoesNotWaitForAnAllocation) {  // ke
     world.capturing.erase(native);
 }
 
-// The CPU device gives its buffers to an operation in captures alone, and another thread may have ended the capture.
+// The CPU device passes buffers to an operation only during captures, and another thread may have ended the capture.
 TEST(SynchronousRefusals, AnOperationThatIsNoLongerCapturedIsNotDone) {  // keeps S14
     FakeWorld world;
     world.synchronous = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's core against a driver that writes down every call: how many there are, in which order, and what is
-// left when any one of them fails.
+// The runtime's core against a driver that records every call: how many calls, in which order, and what is left when
+// any one of them fails.
 #include "fake_driver.hpp"
 
 #include "device_state.hpp"
@@ -67,7 +67,7 @@ isthmus::DeviceFacts integrated_gpu() {
     return facts;
 }
 
-isthmus::DeviceFacts coherent_gpu() {  // reads the host's page tables
+isthmus::DeviceFacts coherent_gpu() {  // uses the host's page tables
     isthmus::DeviceFacts facts = discrete_gpu();
     for (isthmus::AttributeFact& fact : facts.attributes) {
         if (fact.id == 88 || fact.id == 100) fact.value = 1;
@@ -90,7 +90,7 @@ Buffer<int> shared(Device& device, std::size_t count, MemoryKind kind) {
     return device.allocate_shared<int>(count, use).value();
 }
 
-// Staged: device memory that the host sees through a pinned side.
+// Staged: device memory with a pinned copy for the host.
 Buffer<int> staged(Device& device, std::size_t count) {
     return device.allocate_shared<int>(count, {.kind = MemoryKind::device}).value();
 }
@@ -230,7 +230,7 @@ TEST(Core, StagedBuffersAreCopiedOnceEachWay) {  // keeps G8
     (void)a.read_on_host().value();
     EXPECT_EQ(world.count("copy down"), 1u);
     EXPECT_EQ(a.staged_bytes(), 2u * 8 * sizeof(int));
-    number(a, 100);  // the host's side is newer again
+    number(a, 100);  // the host's copy is newer again
     (void)device.stream().launch(add_one, 8, a).value();
     EXPECT_EQ(world.count("copy up"), 2u);
     EXPECT_EQ(a.read_on_host().value()[1], 102);
@@ -273,7 +273,7 @@ TEST(Core, ALaunchThatFailsLeavesTheHostsSideOfAStagedBuffer) {
     Buffer<int> b = staged(device, 8);
     (void)device.stream().launch(copy_over, 8, a, b).value();
     number(a, 5);
-    world.fail_at = static_cast<int>(world.calls.size()) + 2;  // after the departure of nothing: the launch itself
+    world.fail_at = static_cast<int>(world.calls.size()) + 2;  // nothing has to be uploaded: the launch itself fails
     world.calls.reserve(64);
     Result<isthmus::LaunchReport> failed = device.stream().launch(copy_over, 8, a, b);
     if (failed) failed = device.stream().launch(copy_over, 8, a, b);
@@ -389,7 +389,7 @@ TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keep
     (void)device.stream().launch(add_one, 8, a).value();
     EXPECT_EQ(world.count("attach stream"), 1u);
     EXPECT_EQ(world.count("attach host"), 0u);
-    (void)device.stream().launch(add_one, 8, b).value();  // leaves it
+    (void)device.stream().launch(add_one, 8, b).value();  // the stream stops using it
     EXPECT_EQ(world.count("attach host"), 1u);
     EXPECT_EQ(a.read_on_host().value()[0], 5);
     Stream other = device.create_stream().value();
@@ -408,7 +408,7 @@ TEST(Core, ManagedMemoryIsTakenOverByAnotherStreamBehindItsReturn) {  // keeps K
     number(a, 3);
     (void)other.launch(add_one, 8, b).value();  // opens the stream
     (void)device.stream().launch(add_one, 8, a).value();
-    (void)device.stream().launch(add_one, 8, b).value();  // leaves it: its return is queued, and nothing runs yet
+    (void)device.stream().launch(add_one, 8, b).value();  // stops using it: its return is queued, and no work runs yet
     ASSERT_EQ(world.calls.back(), "launch add_one");
     ASSERT_EQ(world.count("attach host"), 1u);
     world.calls.clear();
@@ -416,7 +416,7 @@ TEST(Core, ManagedMemoryIsTakenOverByAnotherStreamBehindItsReturn) {  // keeps K
     ASSERT_EQ(world.calls, (std::vector<std::string>{"wait", "attach stream", "launch add_one"}));
     (void)other.launch(add_one, 8, b).value();
     world.calls.clear();
-    (void)other.launch(add_one, 8, a).value();  // behind the return on the same stream, whose order suffices
+    (void)other.launch(add_one, 8, a).value();  // after the return on the same stream, whose order suffices
     EXPECT_EQ(world.calls, (std::vector<std::string>{"attach stream", "launch add_one"}));
     EXPECT_EQ(a.read_on_host().value()[0], 6);
 }
@@ -428,8 +428,8 @@ TEST(Core, ACopyToTheHostThatWasGivenUpNeverLandsOnWhatTheHostWroteSince) {  // 
     Buffer<int> y = shared(device, 8, MemoryKind::pinned);
     number(a, 1);
     (void)device.stream().launch(add_one, 8, a).value();
-    (void)device.stream().launch(add_one, 8, y).value();       // the fence behind a
-    world.fail_at = static_cast<int>(world.calls.size()) + 4;  // ask, copy down, record, ask
+    (void)device.stream().launch(add_one, 8, y).value();       // the fence after a
+    world.fail_at = static_cast<int>(world.calls.size()) + 4;  // query, copy down, record, query
     EXPECT_FALSE(a.read_on_host().ok());
     world.fail_at = 0;
     ASSERT_EQ(world.count("copy down"), 1u);
@@ -501,7 +501,7 @@ TEST(Core, SynchronizingADeviceCoversStreamsThatAreGone) {  // keeps S9
 }
 
 TEST(Core, StreamsThatComeAndGoLeaveNoEventsBehind) {
-    std::array<int, 4> memory{};  // outlives the device: what is still queued then runs as it closes
+    std::array<int, 4> memory{};  // outlives the device: queued work still runs while it closes
     FakeWorld world;
     Device device = open(world);
     for (int round = 0; round < 100; ++round) {
@@ -712,9 +712,10 @@ TEST(Core, FailingAnyOneCallNeverLeaksNorCrashes) {  // keeps R6
                 world.fail_code = code;
                 world.sticky = sticky;
                 scenario(world);
-                // A driver that never answers again cannot say that the device has let go: such memory is given up.
+                // A driver that never answers again cannot report that the device has finished: such memory is
+                // abandoned.
                 if (sticky && code != Code::device_lost) continue;
-                // A lost device frees nothing any more: its memory leaves the books and ends with the process (K11).
+                // A lost device frees nothing: its memory is dropped from the records and ends with the process (K11).
                 if (code == Code::device_lost) world.forget_memory();
                 EXPECT_TRUE(world.clean()) << "call " << at << " (" << world.calls[static_cast<std::size_t>(at) - 1]
                                            << ") failed with " << isthmus::name(code) << (sticky ? " for good" : "");

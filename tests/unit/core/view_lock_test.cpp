@@ -33,14 +33,14 @@ TEST(ViewWord, OpensAtOnceBesideReadersOnlyAndAWriterBesideNobody) {  // keeps G
     }
 }
 
-// A buffer that keeps its lock's rules as BufferState does, taken apart into steps between which others can come.
+// A buffer that follows the lock's rules as BufferState does, split into steps between which other actors can run.
 struct Toy {
     ViewLock lock;
     bool running = false;                       // device work that writes it
     int others = 0;                             // concurrent views
-    int reading = 0, writing = 0, sharing = 0;  // views whose opening is over
+    int reading = 0, writing = 0, sharing = 0;  // fully opened views
     int ended = 0;
-    int coming = 0;  // actors that may open a view yet, and so hold the buffer
+    int coming = 0;  // actors that may still open a view, and so hold the buffer
     std::string wrong;
 
     void judge() {
@@ -148,7 +148,7 @@ private:
     int at_ = 0;
 };
 
-// Plays the order that `choices` begins, and then whoever comes first.
+// Plays the order that begins with `choices`, and then the first actor that can run.
 struct Played {
     std::vector<std::size_t> choices;
     std::string wrong;
@@ -167,8 +167,9 @@ Played play(const std::vector<Actor>& actors, const std::vector<std::size_t>& ch
         const std::size_t place = played.choices.size();
         std::size_t choice = place < choices.size() ? choices[place] : 0;
         while (choice < walks.size() && (walks[choice].over() || !walks[choice].step(toy))) ++choice;
-        if (place < choices.size() && choice != choices[place]) return played;  // he cannot go on there: no order
-        if (choice == walks.size()) break;                                      // nobody can go on
+        // This actor cannot continue here: not a valid order.
+        if (place < choices.size() && choice != choices[place]) return played;
+        if (choice == walks.size()) break;  // no actor can continue
         played.choices.push_back(choice);
         toy.judge();
         if (!toy.wrong.empty()) break;
@@ -197,7 +198,7 @@ TEST(ViewLock, KeepsConflictingUsesApartInEveryOrder) {  // keeps G8, G9
             for (bool more = true; more;) {
                 ++orders;
                 ASSERT_EQ(played.wrong, "") << ::testing::PrintToString(played.choices);
-                // The next order: the last place where a later actor can go on.
+                // The next order: change the last place where a later actor can continue.
                 std::vector<std::size_t> choices = played.choices;
                 more = false;
                 while (!choices.empty() && !more) {
@@ -229,7 +230,7 @@ TEST(ViewLock, CountsReadersUpToItsLimit) {  // keeps G8
     EXPECT_TRUE(lock.close(false)) << "the last one ends it";
 }
 
-// Whoever sleeps is woken, though unlocking wakes one.
+// All sleepers are woken, although one unlock wakes one.
 TEST(ViewLock, WakesAllThatSleep) {  // keeps K12
     ViewLock lock;
     int passed = 0;
@@ -242,14 +243,14 @@ TEST(ViewLock, WakesAllThatSleep) {  // keeps K12
         });
     }
     while (!lock.seen().has(ViewWord::contended)) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for the others to fall asleep, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that the others fall asleep, too
     lock.unlock();
     for (std::thread& each : sleepers) each.join();
     EXPECT_EQ(passed, 4);
     EXPECT_FALSE(lock.seen().has(ViewWord::locked | ViewWord::contended));
 }
 
-// Data without atomics, so that a thread checker sees who comes together.
+// Data without atomics, so that a thread sanitizer detects overlapping access.
 TEST(ViewLock, ExcludesAndWakesThreads) {  // keeps G8, K12
     constexpr int rounds = 3000;
     ViewLock lock;

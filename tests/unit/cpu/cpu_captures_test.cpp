@@ -56,7 +56,7 @@ protected:
         return event;
     }
     void launch(StreamHandle stream, int factor) {
-        const StepPack pack{data.data(), data.size(), factor};  // gone when the launch has returned
+        const StepPack pack{data.data(), data.size(), factor};  // destroyed when the launch has returned
         EXPECT_TRUE(execution.launch({&kernel, FunctionHandle::none, {data.size()}, &pack, stream}).ok());
     }
     GraphInstanceHandle ended(StreamHandle stream) {
@@ -64,7 +64,7 @@ protected:
         EXPECT_TRUE(captures.end(stream, graph).ok());
         GraphInstanceHandle instance = GraphInstanceHandle::none;
         EXPECT_TRUE(captures.instantiate(graph, instance).ok());
-        EXPECT_TRUE(captures.destroy(graph).ok());  // the instance needs it no more
+        EXPECT_TRUE(captures.destroy(graph).ok());  // the instance no longer needs it
         return instance;
     }
     CaptureState state(StreamHandle stream) {
@@ -139,7 +139,7 @@ TEST_F(CpuCapture, StreamsJoinByEventsAndComeBack) {
     EXPECT_EQ(state(second), CaptureState::open);
     launch(second, 3);
     GraphHandle none = GraphHandle::none;
-    EXPECT_EQ(captures.end(second, none).code, Code::capture_error);  // it began on another
+    EXPECT_EQ(captures.end(second, none).code, Code::capture_error);  // it began on another stream
     ASSERT_TRUE(execution.wait_event(first, recorded_on(second)).ok());
     launch(first, 4);
     const GraphInstanceHandle instance = ended(first);
@@ -156,7 +156,7 @@ TEST_F(CpuCapture, AStreamThatDoesNotComeBackIsTheEndOfTheCapture) {
     ASSERT_TRUE(execution.wait_event(second, recorded_on(first)).ok());
     launch(second, 3);
     ASSERT_TRUE(execution.wait_event(first, recorded_on(second)).ok());
-    launch(second, 3);  // after it had come back
+    launch(second, 3);  // after it had rejoined
     GraphHandle graph = GraphHandle::none;
     const Status status = captures.end(first, graph);
     EXPECT_EQ(status.code, Code::capture_error);
@@ -198,7 +198,7 @@ TEST_F(CpuCapture, WhatWouldEndACaptureIsRefusedAndItGoesOn) {
     EXPECT_EQ(data[0], 3);
     EXPECT_TRUE(execution.query_event(inside).ok()) << "over with its capture";
     (void)ended(other);
-    EXPECT_EQ(captures.end(stream, graph).code, Code::capture_error);  // there is none
+    EXPECT_EQ(captures.end(stream, graph).code, Code::capture_error);  // no capture is open
 }
 
 TEST_F(CpuCapture, AStreamDestroyedWhileCapturedStillHasToHaveComeBack) {
@@ -330,7 +330,7 @@ TEST_F(CpuCapture, AGraphBecomesOneStepOfAnother) {
     NodeHandle node = NodeHandle::none;
     ASSERT_TRUE(captures.last_node(stream, node).ok());
     EXPECT_NE(node, NodeHandle::none);
-    ASSERT_TRUE(captures.destroy(child).ok());  // a copy of it is in there
+    ASSERT_TRUE(captures.destroy(child).ok());  // the graph holds a copy of it
     EXPECT_EQ(captures.append(stream, child).code, Code::invalid_handle);
     EXPECT_EQ(data[0], 1);
     ASSERT_TRUE(captures.launch(ended(stream), stream).ok());

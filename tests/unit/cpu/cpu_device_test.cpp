@@ -11,7 +11,7 @@
 namespace isthmus::platform::cpu {
 namespace {
 
-// A hand-made kernel: counts how often each item is visited and on which thread.
+// A kernel without the macro: counts how often each item runs and on which thread.
 struct CountPack {
     unsigned* visits;
     std::uint64_t size;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which driver calls the backend makes, and that it leaves the caller's context alone, against a driver that notes.
+// Which driver calls the backend makes, and that it leaves the caller's context unchanged, against a driver that
+// records calls.
 #include "cuda_calls.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +108,7 @@ TEST_F(CudaCalls, StreamCallsAreOneDriverCallEach) {
                  "cuMemsetD8Async cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyAsync ");
 }
 
-// Some drivers may want a context where the observed one does not: then the call is repeated inside.
+// A driver may require a context where the observed one does not: then the call is repeated with one.
 TEST_F(CudaCalls, AStreamCallThatNeedsAContextIsRepeatedWithOne) {
     const StreamHandle stream = make_stream();
     fake().streams_need_context(1);
@@ -226,8 +227,8 @@ TEST_F(CudaCalls, ManagedMemoryIsAttachedAsAsked) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(allocation.host), allocation.device);
     EXPECT_TRUE(memory().attach(allocation, Attachment::stream, stream).ok());
     EXPECT_EQ(fake().flags(), 4u);
-    // To a stream at once: host only first, because the driver allocates nothing else; of a failed second step the
-    // first is left to the caller.
+    // Attached to a stream at once: allocated as host only first, because the driver allocates nothing else. If the
+    // second step fails, the allocation is left to the caller.
     fake().clear();
     fake().fail("cuStreamAttachMemAsync", 801);
     EXPECT_EQ(memory().allocate(MemoryKind::managed, 64, Attachment::stream, stream, allocation).code,
@@ -338,7 +339,7 @@ TEST_F(CudaCalls, ALaunchIsOneDriverCallWithTheGridOfItsExtent) {
     EXPECT_EQ(fake().grid()[0], 4u);
     EXPECT_EQ(fake().block()[0], 256u);
     request.extent = {0, 1, 1};
-    EXPECT_TRUE(execution().launch(request).ok());  // nothing to run
+    EXPECT_TRUE(execution().launch(request).ok());  // empty launch
     request.extent = {std::uint64_t{1} << 40, 1, 1};
     const Status refused = execution().launch(request);
     EXPECT_EQ(refused.code, Code::invalid_argument);
@@ -361,7 +362,7 @@ TEST_F(CudaCalls, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {
     make_stream();
     const pid_t child = ::fork();
     if (child == 0) {
-        fake().fail("cuCtxPushCurrent_v2", 3);  // what the real driver answers there
+        fake().fail("cuCtxPushCurrent_v2", 3);  // the real driver's answer there
         StreamHandle stream{};
         const bool refused = execution().create_stream(0, stream).code == Code::forked;
         fake().clear();
@@ -371,7 +372,7 @@ TEST_F(CudaCalls, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    // In the parent the same answer is what it says.
+    // In the parent the same answer is an ordinary driver error.
     fake().fail("cuCtxPushCurrent_v2", 3);
     StreamHandle stream{};
     EXPECT_EQ(execution().create_stream(0, stream).code, Code::driver_error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facet of captures, and the care that every other call takes while one is open.
+// The captures facet, and the precautions of every other call while a capture is open.
 #include "cuda_calls.hpp"
 
 namespace isthmus::platform::cuda {
@@ -226,7 +226,7 @@ TEST_F(CudaCaptureCalls, WhileACaptureIsOpenUnsafeCallsRunWithTheModeExchanged) 
     EXPECT_EQ(calls(), entered("cuEventCreate"));
     EXPECT_TRUE(execution().query_event(event).ok());
     EXPECT_EQ(calls(), with_care("cuEventQuery "));
-    EXPECT_EQ(fake().capture_mode(), capture_mode::global);  // the thread's own again
+    EXPECT_EQ(fake().capture_mode(), capture_mode::global);  // the thread's own mode again
 }
 
 // keeps S19: the other device's calls endanger the capture just as well
@@ -295,7 +295,7 @@ TEST_F(CudaCaptureCalls, OnlyCapturesThatBeganHereAreCounted) {
     fake().clear();
     EXPECT_TRUE(execution().query_stream(other).ok());
     EXPECT_EQ(calls(), "cuStreamQuery ");
-    begin();  // not undone by the end before it
+    begin();  // not undone by the previous end
     EXPECT_TRUE(execution().query_stream(other).ok());
     EXPECT_EQ(calls(), exchange + "cuStreamQuery " + exchange);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other code of the process destroys the primary context: what of ours is told, what is left alone, what is freed.
+// Other code destroys the primary context: what the backend reports, what it leaves alone, what it frees.
 #include "cuda_calls.hpp"
 
 namespace isthmus::platform::cuda {
@@ -36,7 +36,7 @@ TEST_F(ContextDeath, IsAskedInOneCallAndInNoneBeforeTheFirstUse) {
     EXPECT_EQ(calls(), "");
 }
 
-// The handle is the same then, and the new context works: only the id tells.
+// The handle is the same then, and the new context works: only the id differs.
 TEST_F(ContextDeath, IsNoticedThoughSomebodyRetainedTheContextAgain) {
     fake().kill_context();
     fake().revive_context();
@@ -44,7 +44,7 @@ TEST_F(ContextDeath, IsNoticedThoughSomebodyRetainedTheContextAgain) {
     EXPECT_EQ(fake().current(), nullptr);
 }
 
-// Everything answers 709 while a dead context is current, though ours is well.
+// Every call answers 709 while a dead context is current, although this backend's context is valid.
 TEST_F(ContextDeath, OfAnotherContextThatIsCurrentIsNotOurs) {
     StreamHandle second{};
     ASSERT_TRUE(drivers_[1]->execution().create_stream(0, second).ok());
@@ -56,7 +56,7 @@ TEST_F(ContextDeath, OfAnotherContextThatIsCurrentIsNotOurs) {
     fake().set_current(nullptr);
 }
 
-// A sticky fault, a forked child and the process's end have codes of their own.
+// A sticky fault, a forked child and the end of the process have their own codes.
 TEST_F(ContextDeath, IsNotConcludedFromOtherFailures) {
     for (const int code : {700, 3, 4}) {
         fake().fail("cuCtxGetId", code);
@@ -77,7 +77,7 @@ TEST_F(ContextDeath, NothingIsMadeOrFreedInTheContextThatCameAfterwards) {
     expect_lost(execution().create_stream(0, made));
     EXPECT_EQ(made, StreamHandle::none);
     EXPECT_EQ(calls(), "cuCtxPushCurrent_v2 cuCtxGetId cuCtxPopCurrent_v2 ");
-    // From now on without a driver call.
+    // From here on without a driver call.
     Allocation allocation;
     expect_lost(memory().allocate(MemoryKind::device, 64, Attachment::global, stream, allocation));
     expect_lost(memory().allocate(MemoryKind::pool, 64, Attachment::global, stream, allocation));
@@ -122,7 +122,7 @@ TEST_F(ContextDeath, PoolMemoryIsFreedInAContextThatIsRetainedForIt) {
     ASSERT_TRUE(device().pools()->create({MemoryKind::managed_pool, 0, 0}, own).ok());
     ASSERT_TRUE(device().pools()->allocate(own, 64, stream, of_own).ok());
     fake().kill_context();
-    const int before = fake().retained();  // ours, until the end
+    const int before = fake().retained();  // references of this backend, until the end
     ASSERT_TRUE(device().context_died());
     for (const Allocation& one : {pool, of_own}) {
         fake().clear();
@@ -130,7 +130,7 @@ TEST_F(ContextDeath, PoolMemoryIsFreedInAContextThatIsRetainedForIt) {
         EXPECT_EQ(calls(),
                   "cuDevicePrimaryCtxRetain cuCtxPushCurrent_v2 cuMemFreeAsync cuCtxPopCurrent_v2 "
                   "cuDevicePrimaryCtxRelease_v2 ");
-        EXPECT_EQ(fake().seen()->stream, nullptr);  // the new context's own
+        EXPECT_EQ(fake().seen()->stream, nullptr);  // the new context's default stream
         EXPECT_EQ(fake().retained(), before);
     }
     EXPECT_TRUE(device().pools()->destroy(own).ok());
@@ -143,7 +143,7 @@ TEST_F(ContextDeath, PoolMemoryIsFreedAlsoWhereTheDeathWasNotNoticedBefore) {
     Allocation pool;
     ASSERT_TRUE(memory().allocate(MemoryKind::pool, 64, Attachment::global, stream, pool).ok());
     fake().kill_context();
-    const int before = fake().retained();  // ours, until the end
+    const int before = fake().retained();  // references of this backend, until the end
     EXPECT_TRUE(memory().release(pool, stream).ok());
     EXPECT_EQ(fake().seen()->stream, nullptr);
     EXPECT_EQ(fake().retained(), before);
@@ -154,7 +154,7 @@ TEST_F(ContextDeath, AFailedFreeOfPoolMemoryIsTold) {
     Allocation pool;
     ASSERT_TRUE(memory().allocate(MemoryKind::pool, 64, Attachment::global, stream, pool).ok());
     fake().kill_context();
-    const int before = fake().retained();  // ours, until the end
+    const int before = fake().retained();  // references of this backend, until the end
     ASSERT_TRUE(device().context_died());
     fake().fail("cuMemFreeAsync", 1);
     EXPECT_EQ(memory().release(pool, stream).code, Code::invalid_argument);
@@ -195,7 +195,7 @@ TEST_F(ContextDeath, IsExplained) {
     EXPECT_NE(error.remedy().find("open a new runtime"), std::string_view::npos);
 }
 
-// A context whose id cannot be read is of no use: it is given back and tried again.
+// A context whose id cannot be read is not used: it is released and tried again.
 TEST_F(ContextDeath, AContextWithoutAnIdIsNotKept) {
     StreamHandle second{};
     fake().fail("cuCtxGetId", 999);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend over a fake driver that notes every call: the fixture of the tests that count them.
+// The backend over a fake driver that records every call: the fixture of the tests that count calls.
 #pragma once
 
 #include "cuda_driver.hpp"
@@ -9,7 +9,7 @@
 
 namespace isthmus::platform::cuda {
 
-using namespace isthmus::cuda_abi;  // the words of the driver
+using namespace isthmus::cuda_abi;  // the driver's types and constants
 
 class CudaCalls : public ::testing::Test {
 protected:

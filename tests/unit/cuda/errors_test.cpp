@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's codes as typed errors that explain: pure functions.
+// The driver's codes as typed errors with explanations: pure functions.
 #include "errors.hpp"
 
 #include "abi.hpp"
@@ -85,7 +85,7 @@ TEST(CudaErrors, MissingGpuCodeIsToldApartFromCodeForAnotherGpuAndFromNewerPtx) 
     EXPECT_TRUE(says(newer.remedy(), "update the driver"));
 }
 
-// Options of this project's own build mean nothing to a program that uses an installed library.
+// Build options of this project mean nothing to a program that uses an installed library.
 TEST(CudaErrors, NoRemedyNamesAnOptionOfThisBuild) {
     int remedies = 0;
     for (int code = 0; code < 1000; ++code) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines, weakly, every function of functions.def: it notes the call and answers what was planned. Those that have to
-// do more are defined in fake_driver.cpp.
+// Weak definitions of every function of functions.def: each records the call and gives the planned answer. Functions
+// that do more are defined in fake_driver.cpp.
 #include "abi.hpp"
 
 using namespace isthmus::cuda_abi;

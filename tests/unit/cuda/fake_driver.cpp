@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver that does no work: it notes its calls and answers as its build says. For one thread.
-//   FAKE_VERSION  what cuDriverGetVersion answers      FAKE_INIT       what cuInit answers
-//   FAKE_DEVICES  how many devices it shows            FAKE_STUB       every call answers 34, as the toolkit's stub
+// A driver that does no work: it records its calls and gives the answers that its build defines. For one thread.
+//   FAKE_VERSION  the answer of cuDriverGetVersion       FAKE_INIT       the answer of cuInit
+//   FAKE_DEVICES  the number of devices                  FAKE_STUB       every call answers 34, as the toolkit's stub
 //   FAKE_SIMULATOR  it also exports the simulator's two functions
-//   FAKE_LACKS    the exported name of a function that it has not (with -D<name>=<another name>)
+//   FAKE_LACKS    the exported name of a function that it lacks (with -D<name>=<another name>)
 //   FAKE_WITHOUT_PROC_ADDRESS  it is older than cuGetProcAddress
-//   FAKE_ABSURD   what it says of its devices is outside of every range that the documentation gives
+//   FAKE_ABSURD   its device attributes are outside every documented range
 #include "fake_seen.hpp"
 
 #include <driver_abi/sim_registration.h>
@@ -40,7 +40,7 @@ using namespace isthmus::cuda_abi;
 
 namespace {
 
-// A primary context. Where nobody retains it any more it is dead; the next one has the same handle and another id.
+// A primary context. It dies when its last reference is released; the next one has the same handle and another id.
 struct Primary {
     int retained = 0;
     bool dead = false;
@@ -50,7 +50,7 @@ constexpr std::uintptr_t first_context = 0xC0;
 
 struct State {
     std::string calls;
-    std::map<std::string, std::vector<CUresult>, std::less<>> planned;  // one answer after the other
+    std::map<std::string, std::vector<CUresult>, std::less<>> planned;  // answers in order
     std::vector<CUcontext> stack;                                       // of the one thread that calls
     bool streams_need_context = false;
     std::uintptr_t last_handle = 0x1000;
@@ -84,7 +84,7 @@ void make_handle(Pointer* out) {
     *out = reinterpret_cast<Pointer>(state().last_handle += 0x10);
 }
 
-// What a real driver answers with 201 where no context is current.
+// Functions that a real driver answers with 201 where no context is current.
 [[maybe_unused]] bool belongs_to_current_context(std::string_view function) {
     for (const std::string_view one :
          {"cuStreamCreateWithPriority", "cuEventCreate",          "cuMemAlloc_v2",       "cuMemFree_v2",
@@ -101,8 +101,8 @@ void make_handle(Pointer* out) {
     return function.starts_with("cuStream") || function.starts_with("cuEvent") || function.ends_with("Async") ||
            function.ends_with("Async_v2") || function == "cuLaunchKernel" || function == "cuGraphLaunch";
 }
-// With a dead context current everything answers 709 (observed), and so does work for the streams of one; streams are
-// the first device's here.
+// With a dead context current every call answers 709 (observed), and so does work for a dead context's streams; all
+// streams belong to the first device here.
 [[maybe_unused]] bool meets_a_dead_context(std::string_view function) {
     for (const std::string_view one : {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
                                        "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemPoolDestroy"}) {
@@ -136,7 +136,7 @@ extern "C" CUresult fake_answer(const char* function) {
 #endif
 }
 
-// --- what tests use
+// --- functions for tests
 EXPORT const char* fake_calls() {
     return state().calls.c_str();
 }
@@ -222,7 +222,7 @@ EXPORT int isthmus_sim_fact(const char* key, char* value, size_t value_bytes) {
 }
 #endif
 
-// --- the driver's functions that do more than answer
+// --- driver functions that do more than answer
 #ifndef FAKE_STUB
 extern "C" CUresult cuDriverGetVersion(int* version) {
     *version = FAKE_VERSION;
@@ -246,7 +246,7 @@ extern "C" CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 }
 extern "C" CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
 #ifdef FAKE_ABSURD
-    std::memset(name, 'x', static_cast<std::size_t>(size));  // and no terminator
+    std::memset(name, 'x', static_cast<std::size_t>(size));  // without a terminator
     return 0;
 #endif
     const std::string text = "fake device " + std::to_string(device);
@@ -257,7 +257,7 @@ extern "C" CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
     std::memset(uuid->bytes, 0x40 + device, sizeof(uuid->bytes));
     return 0;
 }
-// The second device is a MIG instance: the older function names the GPU that it is a part of.
+// The second device is a MIG instance: the older function names the GPU that contains it.
 extern "C" CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
     std::memset(uuid->bytes, 0x40, sizeof(uuid->bytes));
     return 0;
@@ -275,7 +275,7 @@ extern "C" CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUde
     ++state().seen.attributes_asked;
 #ifdef FAKE_ABSURD
     *value = FAKE_ABSURD;
-    return 0;  // also of attributes that nobody has heard of
+    return 0;  // also for unknown attributes
 #endif
     if (id == 128) return result::not_supported;
     if (id > 140 && id != 150) return result::invalid_value;
@@ -324,7 +324,7 @@ extern "C" CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice pe
     *can = device < peer;
     return fake_answer("cuDeviceCanAccessPeer");
 }
-// Streams from 0xF0000 on are of a context that other code created.
+// Streams from 0xF0000 on belong to a context that other code created.
 extern "C" CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
     const bool foreign = reinterpret_cast<std::uintptr_t>(stream) >= 0xF0000;
     *context = foreign || state().stack.empty() ? reinterpret_cast<CUcontext>(0xEE) : state().stack.back();
@@ -377,7 +377,7 @@ extern "C" CUresult cuMemHostRegister_v2(void*, std::size_t, unsigned flags) {
     state().last_flags = flags;
     return fake_answer("cuMemHostRegister_v2");
 }
-// The device's address of host memory is another one (attribute 91 = 0).
+// The device address of host memory differs from the host address (attribute 91 = 0).
 extern "C" CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* host, unsigned) {
     *address = reinterpret_cast<std::uintptr_t>(host) + 0x5;
     return fake_answer("cuMemHostGetDevicePointer_v2");
@@ -551,7 +551,7 @@ extern "C" CUresult cuLaunchKernel(CUfunction, unsigned grid_x, unsigned grid_y,
 }
 
 #ifndef FAKE_WITHOUT_PROC_ADDRESS
-// As the real one: 1 where a newer version than the driver's is asked for, NULL with 0 for unknown names.
+// As in the real one: 1 where a version newer than the driver's is requested, NULL with 0 for unknown names.
 EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long, int* status) {
     *function = nullptr;
     *status = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a fake driver by the name of its build, as new, and reaches what it exports for tests.
+// Opens a fresh fake driver by the name of its build, and gives access to the functions that it exports for tests.
 #pragma once
 
 #include "fake_seen.hpp"
@@ -11,7 +11,7 @@
 #include <string>
 
 inline std::string fake_library(const std::string& name) {
-    // Appended, not added: g++ 12 warns of array bounds in a sum of strings when it optimises under a sanitizer.
+    // Appended, not added: g++ 12 warns of array bounds in a sum of strings when it optimizes under a sanitizer.
     std::string path = FAKE_DIRECTORY;
     path.append("/libfake_").append(name).append(".so");
     return path;
@@ -19,7 +19,7 @@ inline std::string fake_library(const std::string& name) {
 
 struct FakeDriver {
     explicit FakeDriver(const std::string& name) : handle(::dlopen(fake_library(name).c_str(), RTLD_NOW)) {
-        void (*reset)() = nullptr;  // nothing of the tests before stays
+        void (*reset)() = nullptr;  // drops all state of earlier tests
         load(reset, "fake_reset");
         if (reset) reset();
         load(calls, "fake_calls");
@@ -48,15 +48,15 @@ struct FakeDriver {
     void (*streams_need_context)(int needed) = nullptr;      // then they answer 201 without one
     void* (*current)() = nullptr;
     void (*set_current)(void* context) = nullptr;
-    void (*kill_context)() = nullptr;    // the first device's primary one, as a foreign reset does
-    void (*revive_context)() = nullptr;  // as foreign code does that retains it again: same handle, another id
-    int (*retained)() = nullptr;         // by how many, on the first device
-    void (*set_capture_status)(int status) = nullptr;               // that streams have from now on
-    void (*set_capture_dependencies)(std::size_t count) = nullptr;  // of what comes next to a captured stream
-    void (*set_update_result)(int result) = nullptr;                // that updates of instances have
-    int (*capture_mode)() = nullptr;                                // of the thread
+    void (*kill_context)() = nullptr;    // the first device's primary one, as a reset by other code does
+    void (*revive_context)() = nullptr;  // as other code does that retains it again: same handle, another id
+    int (*retained)() = nullptr;         // references to the context, on the first device
+    void (*set_capture_status)(int status) = nullptr;               // the status of streams from now on
+    void (*set_capture_dependencies)(std::size_t count) = nullptr;  // of the next captured node
+    void (*set_update_result)(int result) = nullptr;                // result of updates of instances
+    int (*capture_mode)() = nullptr;                                // of the calling thread
     const FakeSeen* (*seen)() = nullptr;
-    unsigned (*flags)() = nullptr;  // of the last call that had some
+    unsigned (*flags)() = nullptr;  // of the last call that had flags
     const unsigned* (*grid)() = nullptr;
     const unsigned* (*block)() = nullptr;
     const isthmus_sim_kernel* (*twin)() = nullptr;

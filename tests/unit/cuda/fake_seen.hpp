@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fake driver was given last, for tests to look at; shared by the fake and its users.
+// The arguments that the fake driver received last; shared by the fake and its users.
 #pragma once
 
 #include "abi.hpp"
 
 struct FakeSeen {
-    long attributes_asked;  // calls of cuDeviceGetAttribute so far: they are in no list of calls
+    long attributes_asked;  // calls of cuDeviceGetAttribute so far, which the list of calls omits
     isthmus::cuda_abi::CUmemoryPool pool;
     isthmus::cuda_abi::CUmemPoolProps pool_properties;
     isthmus::cuda_abi::CUmemAccessDesc access;
@@ -30,5 +30,5 @@ struct FakeSeen {
     std::size_t dependencies;
     isthmus::cuda_abi::CUDA_KERNEL_NODE_PARAMS kernel_node;
     std::uint64_t kernel_node_extent_x;  // read through kernelParams during the call, as the driver does
-    int kernel_node_value;               // … the first of the pack
+    int kernel_node_value;               // the first value of the pack
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that other code made, default streams, host functions, and waiting for a whole context.
+// Streams that other code made, default streams, host functions, and synchronizing a whole context.
 #include "cuda_calls.hpp"
 
 #include "abi.hpp"
@@ -32,7 +32,7 @@ TEST_F(ForeignStreams, ThoseOfOtherContextsAndThePerThreadOneAreRefused) {  // k
     EXPECT_EQ(stream.handle, StreamHandle::none);
 }
 
-// Handle 1 means the current context's default stream, like handle 0.
+// Handle 1 means the current context's default stream, as handle 0 does.
 TEST_F(ForeignStreams, TheLegacyOneIsTheDevicesOwnWhateverIsCurrent) {  // keeps S5
     (void)make_stream();
     ForeignStream legacy;
@@ -41,7 +41,7 @@ TEST_F(ForeignStreams, TheLegacyOneIsTheDevicesOwnWhateverIsCurrent) {  // keeps
     fake().clear();
     EXPECT_TRUE(memory().fill(64, 0, 8, legacy.handle).ok());
     EXPECT_TRUE(execution().query_stream(legacy.handle).ok());
-    // Other code may begin a capture on it: the thread's mode is relaxed around each call.
+    // Other code may begin a capture on it: the thread's capture mode is relaxed around each call.
     const std::string mode = "cuThreadExchangeStreamCaptureMode ";
     EXPECT_EQ(fake().calls(),
               mode + entered + "cuMemsetD8Async " + left + mode + mode + entered + "cuStreamQuery " + left + mode);

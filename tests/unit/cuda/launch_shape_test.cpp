@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index space and kernel to grid and block: a pure function.
+// Grid and block from index space and kernel: a pure function.
 #include "launch_shape.hpp"
 
 #include <gtest/gtest.h>

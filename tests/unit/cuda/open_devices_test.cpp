@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a driver, and every way in which that fails, against libraries that answer as real ones were seen to.
+// Opening a driver, and every way in which it fails, against libraries that answer as real ones did.
 #include "cuda_driver.hpp"
 #include "cuda_errors.hpp"
 #include "fake_driver.hpp"
@@ -124,7 +124,7 @@ TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) 
         MachineFacts machine;
         return open_devices(fake_library("good"), machine).value().found;
     };
-    const auto asked = [&fake] {  // by a context of its own
+    const auto asked = [&fake] {  // how often a context was retained for the check
         const std::string_view calls = fake.calls();
         std::size_t times = 0;
         for (std::size_t at = calls.find("CtxRetain"); at != calls.npos; at = calls.find("CtxRetain", at + 1)) ++times;
@@ -144,7 +144,7 @@ TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) 
     EXPECT_TRUE(lost[1].ok());
     EXPECT_EQ(fake.retained(), 1) << "nothing of it is kept";
     EXPECT_EQ(fake.current(), nullptr);
-    // A fault was seen: from here on the devices without a context are asked, too.
+    // A fault was seen: from here on devices without a context are checked, too.
     fake.clear();
     EXPECT_TRUE(found()[1].ok());
     EXPECT_EQ(asked(), 2u);
@@ -153,7 +153,7 @@ TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) 
     EXPECT_EQ(first[0].code, Code::device_lost);
     EXPECT_EQ(first[0].driver_code, 719);
     EXPECT_TRUE(first[1].ok());
-    // What is no fault is left to the first use.
+    // Other failures are left to the first use.
     for (const int code : {2, 201, 709, 801, 999}) {
         fake.fail("cuEventCreate", code);
         EXPECT_TRUE(found()[0].ok()) << code;
@@ -282,7 +282,7 @@ TEST(OpenDevices, ADriverThatIsTooOldIsNamedWithTheVersionThatIsNeeded) {
     EXPECT_TRUE(says(opened.error().message(), "CUDA 11.0"));
     EXPECT_TRUE(says(opened.error().message(), "cuCtxGetId"));
     EXPECT_TRUE(says(opened.error().remedy(), "CUDA 12.0"));
-    EXPECT_EQ(machine.driver_version, 11000);  // worth knowing all the same
+    EXPECT_EQ(machine.driver_version, 11000);  // reported all the same
 }
 
 TEST(OpenDevices, AMissingRequiredFunctionIsNamed) {
@@ -321,7 +321,7 @@ TEST(OpenDevices, ASimulatedMachineStatesItsOwnFacts) {
     EXPECT_EQ(machine.addressing_mode, "ATS");
     EXPECT_EQ(machine.page_size_bytes, 65536u);
     EXPECT_EQ(machine.cpu_name, "a simulated one");
-    EXPECT_EQ(machine.kernel_release, "the host's");  // the record does not say
+    EXPECT_EQ(machine.kernel_release, "the host's");  // missing in the record
     ASSERT_EQ(machine.numa_nodes.size(), 2u);         // the malformed third is left out
     EXPECT_EQ(machine.numa_nodes[0].cpu_count, 72);
     EXPECT_EQ(machine.numa_nodes[1].memory_bytes, 2048u);

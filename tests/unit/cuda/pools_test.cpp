@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facet of pools: which driver calls it makes, and with what.
+// The pools facet: which driver calls it makes, and with which arguments.
 #include "cuda_calls.hpp"
 
 namespace isthmus::platform::cuda {
@@ -53,7 +53,7 @@ TEST_F(CudaPoolCalls, AManagedPoolGivesMemoryWithAHostAddress) {
     EXPECT_TRUE(memory().release(one, stream).ok());
     EXPECT_TRUE(memory().release(other, stream).ok());
     EXPECT_STREQ(fake().calls(), "cuMemFreeAsync cuMemFreeAsync ");
-    // The driver is given its own handle back.
+    // The driver gets its own handle back.
     EXPECT_TRUE(device().pools()->destroy(managed).ok());
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(fake().seen()->pool) % 16, 0u);
 }

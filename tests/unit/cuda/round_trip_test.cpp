@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole backend against a driver that works: the simulator playing a machine, or a real one. What is opened is
-// named by ISTHMUS_CUDA_LIBRARY (and ISTHMUS_SIM); every device of the machine is tried.
+// The whole backend against a working driver: the simulator or a real one. ISTHMUS_CUDA_LIBRARY (and ISTHMUS_SIM) names
+// it; the tests run on every device of the machine.
 #include "cuda_driver.hpp"
 
 #include <platform/os.hpp>
@@ -15,7 +15,7 @@
 namespace isthmus::platform::cuda {
 namespace {
 
-// A kernel as PTX, which a real driver compiles, and its twin: out[i] += value for every i of the extent.
+// A kernel as PTX, which a real driver compiles, and its CPU twin: out[i] += value for every i of the extent.
 const char ptx[] = R"(
 .version 7.0
 .target sm_75
@@ -44,7 +44,7 @@ const char ptx[] = R"(
     ret;
 }
 )";
-// Asks until the work is done, or failed.
+// Polls until the work is done, or failed.
 template <class Query>
 Status last_answer(const Query& query) {
     for (;;) {
@@ -93,11 +93,11 @@ struct Machine {
     }
     MachineFacts facts;
     std::vector<std::unique_ptr<Driver>> drivers;
-    std::string why;  // there are no drivers
+    std::string why;  // fails where there is no driver
     Code code = Code::ok;
 };
 
-// What is current on this thread, asked of the driver itself.
+// The thread's current context, from the driver itself.
 void* current_context() {
     const std::string named = os::environment("ISTHMUS_CUDA_LIBRARY");
     void* library = ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_NOW);
@@ -422,7 +422,7 @@ TEST(RoundTrip, ContentGoesFromEveryDeviceToEveryOther) {
             EXPECT_TRUE(all_are(back.data(), 123456));
             EXPECT_OK(to, to->transfers()->can_reach(from->facts().ordinal, reach));
             if (reach) {
-                for (const bool allowed : {true, true, false, false}) {  // twice is no error
+                for (const bool allowed : {true, true, false, false}) {  // a repetition is no error
                     EXPECT_OK(to, to->transfers()->set_peer_access(from->facts().ordinal, allowed));
                 }
             }
@@ -462,7 +462,7 @@ TEST(RoundTrip, TheDriverTellsTheKindOfAForeignPointer) {
             PointerFacts facts;
             EXPECT_OK(driver, memory.register_host(pages, 65536, false, device));
             EXPECT_OK(driver, memory.pointer_facts(address(pages), facts));
-            EXPECT_EQ(facts.kind, MemoryKind::pinned) << name(facts.kind);  // the driver does not tell them apart
+            EXPECT_EQ(facts.kind, MemoryKind::pinned) << name(facts.kind);  // the driver does not distinguish them
             EXPECT_OK(driver, memory.unregister_host(pages));
             std::free(pages);
         }

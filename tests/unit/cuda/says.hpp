@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a message names something.
+// Whether a message contains a text.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facet of transfers: which driver calls it makes, and with what.
+// The transfers facet: which driver calls it makes, and with which arguments.
 #include "cuda_calls.hpp"
 
 namespace isthmus::platform::cuda {
@@ -158,7 +158,7 @@ TEST_F(CudaTransferCalls, PeerAccessIsSwitchedInThisDevicesContextAndTwiceIsNoEr
     EXPECT_TRUE(transfers().set_peer_access(1, true).ok());
     fake().fail("cuCtxDisablePeerAccess", 705);
     EXPECT_TRUE(transfers().set_peer_access(1, false).ok());
-    fake().fail("cuCtxEnablePeerAccess", 705);  // not the answer to this question
+    fake().fail("cuCtxEnablePeerAccess", 705);  // not "already enabled", which is 704
     EXPECT_FALSE(transfers().set_peer_access(1, true).ok());
     fake().fail("cuCtxEnablePeerAccess", 217);
     const Status refused = transfers().set_peer_access(1, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCaptures: what waits for captures to end, and on which threads they are.
+// OpenCaptures: actions that wait for captures to end, and the threads of open captures.
 #include "open_captures.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(OpenCaptures, AThreadKnowsItsOwn) {
     std::thread([&] { EXPECT_FALSE(captures.here()); }).join();
     captures.begun();
     captures.ended();
-    EXPECT_TRUE(captures.here());  // two streams may be captured by one thread
+    EXPECT_TRUE(captures.here());  // one thread may capture two streams
     captures.ended();
     EXPECT_FALSE(captures.here());
     EXPECT_FALSE(captures.any());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who comes first, a service or a call that would wait for it: never both.
+// A service, and a call that would wait for it, never run at once: the first excludes the other.
 #include "running_services.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Runtime answers after it was moved from.
+// What a moved-from Runtime answers.
 #include <isthmus/isthmus.hpp>
 
 #include <gtest/gtest.h>

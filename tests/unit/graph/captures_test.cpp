@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows what in a capture, who has come back at its end, and what keeps captures off a stream.
+// The order of operations in a capture, which streams have rejoined at its end, and what prevents a capture on a
+// stream.
 #include "fake_device.hpp"
 #include "refused_with.hpp"
 
@@ -22,7 +23,7 @@
 
 namespace {
 
-// What the next run of the kernel does on the host, once: the fake GPU runs its work while somebody asks for an event.
+// Runs once on the host during the next run of the kernel: the fake GPU runs its work during a query of an event.
 std::function<void()>& meanwhile() {
     static std::function<void()> what;
     return what;
@@ -75,15 +76,15 @@ TEST(JoinedStreams, WhoHasGivenNothingSinceItForkedIsBack) {  // keeps S14
 TEST(JoinedStreams, WhoseLastOperationTheOriginDoesNotFollowIsAway) {  // keeps S14
     const std::vector<std::uint64_t> second{2};
     EXPECT_EQ(unjoined({{}, {0}}, {{0}, {1}}), second);
-    EXPECT_EQ(unjoined({{}, {}}, {{0}, {1}}), second);        // forked before there was anything
-    EXPECT_EQ(unjoined({{}, {0}, {1}}, {{1}, {2}}), second);  // came back, and went on
-    EXPECT_EQ(unjoined({{}}, {{}, {0}}), second);             // the origin has nothing
+    EXPECT_EQ(unjoined({{}, {}}, {{0}, {1}}), second);        // forked before any operation
+    EXPECT_EQ(unjoined({{}, {0}, {1}}, {{1}, {2}}), second);  // rejoined, and continued
+    EXPECT_EQ(unjoined({{}}, {{}, {0}}), second);             // the origin has no operation
 }
 
 TEST(JoinedStreams, TheWayBackMayLeadThroughOthers) {  // keeps S14
-    // 0 origin; 1 on the second; 2 on the third behind it; 3 origin behind that.
+    // 0 origin; 1 on the second; 2 on the third after it; 3 origin after that.
     EXPECT_TRUE(unjoined({{}, {0}, {1}, {0, 2}}, {{3}, {1}, {2}}).empty());
-    // A wait without a further operation is a way back too.
+    // A wait without a further operation rejoins, too.
     EXPECT_TRUE(unjoined({{}, {0}, {0}}, {{0, 1, 2}, {1}, {2}}).empty());
     const std::vector<std::uint64_t> third{3};
     EXPECT_EQ(unjoined({{}, {0}, {0}}, {{0, 1}, {1}, {1, 2}}), third);
@@ -137,7 +138,7 @@ TEST_F(Captures, OperationsKnowWhatTheyFollowAndUse) {
     EXPECT_EQ(recorded[1].uses[1].argument, 1u);
 }
 
-// On another thread, because this one is within the call.
+// On another thread, because this one is inside the call.
 Code begin_elsewhere(Stream& stream) {
     Code answer = Code::ok;
     std::thread([&] {
@@ -207,7 +208,7 @@ TEST_F(Captures, AnEndThatKeepsFailingIsTriedAgainWhenTheStreamIsNextUsed) {  //
     EXPECT_TRUE(stream.synchronize().ok());
 }
 
-// Nothing can be taken out of an open capture, and the first of its driver calls may have become a node.
+// Nothing can be removed from an open capture, and the first of its driver calls may have become a node.
 TEST_F(Captures, AFillThatFailsMidwayHoldsItsBuffer) {  // keeps S14, K6
     Buffer<std::uint64_t> data = device.allocate<std::uint64_t>(4).value();
     std::optional<Capture> capture = stream.begin_capture().value();
@@ -279,7 +280,7 @@ TEST_F(Captures, ADeviceWhoseDriverHasNoneRefusesToBeginOne) {  // keeps S14
     EXPECT_TRUE(stream.begin_capture().ok());
 }
 
-// A driver that does not name the node of a launch records it all the same.
+// A driver that does not return the node of a launch still records it.
 TEST_F(Captures, AKernelWithoutANameKeepsItsArguments) {  // keeps S16
     Buffer<int> data = device.allocate_shared<int>(4, {.kind = isthmus::MemoryKind::pinned}).value();
     Buffer<int> other = device.allocate_shared<int>(4, {.kind = isthmus::MemoryKind::pinned}).value();

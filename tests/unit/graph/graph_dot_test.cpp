@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph as text: what is drawn, and that no name can break out of it.
+// A graph as DOT text: what is drawn, and that no name can break out of its quotes.
 #include "graph_dot.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(GraphDot, EqualOperationsGiveEqualText) {
     EXPECT_NE(graph_dot("g", operations), graph_dot("h", operations));
 }
 
-// Is every quote of the line that opens a string closed, with nothing left over?
+// Whether every string of the line is closed, with nothing left over.
 bool balanced(const std::string& text) {
     bool inside = false;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -75,7 +75,7 @@ TEST(GraphDot, NoNameEndsItsStringOrItsLine) {
             ASSERT_EQ(std::count(drawn.begin(), drawn.end(), '\n'), 4);
         }
     }
-    EXPECT_FALSE(balanced("n0 [label=\"a\"b\"]"));  // the check can fail
+    EXPECT_FALSE(balanced("n0 [label=\"a\"b\"]"));  // shows that the check can fail
 }
 
 }  // namespace

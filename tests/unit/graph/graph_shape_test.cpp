@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the operations of two recordings stand for each other one by one, so that an instance may be updated in place.
+// When the operations of two recordings correspond one to one, so that an instance may be updated in place.
 #include "graph_state.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two processes that share memory is killed, with a real SIGKILL, in front of and behind each system call that
-// it makes from making the memory, or receiving it, to its release: the test traces it and stops it there. The other
-// one has a typed error within 100 ms (ten times that under sanitizers), and nothing is left in it: no descriptor, no
-// mapping, no object of the driver. Memory of the host everywhere; memory of a GPU, by a file descriptor, where a
-// machine is played that has it (ISTHMUS_SIM).
+// One of two processes that share memory is killed, with a real SIGKILL, before and after each system call from making
+// or receiving the memory to its release, at which the test stops it by tracing. The other one gets a typed error
+// within 100 ms (ten times that under sanitizers) and has nothing left: no descriptor, no mapping, no driver object.
+// Host memory everywhere; memory of a GPU, by a file descriptor, where the simulated machine has it (ISTHMUS_SIM).
 #include "kills.hpp"
 #include "process_state.hpp"
 
@@ -39,7 +38,7 @@ constexpr std::size_t count = 1000;
 enum Kind : std::uint32_t { memory, your_turn };
 constexpr int cannot_be_traced = 77;
 
-// What a survivor says of itself.
+// The survivor's results.
 struct Outcome {
     std::atomic<std::int64_t> over_at_ns{0};
     Code code = Code::ok;
@@ -48,18 +47,18 @@ struct Outcome {
 
 struct Way {
     SeenBy seen_by;
-    bool exporting;  // is the victim's role
+    bool exporting;  // the victim's role
 };
 constexpr Way ways[] = {{SeenBy::cpus_and_gpus, true},
                         {SeenBy::cpus_and_gpus, false},
                         {SeenBy::gpus_only, true},
                         {SeenBy::gpus_only, false}};
 
-// A process's half, with what it has from before.
+// One process's half, with what it had before.
 struct Half {
     Device& device;
     SeenBy seen_by;
-    Buffer<std::int32_t> own;  // to look at what the shared memory holds
+    Buffer<std::int32_t> own;  // receives the contents of the shared memory
 };
 
 Result<void> expect_all(Half& half, const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
@@ -70,7 +69,7 @@ Result<void> expect_all(Half& half, const TypedBuffer<std::int32_t>& buffer, std
         << (*seen)[0] << " instead of " << value;
     return {};
 }
-// On the host where it sees the memory, else on the device; and handed over.
+// Writes on the host where it can access the memory, else on the device; and sends it.
 Result<void> write_all(Half& half, TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     if (half.seen_by == SeenBy::cpus_and_gpus) {
         auto view = buffer.write_on_host();
@@ -127,7 +126,7 @@ Result<void> play_importing(Half& half, Channel& line) {
     return end ? Result<void>() : std::move(end).error();
 }
 
-// Both roles once within this process, so that what is opened once is open.
+// Plays both roles once within this process, so that everything that is opened once is open.
 void warm_up(Half& half) {
     Numbers made = Numbers::make(half.device, count, {.seen_by = half.seen_by}).value();
     write_all(half, made, 7).value();
@@ -148,8 +147,8 @@ std::int64_t live_in_driver() {
     return sum;
 }
 
-// A process of its own, which answers with what its expectations say. `outcome`: the survivor's; null: the victim's,
-// who has itself traced.
+// Runs in a process of its own, which exits with the result of its expectations. `outcome`: the survivor's; null: this
+// is the victim, which asks to be traced.
 [[noreturn]] void be(const Way& way, bool exporting, FileDescriptor end, Outcome* outcome) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     {
@@ -186,9 +185,9 @@ std::int64_t live_in_driver() {
 struct Traced {
     long points = 0;
     std::int64_t killed_at_ns = 0;
-    int status = 0;  // as it ended
+    int status = 0;  // how it ended
 };
-// Runs it from one system call's entry to its return, and so on; kills it where it stands at the kill's point.
+// Runs it from system call to system call, and kills it at the kill's point.
 Traced trace(pid_t victim, const KillAt& kill) {
     Traced traced;
     std::minstd_rand random(kill.seed);

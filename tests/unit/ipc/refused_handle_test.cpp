@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an import passes on of the driver's answers, and what it says of the handle.
+// How an import reports the driver's answers, and what its error says of the handle.
 #include "fake_device.hpp"
 #include "ipc_errors.hpp"
 #include "refused_handle.hpp"
@@ -51,7 +51,7 @@ TEST(RefusedHandle, WhatHasAnotherCauseIsPassedOn) {
     }
 }
 
-// A GPU whose driver has the older handles alone. What it opens is memory of the test.
+// A GPU whose driver has legacy IPC handles only. What it opens is memory of the test.
 struct OlderHandles : ::testing::Test {
     static constexpr std::uint64_t bytes = rules::legacy_granularity_bytes;
     isthmus::testing::FakeWorld world;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that keeps its size, and everything that is not that.
+// Shared memory of fixed size, and descriptors of anything else.
 #include "sealed_memory.hpp"
 
 #include "process_state.hpp"
@@ -102,10 +102,10 @@ TEST(SealedMemory, WhatIsNotSealedMemoryOfThatSizeIsRefused) {
     const std::string path = "/proc/self/fd/" + std::to_string(whole.get());
     refused(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), 4096, "a memfd that is open for reading only");
     EXPECT_EQ(SealedMemory::accept(FileDescriptor(), 4096).code(), Code::peer_broke_rules);
-    // Pages of the pool of huge pages end in SIGBUS where the pool is empty.
+    // Pages of the huge page pool end in SIGBUS where the pool is empty.
     FileDescriptor huge = memfd(2 << 20, all_seals, MFD_HUGETLB);
     if (huge) refused(std::move(huge), 2 << 20, "a memfd of huge pages");
-    // And beside all of them, the one that is right.
+    // The correct one is accepted.
     EXPECT_TRUE(SealedMemory::accept(memfd(4096, all_seals), 4096).ok());
 }
 

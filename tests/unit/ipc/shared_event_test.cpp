@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of other processes against a driver that writes down every call: descriptors, imports that fail, and what each
-// question costs.
+// Events of other processes against a driver that records every call: descriptors, failed imports, and the driver calls
+// of each query.
 #include "fake_device.hpp"
 
 #include "event_state.hpp"
@@ -103,14 +103,14 @@ TEST_F(SharedEvents, AnImportThatFailsLeavesNothingBehind) {  // keeps I2, R6
     EXPECT_EQ(world.events.size(), 1u);
 }
 
-// What this process knows of a shared event says nothing: the last record may be another process's.
+// This process's own state of a shared event proves nothing: another process may have recorded it last.
 TEST_F(SharedEvents, SharedOnesAreAskedEveryTime) {  // keeps I2
     Event event = import_event(device, descriptor_of(device)).value();
     const auto handle = static_cast<std::uintptr_t>(event.state()->taken->handle);
     EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
     EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
     world.stuck = true;
-    world.pending[handle] = 1;  // recorded elsewhere
+    world.pending[handle] = 1;  // recorded by another process
     EXPECT_FALSE(event.finished().value());
     EXPECT_EQ(event.synchronize(Wait::never()).code(), Code::not_ready);
     EXPECT_EQ(event.synchronize(Wait::at_most(std::chrono::microseconds(50))).code(), Code::timed_out);

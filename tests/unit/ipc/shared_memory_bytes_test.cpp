@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptor of shared memory, of which every byte may be anything, and what an importer accepts of it.
+// The descriptor of shared memory, any byte of which may be false, and what an importer accepts.
 #include "shared_memory_bytes.hpp"
 
 #include "shared_event_bytes.hpp"
@@ -39,7 +39,7 @@ SharedMemoryDescriptor::Bytes bytes_of(ShareMethod method = ShareMethod::posix_f
     return encode_shared_memory(facts_of(method), fabric_of(method));
 }
 
-// What is accepted is what make_shared_memory() would make; what differs is refused, and the refusal explains.
+// Accepts what make_shared_memory() would make; everything else is refused, and the refusal explains.
 void judge(const SharedMemoryDescriptor::Bytes& bytes) {
     const Result<DecodedMemory> decoded = decode_shared_memory(bytes);
     if (!decoded) {

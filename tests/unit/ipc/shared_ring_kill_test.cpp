@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both halves of a shared ring when a process at the other end is killed at full speed, at a moment that nobody chose:
-// the survivor has a typed end within 100 ms (ten times that under sanitizers). The protocol's single accesses, one
-// after the other, are shared_ring_test.cpp's.
+// Both halves of a shared ring when the process at the other end is killed at full speed, at an arbitrary moment: the
+// survivor gets a typed end within 100 ms (ten times that under sanitizers). shared_ring_test.cpp kills at each single
+// access of the protocol.
 #include "kills.hpp"
 
 #include <isthmus/ipc/channel.hpp>
@@ -31,7 +31,7 @@ using Reader = SharedFrameReader<std::uint32_t>;
 
 constexpr std::size_t elements = 64;
 constexpr unsigned rounds = 24;
-// Whoever waited for a deadline instead of noticing would be far beyond that.
+// A survivor that waited for its deadline instead of noticing would take far longer.
 const Wait long_enough = Wait::at_most(20s);
 
 RuntimeOptions without_gpu() {
@@ -119,7 +119,7 @@ struct Round {
     SlowReaderPolicy policy;
     WaitPolicy waiting;
     unsigned frames;   // before the kill
-    unsigned more_us;  // … and so much later
+    unsigned more_us;  // time of the kill after those
 };
 Round round_of(unsigned seed) {
     std::minstd_rand random(seed + 1);
@@ -129,7 +129,7 @@ Round round_of(unsigned seed) {
             static_cast<unsigned>(random() % 40), static_cast<unsigned>(random() % 200)};
 }
 
-// How long the survivor took to know.
+// Returns how long the survivor took to notice.
 std::chrono::nanoseconds kill_the_producer(const Round& round) {
     Victim victim([&](Device& device, Channel& channel) {
         Ring ring = ring_of(device, round.policy, round.waiting);
@@ -164,7 +164,7 @@ std::chrono::nanoseconds kill_the_reader(const Round& round) {
     for (unsigned frames = 0; frames < round.frames; ++frames) EXPECT_TRUE(produce(ring));
     ::usleep(round.more_us);
     victim.kill();
-    // More than there are slots, so that the dead reader would be waited for.
+    // More frames than slots, so that the dead reader would be waited for.
     for (std::size_t frames = 0; frames <= ring.slots(); ++frames) EXPECT_TRUE(produce(ring));
     const std::chrono::nanoseconds passed = victim.since_the_kill();
     victim.wait();
@@ -172,8 +172,8 @@ std::chrono::nanoseconds kill_the_reader(const Round& round) {
     return passed;
 }
 
-// A machine that did not run the survivor for so long is no finding, if it happens seldom; a survivor that slept is one
-// each time.
+// A machine that did not run the survivor for that long is no failure if it happens seldom; a survivor that slept is
+// one each time.
 void play(std::chrono::nanoseconds (*kill)(const Round&)) {
     unsigned late = 0;
     for (unsigned seed = 0; seed < rounds && !testing::Test::HasFailure(); ++seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared ring's sizes, and the descriptor that tells them, of which every byte may be anything.
+// A shared ring's sizes, and their descriptor, any byte of which may be false.
 #include "shared_ring_shape.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(SharedRingDescriptorBytes, ComeBackAsTheyWent) {
     EXPECT_EQ(std::memcmp(bytes.data(), "isthmrng", 8), 0) << "who finds it in a log knows what it is";
 }
 
-// What is accepted is a shape that make_ring_shape() would make; what differs is refused, and the refusal explains.
+// Accepts a shape that make_ring_shape() would make; everything else is refused, and the refusal explains.
 void judge(const RingDescriptorBytes& bytes) {
     const Result<DecodedRing> decoded = decode_ring(bytes, page);
     if (!decoded) {

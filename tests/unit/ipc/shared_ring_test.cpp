@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both halves of a shared ring against somebody who writes nonsense, dies, floods or sleeps at the other end.
+// Both halves of a shared ring when the other end writes false words, is killed, floods its socket or sleeps.
 #include "ipc_errors.hpp"
 #include "refused_with.hpp"
 #include "ring_files.hpp"
@@ -50,7 +50,7 @@ Device& device() {
     return runtime().default_device();
 }
 
-// A producer with its frames; and readers of it.
+// A producer with its frames, and readers of it.
 struct Producer {
     explicit Producer(const SharedRingOptions& options)
         : core(RingProducerCore::create(device(), elements, sizeof(std::uint32_t), options).value()),
@@ -96,7 +96,7 @@ SharedRingOptions options_of(SlowReaderPolicy policy, std::size_t slots = 4) {
     return options;
 }
 
-// A refusal that names the word, and that is repeated for good.
+// A refusal that names the word, and that stays.
 template <class T>
 void expect_broken(const Result<T>& answer, const char* word) {
     ASSERT_FALSE(answer);
@@ -117,11 +117,11 @@ TEST(SharedRingWords, ACountThatNobodyPublishesIsATypedErrorThatNamesIt) {
         producer.word(producer.core->files()->published(), lie);
         expect_broken(reader.take(), "published");
         producer.word(producer.core->files()->published(), 2);
-        expect_broken(reader.take(), "published");  // nothing is believed any more
+        expect_broken(reader.take(), "published");  // nothing is accepted any more
     }
 }
 
-// A count that is possible and too great meets the stamps.
+// A possible but too large count is detected by the stamps.
 // keeps I6
 TEST(SharedRingWords, AStampThatNoProducerWritesIsATypedErrorThatNamesIt) {
     struct Lie {
@@ -161,7 +161,7 @@ TEST(SharedRingWords, AStampThatChangesUnderAReaderIsOvertakenOrALie) {
     }
 }
 
-// One that runs on without end, by counts and stamps that each are possible.
+// A producer that runs ahead without end, with counts and stamps that are each possible.
 // keeps I6
 TEST(SharedRingWords, AReaderIsNotKeptBusyByAProducerThatOvertakesForEver) {
     Producer producer(options_of(SlowReaderPolicy::overwrite));
@@ -185,7 +185,7 @@ TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
         SharedRingDescriptor descriptor = producer.core->admit().value();
         auto fds = descriptor.take_fds();
         SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
-        // Two frames that the liar lets go of, then the lie, behind which the producer has to look.
+        // The false reader returns two frames, then writes the false cursor, at which the producer has to look.
         for (std::uint32_t value = 0; value < 9; ++value) {
             if (value == 2) producer.word(RingFiles::cursor(page), 2);
             if (value == 4) producer.word(RingFiles::cursor(page), lie);
@@ -217,7 +217,7 @@ TEST(SharedRingWords, AReaderWhoseCursorLiedIsToldWhyItWasGivenUp) {
     }
 }
 
-// Sizes and places come from the descriptor, once.
+// Sizes and places are read from the descriptor, once.
 // keeps I5
 TEST(SharedRingWords, WhatBecomesOfTheHeaderAfterTheHandOverIsNothingToAReader) {
     Producer producer(options_of(SlowReaderPolicy::overwrite));
@@ -264,9 +264,9 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
     };
     constexpr int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     const std::vector<std::function<void(std::array<FileDescriptor, 3>&)>> changes = {
-        [&](auto& fds) { fds[0] = memfd(size, 0); },                          // shrinks later
-        [&](auto& fds) { fds[0] = memfd(size, F_SEAL_GROW | F_SEAL_SEAL); },  // …
-        [&](auto& fds) { fds[0] = memfd(size - 4096, sealed); },              // shorter than said
+        [&](auto& fds) { fds[0] = memfd(size, 0); },                          // could shrink later
+        [&](auto& fds) { fds[0] = memfd(size, F_SEAL_GROW | F_SEAL_SEAL); },  // likewise
+        [&](auto& fds) { fds[0] = memfd(size - 4096, sealed); },              // shorter than declared
         [&](auto& fds) { fds[0] = memfd(size, sealed); },                     // another file: no header
         [&](auto& fds) { fds[0] = pipe_end(); },                              //
         [&](auto& fds) { fds[0].close(); },                                   //
@@ -290,7 +290,7 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
         ASSERT_FALSE(opened);
         EXPECT_EQ(opened.code(), Code::peer_broke_rules) << opened.error().text();
     }
-    (void)producer.core->readers();  // notices that they are gone
+    (void)producer.core->readers();  // notices that the readers are gone
     EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -361,7 +361,7 @@ struct DeadlyAtomics : protocol::ProcessAtomics {
     std::shared_ptr<int> left;
 };
 
-// What a reader does for three frames, by the protocol itself, in a process that ends at its n-th access.
+// A reader of three frames, by the protocol itself, in a process that ends at its n-th access.
 [[noreturn]] void read_until_killed(std::byte* frames, std::byte* page, const rules::RingShape& shape, int at) {
     const DeadlyAtomics atomics(at);
     const auto word = [](std::byte* base, std::size_t offset) {
@@ -388,7 +388,7 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
     for (int at = 1; at <= 24; ++at) {
         SCOPED_TRACE(at);
         SharedRingOptions options = options_of(SlowReaderPolicy::wait, 2);
-        options.reader_deadline = 30s;  // so that its death is what ends it
+        options.reader_deadline = 30s;  // long, so that only its death ends it
         options.waiting = at % 2 == 0 ? WaitPolicy::sleep : WaitPolicy::adaptive;
         Producer producer(options);
         Consumer other(producer);
@@ -403,7 +403,7 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
             };
             std::byte* const frames = map(descriptor.fds()[0], shape.file_bytes, PROT_READ);
             std::byte* const page = map(descriptor.fds()[1], shape.page_bytes, PROT_READ | PROT_WRITE);
-            // The parent's own ends, inherited by fork, would hide the death from it: only sent ones count.
+            // The parent's own ends, inherited by fork, would hide the death: only sent ones count.
             read_until_killed(frames, page, shape, at);
         }
         for (FileDescriptor& fd : descriptor.take_fds()) fd.close();
@@ -420,7 +420,7 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
     }
 }
 
-// Frames go on, so that there is always one to be had.
+// Frames continue, so that one is always available.
 // keeps I6
 TEST(SharedRingDeaths, AReaderThatWasGivenUpIsToldSoThoughFramesGoOn) {
     for (const bool holds_one : {false, true}) {
@@ -564,7 +564,7 @@ TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
     auto fds = descriptor.take_fds();
     SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
     ASSERT_EQ(::fcntl(fds[2].get(), F_SETFL, 0), 0);
-    // Sleeps for ever, as it says, and never takes what wakes it; and sends what it can.
+    // Marks itself asleep forever, never takes its wake-ups, and sends as much as it can.
     protocol::ProcessAtomics{}.store_relaxed(RingFiles::asleep(page), 1);
     const std::vector<char> flood(1 << 16, 'w');
     for (std::uint32_t value = 0; value < 3000; ++value) {
@@ -583,7 +583,7 @@ TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
         SharedRingDescriptor::Bytes bytes{};
         std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
         auto fds = descriptor.take_fds();
-        // A line whose other end is closed, as a death closes it; the ring itself is not.
+        // A socket whose other end is closed, as a death closes it; the ring itself is not closed.
         int ends[2];
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         fds[2] = FileDescriptor(ends[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel gives the same bits on the CPU device and on every GPU of the machine, real or simulated. Launches go
-// through the public API, so that layouts, symbols, launch shapes and GPU code are all checked together.
+// Every kernel gives the same bits on the CPU device and on every GPU of the machine, real or simulated. Launches use
+// the public API, so that layouts, symbols, launch shapes and GPU code are all checked together.
 #include "sample_kernels.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -24,8 +24,8 @@ Runtime& runtime() {
     return opened;
 }
 
-// One device, and memory on it that a test fills and reads without further ado. A failure ends the test program's
-// current test by an exception that GoogleTest reports, with the error's text.
+// One device, and memory on it that a test fills and reads. A failure throws, and GoogleTest reports the exception with
+// the error's text.
 class Agent {
 public:
     explicit Agent(Device& device) : device_(device) {}
@@ -37,7 +37,7 @@ public:
         std::copy(content.begin(), content.end(), view.begin());
         return buffer;
     }
-    // Begins with `first` in every byte, so that both devices start alike where a kernel leaves something unwritten.
+    // Every byte begins as `first`, so that both devices start alike where a kernel leaves something unwritten.
     template <class T>
     Buffer<T> room(std::size_t count, int first = 0x5A) {
         std::vector<T> content(count);
@@ -58,16 +58,16 @@ private:
     Device& device_;
 };
 
-// What a run leaves behind, as bytes with names.
+// The results of a run, as named bytes.
 class Record {
 public:
     template <class T>
     void keep(std::string name, const std::vector<T>& values) {
-        // Element by element with cleared padding would be the same: elements here have none, or were written whole.
+        // Bytes can be compared: the elements have no padding, or were written whole.
         entries_.push_back(
             {std::move(name), std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))});
     }
-    // Only what lies within the picture: beyond its width an Out is undefined.
+    // Only the picture itself: beyond its width an Out is undefined.
     template <class T>
     void keep(std::string name, const std::vector<T>& values, const Plane& plane) {
         std::vector<T> inside;
@@ -234,7 +234,7 @@ TEST(Agreement, CornersAreTheSameToTheBit) {
                           {{33, 700, 40}, PixelFormat::uyvy, 66, 4096}};
     for (const Case& c : cases) {
         expect_agreement([&c](Agent& on, Record& record) {
-            // Squares of random brightness with noise on top: strong corners, weak ones and ties.
+            // Squares of random brightness with noise: strong corners, weak ones and ties.
             auto random = random_from(c.plane.width);
             std::vector<std::uint8_t> frame(std::size_t{c.pitch_bytes} * c.plane.height);
             for (std::size_t n = 0; n < frame.size(); ++n) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AtomicRef on the host, and as a GPU that takes updates apart plays it. Compiled as a kernel file.
+// AtomicRef on the host, and as played by a simulated GPU whose updates are not atomic for the CPU. Compiled as a
+// kernel file.
 #include "shared_update.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class Words : public testing::Test {};
 using WordTypes = testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 TYPED_TEST_SUITE(Words, WordTypes);
 
-// Every operation of an integer, one after another; the same whoever plays what.
+// Every operation of an integer in turn; the same for every player.
 template <class T>
 void every_operation_gives_the_old_value_and_leaves_the_new_one() {
     T word = 12;
@@ -63,7 +64,7 @@ TYPED_TEST(Words, GiveTheOldValueAndKeepTheNewOne) {
     every_operation_gives_the_old_value_and_leaves_the_new_one<TypeParam>();
 }
 
-// The words that some orders of updates by 1, 2, 4, 7 and 12 leave.
+// The words that updates by 1, 2, 4, 7 and 12 leave, in any order.
 template <class Update>
 std::set<std::uint32_t> outcomes_of(Update update) {
     std::array<std::uint32_t, 5> operands = {1, 2, 4, 7, 12};
@@ -99,7 +100,7 @@ TEST(Order, IsOfNoAccountForTheUpdatesThatSaySo) {
         if (odd % 2 == 1) word.compare_exchange_relaxed(odd, by);
     });
     EXPECT_EQ(tried, of_words(all, false)) << "an operation of integers was not tried";
-    // Of floating-point words there is addition alone, and no order of it is promised.
+    // Floating-point words have addition only, and its order is not promised.
     EXPECT_EQ(of_words(all, true), float_add);
     EXPECT_EQ(of_words(order_free_updates, true), load_store);
     float large_first = 0, small_first = 0;
@@ -109,7 +110,7 @@ TEST(Order, IsOfNoAccountForTheUpdatesThatSaySo) {
     EXPECT_EQ(small_first, 0.0F);
 }
 
-// What an update of the GPU that takes them apart lets the CPU do in the middle.
+// What the CPU does in the middle of a non-atomic update of the GPU.
 struct Middle {
     static inline int begun = 0, ended = 0;
     static inline void (*meanwhile)() = [] {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The camera kernels' twins against references written plainly, on random pictures of awkward sizes.
+// The camera kernels' CPU twins against plain references, on random pictures of awkward sizes.
 #include "run_twin.hpp"
 
 #include <isthmus/kernels/camera.hpp>
@@ -180,7 +180,7 @@ Found list_all(const Plane& plane, const std::vector<std::int32_t>& response, Co
     return found;
 }
 
-// The definition read as it stands: sort all by score, then order; keep those that no better neighbour beats.
+// The definition, literally: sort all by score, then order; keep those without a better neighbour.
 std::vector<Corner> expected_corners(const Plane& plane, const std::vector<std::int32_t>& response, CornerRule rule) {
     const Reference picture(plane, response);
     std::vector<Corner> corners;
@@ -257,7 +257,7 @@ TEST(CameraExtremes, FlatPicturesHaveNoCorners) {
     const Plane plane{40, 30, 48};
     const std::vector<std::int32_t> flat(size_of(plane), 5);
     EXPECT_EQ(list_all(plane, flat, CornerRule{5, 3, 0}, 10).count.found, 0u);
-    // Above the threshold everything is equal: only the very first pixel is not beaten by an earlier one.
+    // Above the threshold all scores are equal: only the very first pixel has no earlier neighbour that beats it.
     const Found found = list_all(plane, flat, CornerRule{4, 3, 0}, 10);
     ASSERT_EQ(found.count.found, 1u);
     EXPECT_TRUE(same(found.corners[0], Corner{0, 0, 5}));

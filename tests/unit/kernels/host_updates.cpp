@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host file: it sees all that users include, and no hook of the simulator.
+// A host file: it includes what users include, and declares no hook of the simulator.
 #include "shared_update.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -29,7 +29,7 @@ std::uint32_t update_in_host_file(std::uint32_t& word) {
     ref.and_relaxed(5);
     ref.or_relaxed(2);
     ref.xor_relaxed(1);
-    std::uint32_t expected = ref.exchange_relaxed(2) - 4;  // 6, and so 2
+    std::uint32_t expected = ref.exchange_relaxed(2) - 4;  // 6 − 4 = 2
     ref.compare_exchange_relaxed(expected, 1);
     return old;
 }

@@ -24,7 +24,7 @@ ISTHMUS_KERNEL(scale, Index i, View<float> out) {{ out[i] *= factor + {number}; 
 
 class KernelImage(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix='kernel image ')  # with a space, as folders may have
+        self.folder = tempfile.TemporaryDirectory(prefix='kernel image ')  # with a space, as folder names may have
         self.addCleanup(self.folder.cleanup)
         self.write('factor.hpp', 'constexpr float factor = 2;\n')
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ISTHMUS_KERNEL makes: the description that drivers read, the pack that travels, and the CPU twin.
+// What ISTHMUS_KERNEL makes: the description that drivers read, the argument pack, and the CPU twin.
 #include "run_twin.hpp"
 #include "sample_kernels.hpp"
 
@@ -48,7 +48,7 @@ TEST(Kernel, KnowsTheImageOfItsFile) {
     EXPECT_EQ(std::string(image->name), "sample_kernels.cpp");
     EXPECT_EQ(std::string(image->hash).size(), 64u);
     EXPECT_EQ(std::string(image->hash).find_first_not_of("0123456789abcdef"), std::string::npos);
-    // A fatbin begins with 0xBA55ED50; a placeholder with words that say what it is.
+    // A fatbin begins with 0xBA55ED50; a placeholder with text that says what it is.
     std::uint32_t magic = 0;
     std::memcpy(&magic, image->data, sizeof magic);
     if (image->has_gpu_code)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library of its own: its kernel has the same name as another library's, in no namespace.
+// A shared library whose kernel has the same name as another library's, in no namespace.
 #include <isthmus/kernel.hpp>
 #include <isthmus/stream.hpp>
 

@@ -40,7 +40,7 @@ ISTHMUS_BLOCK_KERNEL(block_places, 4, Block block, Out<std::uint64_t> places) {
         [&](std::uint32_t t) { places[number * block.threads + t] = at.x + 10 * at.y + 100 * at.z + 1000 * t; });
 }
 
-// Differs in its last bits where one side fuses the two operations.
+// Differs in the last bits where one side fuses the two operations.
 ISTHMUS_KERNEL(multiply_add, Index i, Out<float> out, View<const float> a, View<const float> b, View<const float> c) {
     out[i] = a[i] * b[i] + c[i];
 }

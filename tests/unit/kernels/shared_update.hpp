@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel file and a host file of one program share.
+// Shared by a kernel file and a host file of one program.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
 
 #include <cstdint>
 
-// Never inlined: a function of its own in each kind of file, whatever the optimisation.
+// Never inlined: a separate function in each kind of file, at every optimization level.
 [[gnu::noinline]] ISTHMUS_KERNEL_FUNCTION std::uint32_t add_in_shared_function(std::uint32_t& word) {
     return isthmus::AtomicRef<std::uint32_t>(word).add_relaxed(1);
 }

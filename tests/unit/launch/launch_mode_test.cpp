@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch modes against a driver that writes down every call: what is refused, what is warned about once, what a staged
-// launch copies and leaves behind when any one of its calls fails, and how access between devices is switched.
+// Launch modes against a driver that records every call: refusals, warnings that come once, what a staged launch copies
+// and leaves when any one call fails, and switching access between devices.
 #include "components.hpp"
 #include "fake_driver.hpp"
 #include "refused_with.hpp"
@@ -79,7 +79,7 @@ isthmus::DeviceFacts gpu(int ordinal, std::initializer_list<std::pair<int, int>>
     return facts;
 }
 
-// A runtime's devices over one world, and what they logged.
+// A runtime's devices over one world, and their log.
 struct Machine {
     explicit Machine(std::vector<isthmus::DeviceFacts> all = {gpu(0)}, LaunchMode mode = LaunchMode::checked) {
         world.reachable = {};
@@ -124,7 +124,7 @@ View<int> view(std::vector<int>& values) {
     return {values.data(), values.size()};
 }
 
-// What the driver is made to say of one allocation.
+// The driver's answers about one allocation.
 auto says(const std::vector<int>& memory, MemoryKind kind, int ordinal) {
     const auto base = reinterpret_cast<std::uintptr_t>(memory.data());
     return [=, bytes = memory.size() * sizeof(int)](std::uint64_t address, isthmus::platform::PointerFacts& out) {
@@ -298,7 +298,7 @@ TEST(LaunchModes, AnEarlierAnswerNeverRefusesWhatLiesThereNow) {  // keeps A10, 
     };
     EXPECT_TRUE(machine[0].can_access(memory.data(), 8 * sizeof(int)));
     EXPECT_FALSE(machine[0].can_access(memory.data(), 9 * sizeof(int)));
-    machine.world.foreign = says(memory, MemoryKind::managed, 0);  // freed, and a longer one lies there
+    machine.world.foreign = says(memory, MemoryKind::managed, 0);  // freed, and a longer allocation is there
     EXPECT_TRUE(machine[0].can_access(memory.data(), 64 * sizeof(int)));
     EXPECT_TRUE(machine[0].can_access(memory.data() + 60, 4 * sizeof(int)));
     EXPECT_EQ(machine.books->addresses.size(), 1u);
@@ -360,7 +360,7 @@ TEST(LaunchModes, VerifyWaitsAndNamesTheKernel) {  // keeps L8, L11
     EXPECT_EQ(hung.error().message().rfind("kernel 'add_one', verified", 0), 0u) << hung.error().message();
     machine.world.stuck = false;
     machine.world.calls.clear();
-    machine.world.fail_at = 4;  // launch, create event, record, and the query behind the kernel
+    machine.world.fail_at = 4;  // launch, create event, record, and the query after the kernel
     machine.world.fail_code = Code::device_lost;
     machine.world.sticky = true;
     const Result<LaunchReport> lost = machine[0].stream().launch(verify, add_one, 8, here);
@@ -375,7 +375,7 @@ TEST(Staged, CopiesByUseAndOnTheStream) {  // keeps L4
     isthmus::Stream& stream = machine[0].stream();
     std::vector<int> in = numbered(8), out(8, -1), both = numbered(8);
     (void)stream.launch(staged, copy_over, 8, std::span<int>(out), view(in)).value();
-    (void)stream.launch(staged, add_one, 8, view(both)).value();  // pooled events and code are there now
+    (void)stream.launch(staged, add_one, 8, view(both)).value();  // pooled events and code exist now
     EXPECT_EQ(out, in);
     EXPECT_EQ(both[7], 8);
     Calls calls = machine.during([&] {
@@ -533,7 +533,7 @@ TEST(Staged, MemoryThatTheHostUsesBesideTheKernelIsNotCopied) {  // keeps L4, G1
     EXPECT_EQ(pinned.read_on_host().value()[7], 7);
 }
 
-// Everything once: staged in, out and both, by view and by buffer, beside memory that is used in place.
+// Each case once: staged in, out and both, by view and by buffer, beside memory that is used in place.
 void staged_scenario(Machine& machine) {
     std::vector<int> in = numbered(8), out(8, -1);
     Result<Buffer<int>> pageable = machine[0].allocate_host<int>(8);
@@ -672,7 +672,7 @@ TEST(Prefetch, BringsManagedMemoryBackOnceAfterTheHostHadIt) {  // keeps K21
     EXPECT_EQ(machine.during([&] { (void)stream.launch(add_one, 8, managed).value(); }), (Calls{"launch add_one"}));
 }
 
-// What the short way does with a launch of one buffer, as Stream::launch() asks it.
+// The fast path's answer to a launch, called as Stream::launch() does.
 struct ShortWay {
     explicit ShortWay(const isthmus::Stream& given) : stream(*given.state()) {}
     AtOnce operator()(const isthmus::KernelInfo& kernel, std::initializer_list<const Buffer<int>*> arguments) {
@@ -704,7 +704,7 @@ TEST(AtOnce, ServesMemoryThatTheHostMayViewWhileNoViewIsOpen) {  // keeps G8, G9
         EXPECT_EQ(at_once(copy_over.info(), {&device_only, &picture}), AtOnce::done);
     }),
               (Calls{"launch copy_over"}));
-    const auto view = picture.read_on_host().value();  // waits for it, as it stands in the buffer's uses
+    const auto view = picture.read_on_host().value();  // waits for the launch, which the buffer's uses list
     EXPECT_EQ(machine.world.count("record"), 1u);
     EXPECT_TRUE(stream.completed(4));
     EXPECT_EQ(at_once(add_one.info(), {&picture}), AtOnce::not_so_simple) << "a view is open";

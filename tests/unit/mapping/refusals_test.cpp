@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of virtual memory that a driver in a rare state, or a second holder of the same state, brings about.
+// Refusals of virtual memory that need a driver in a rare state, or a second holder of the same state.
 #include "fake_device.hpp"
 #include "mapping_errors.hpp"
 #include "refused_with.hpp"
@@ -38,7 +38,7 @@ using platform::Status;
 
 constexpr std::size_t granule = 4096;
 
-// Addresses and handles are numbers, which nothing touches.
+// Addresses and handles are numbers, which are never dereferenced.
 class FakeVirtualMemory final : public platform::VirtualMemory {
 public:
     explicit FakeVirtualMemory(FakeWorld& world) : world_(world) {}
@@ -156,7 +156,7 @@ TEST_F(MappingRefusals, ADriverThatTellsNoGranularityOfMulticastObjectsMakesNone
     EXPECT_TRUE(MulticastGroup::create(device, 2, 1).ok());
 }
 
-// Two that hold one reservation stand for two threads that use it: the first release is seen by the other one.
+// Two holders of one reservation stand for two threads: the second sees the first one's release.
 TEST_F(MappingRefusals, AReleasedReservationTakesNothingAndIsReleasedOnce) {  // keeps V10
     const PhysicalMemory physical = PhysicalMemory::create(device, granule).value();
     AddressReservation one = AddressReservation::reserve(device, granule).value();
@@ -171,7 +171,7 @@ TEST_F(MappingRefusals, AReleasedReservationTakesNothingAndIsReleasedOnce) {  //
     EXPECT_TRUE(again.release().ok());
 }
 
-// A thread that found the mapping alive may come behind another one's unmap().
+// A thread that found the mapping alive may continue after another thread's unmap().
 TEST_F(MappingRefusals, WhatWasUnmappedIsNotUnmappedAgainAndLetsNobodyIn) {  // keeps V9, V10
     const PhysicalMemory physical = PhysicalMemory::create(device, granule).value();
     const AddressReservation where = AddressReservation::reserve(device, granule).value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators: the concept, the handle, the adaptors and C callbacks, over an allocator that a test makes up.
+// Allocators: the concept, the handle, the adaptors and C callbacks, over an allocator of the test.
 #include "request.hpp"
 
 #include <isthmus/allocator.hpp>
@@ -116,7 +116,7 @@ TEST(Allocators, AnEmptyHandleAndABadAlignmentAreRefusedBeforeAnyCall) {
 TEST(Adaptors, StatisticsCountWhatPassesAndWhatFailed) {
     World world;
     isthmus::StatisticsAllocator counted{Allocator(HeapAllocator(world))};
-    const Allocator allocator = counted;  // the same counters
+    const Allocator allocator = counted;  // shares the counters
     const MemoryBlock a = allocator.allocate(bytes(100)).value();
     const MemoryBlock b = allocator.allocate(bytes(50)).value();
     ASSERT_TRUE(allocator.release(a).ok());
@@ -168,7 +168,7 @@ TEST(Adaptors, ALimitRefusesOneByteMoreAndTakesBackWhatIsReleased) {
     ASSERT_TRUE(allocator.release(second).ok());
     EXPECT_EQ(limited.used_bytes(), 60u);
     world.room = 1;
-    EXPECT_EQ(allocator.allocate(bytes(30)).code(), Code::out_of_memory);  // the upstream's
+    EXPECT_EQ(allocator.allocate(bytes(30)).code(), Code::out_of_memory);  // the upstream's refusal
     EXPECT_EQ(limited.used_bytes(), 60u);
     ASSERT_TRUE(allocator.release(first).ok());
     EXPECT_EQ(limited.used_bytes(), 0u);
@@ -281,7 +281,7 @@ TEST(Adaptors, TrackingTellsTheWaysToReleaseWrongly) {
     ASSERT_TRUE(allocator.release(first).ok());
     const int before = world.releases;
     EXPECT_EQ(allocator.release(first).code(), Code::already_released);
-    EXPECT_EQ(world.releases, before);  // the upstream was not asked
+    EXPECT_EQ(world.releases, before);  // the upstream was not called
     ASSERT_TRUE(allocator.release(second).ok());
     EXPECT_EQ(tracked.leak_report(), "");
 }
@@ -375,7 +375,7 @@ TEST(CallbackAllocators, WhatTheyAnswerIsTypedAndWhatTheyHandOutIsChecked) {
     world.answer = 0;
     world.short_by = 1;
     EXPECT_EQ(allocator.allocate(bytes(10)).code(), Code::invalid_argument);
-    EXPECT_EQ(world.released, 1);  // given back, not lost
+    EXPECT_EQ(world.released, 1);  // released, not leaked
     world.short_by = 0;
     world.kind = 99;
     EXPECT_EQ(allocator.allocate(bytes(10)).code(), Code::invalid_argument);

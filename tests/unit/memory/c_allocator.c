@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A user's allocator in plain C: what a pipeline that is not C++ gives to the runtime. */
+/* A user's allocator in plain C, as a pipeline not written in C++ passes it to the runtime. */
 #include <isthmus/allocator.h>
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools and memory in the order of streams, call by call: what waits for what, and that the host never does.
+// Pools and stream-ordered memory, call by call: which stream waits for what, and that the host never waits.
 #include "fake_device.hpp"
 
 #include "buffer_state.hpp"
@@ -39,7 +39,7 @@ struct Pools : testing::Test {
     Device device{runtime.open(world)};
     Stream other = device.create_stream().value();
 
-    // The pool, the stream's handle, the kernel's code and events are there.
+    // Afterwards the pool, the stream's handle, the kernel's code and events exist.
     void warm() {
         Buffer<int> first = device.stream().allocate<int>(8).value();
         (void)device.stream().launch(add_one, 8, first).value();
@@ -251,7 +251,7 @@ TEST_F(Pools, AReleaseThatWaitsForSeveralStreamsHasOneDeadline) {  // keeps R5
     world.stuck_streams = {static_cast<std::uintptr_t>(other.state()->handle)};
     const Result<void> released = buffer.release(wait);
     EXPECT_EQ(released.code(), Code::timed_out);
-    // Some of it went into the first stream, which ended.
+    // The first stream, which ended, used some of the time.
     EXPECT_NE(released.error().message().find("has not finished within"), std::string_view::npos);
     EXPECT_EQ(released.error().message().find("within 20000"), std::string_view::npos) << released.error().text();
     world.stuck_streams.clear();

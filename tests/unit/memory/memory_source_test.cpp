@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators of a device, call by call: what is refused before a driver is asked, what is undone, what is put off.
+// Allocators of a device, call by call: what is refused before the driver is called, what is undone, what is postponed.
 #include "request.hpp"
 #include "fake_device.hpp"
 
@@ -262,7 +262,7 @@ TEST_F(Sources, ARegistrationThatFailsLeavesNothing) {  // keeps K12
     EXPECT_TRUE(device.allocator(MemoryKind::registered).allocate(bytes(64)).ok());
 }
 
-// An allocator of a user's own.
+// An allocator of a user.
 struct Mine {
     std::vector<std::string>* calls;
     std::vector<std::uint64_t>* storage;
@@ -312,7 +312,7 @@ TEST_F(Sources, ABufferStandsOnAUsersAllocator) {  // keeps K17, K3
     EXPECT_TRUE(world.calls.empty());
 }
 
-// Answers with no memory, and with no error.
+// Returns no memory, and no error.
 struct AnswersNothing {
     Result<MemoryBlock> allocate(const AllocationRequest&) { return MemoryBlock{}; }
     Result<void> release(const MemoryBlock&, Stream*) { return {}; }
@@ -327,7 +327,7 @@ TEST_F(Sources, AnAllocatorThatAnswersNothingMakesNoBuffer) {  // keeps K17
     EXPECT_TRUE(device.allocate<int>(0, Allocator(AnswersNothing{})).ok()) << "it is not asked for that";
 }
 
-// Memory that was put together for one buffer.
+// Memory that was composed for one buffer.
 struct ForOneBuffer : isthmus::detail::BufferMemory {
     explicit ForOneBuffer(const MemoryBlock& all) : all_of_it(all) { kind = all.kind; }
     void end() override { ended = true; }

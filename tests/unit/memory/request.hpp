@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request for memory as the tests of allocators make it.
+// Requests for memory, as the tests of allocators make them.
 #pragma once
 
 #include <isthmus/allocator.hpp>

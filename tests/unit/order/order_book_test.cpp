@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order checker's books against a model that keeps the whole graph of what comes before what.
+// The order checker's records against a model that keeps the whole graph of predecessors.
 #include "order_book.hpp"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST(OrderRange, TwoShapesShareAByteExactlyWhenTheirBytesDo) {  // keeps S7
     EXPECT_GT(shared, 20000);
 }
 
-// What the book forgets and compresses, kept whole: every operation, and the operations that it directly follows.
+// Keeps whole what the order book drops and compresses: every operation, and its direct predecessors.
 class Model {
 public:
     static constexpr std::size_t max_operations = 512;
@@ -124,7 +124,7 @@ public:
         bool writes = false;
     };
 
-    // The next operation of the stream comes behind its last one, what the stream waited for, and what the host saw.
+    // The stream's next operation comes after its last one, what the stream waited for, and what the host saw.
     std::size_t issue(std::uint64_t stream) {
         Operation operation;
         operation.stream = stream;
@@ -146,8 +146,8 @@ private:
     Set host_;
 };
 
-// One random program: streams that come and go, uses of buffers in parts, waits for any earlier point, and a host that
-// looks. The book is told what the runtime would tell it; the model judges every use.
+// One random program: streams that come and go, uses of parts of buffers, waits for any earlier point, and host
+// queries. The book gets the runtime's reports; the model judges every use.
 struct Program {
     struct Stream {
         std::uint64_t id = 0;
@@ -206,7 +206,7 @@ struct Program {
         const std::uint64_t position = up_to(3) == 0 ? 1 + up_to(earlier.issued - 1) : earlier.issued;
         book.wait(later.id, later.issued + 1, earlier.id, position);
         model.wait(later.id, earlier.operations[position - 1]);
-        issue(later);  // a wait is an operation of its own
+        issue(later);  // a wait is a separate operation
     }
 
     void look() {
@@ -217,7 +217,7 @@ struct Program {
         model.seen(stream.operations[position - 1]);
     }
 
-    // A stream that no buffer knows, but as completed, may end, with work that still runs.
+    // A stream whose uses the host has all seen complete may end, with work that still runs.
     void end_stream() {
         if (streams.size() < 3) return;
         const std::size_t which = up_to(streams.size() - 1);
@@ -267,7 +267,7 @@ struct Program {
     int judged = 0;
 };
 
-// 120000 programs; ISTHMUS_TEST_SEED begins elsewhere.
+// 120000 programs; ISTHMUS_TEST_SEED changes the first seed.
 TEST(OrderBook, FindsExactlyTheUsesThatNothingOrders) {  // keeps S7
     const char* given = std::getenv("ISTHMUS_TEST_SEED");
     const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
@@ -371,7 +371,7 @@ TEST(OrderBook, ConcurrentUsesNeedNoOrderAmongThemselves) {  // keeps S7, G14
     EXPECT_EQ(conflicts(book, history, use(2, 1, false, false)), 1) << "a reader could see half of it";
     EXPECT_EQ(conflicts(book, history, use(2, 1, true, false)), 1);
 
-    // A concurrent use behind a plain one does not stand for it: the next concurrent one conflicts with the plain one.
+    // A concurrent use after a plain one does not replace it: the next concurrent one conflicts with the plain one.
     OrderHistory plain;
     book.add(plain, use(1, 1, true, false));
     book.add(plain, use(1, 2, true, true));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parsers of /proc, /sys and cgroup texts, on texts as machines write them and on damaged ones.
+// The parsers of /proc, /sys and cgroup texts, on texts of real machines and on damaged ones.
 #include "fact_parsers.hpp"
 #include "text_file.hpp"
 
@@ -75,7 +75,7 @@ TEST(TextFile, IsReadNoFurtherThanTheLineThatIsWanted) {
     EXPECT_EQ(parse_cpu_name(first), "B");
     EXPECT_EQ(read_text(path), lines);
     EXPECT_EQ(read_text_up_to(path, "CPU part"), lines) << "no line begins so";
-    // The line that is wanted may be cut in two by the end of what was read.
+    // The end of what was read may cut the searched line in two.
     const std::string late = std::string(4090, 'x') + "\nmodel name\t: C\n";
     write(late);
     EXPECT_EQ(read_text_up_to(path, "model name"), late);

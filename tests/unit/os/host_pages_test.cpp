@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory against a system that answers what the test wants: every failure of every call, strict and preferred.
+// Host memory against a system whose answers the test chooses: every failure of every call, strict and preferred.
 #include "made_up_system.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, AnywhereBesideGpuNodesIsBoundToTheCpuNodesAndN
     EXPECT_EQ(pages->report().placed, Placed::unasked);
     EXPECT_EQ(pages->report().reason, "");
 
-    // Where binding is forbidden nobody is refused what he did not ask for; the report says it.
+    // Where binding is forbidden, a request without a node is not refused; the report mentions it.
     HostPlacement strict;
     strict.strict = true;
     script.mbind_errno = EPERM;
@@ -187,7 +187,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, ACpusetThatForbidsTheNodeIsNamed) {  // keeps 
     EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::fallback);
 
     start_again();
-    script.allowed_errno = EPERM;  // a system that does not say leaves the question to mbind
+    script.allowed_errno = EPERM;  // if the system does not report allowed nodes, mbind decides
     script.allowed_mask = 1;
     EXPECT_EQ(get(on_node_1(true))->report().placed, Placed::verified);
 }
@@ -212,7 +212,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, FailuresOfTheTouchAreTyped) {
     EXPECT_EQ(get(on_node_1(false)).code(), Code::out_of_memory);
     script.populate_errno = EFAULT;  // where a touch would be a SIGBUS
     EXPECT_EQ(get(on_node_1(false)).code(), Code::system_error);
-    script.populate_errno = EINVAL;  // kernels before 5.14: touched by hand
+    script.populate_errno = EINVAL;  // kernels before 5.14: touched by the library
     EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::verified);
 }
 
@@ -248,13 +248,13 @@ TEST_F(HostMemoryOnAMadeUpSystem, HugePagesComeFromThePoolOrFallBackHonestly) { 
     EXPECT_EQ(pages->report().page_bytes, 2 * megabyte);
     EXPECT_EQ(pages->report().reason, "");
 
-    script.hugetlb_errno = ENOMEM;  // not touched: nobody knows yet
+    script.hugetlb_errno = ENOMEM;  // not touched: a shortage is not visible yet
     pages = get(placement);
     EXPECT_EQ(pages->report().page_bytes, page_size_bytes());
     EXPECT_NE(pages->report().reason.find("touched"), std::string::npos);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages->data()) % (2 * megabyte), 0u);
 
-    placement.prefault = true;  // the made-up system gives no transparent huge pages
+    placement.prefault = true;  // the system of this test gives no transparent huge pages
     pages = get(placement);
     EXPECT_EQ(pages->report().page_bytes, page_size_bytes());
     EXPECT_NE(pages->report().reason.find("ordinary ones"), std::string::npos);
@@ -315,7 +315,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, RegisteredMemoryIsBoundTouchedLockedAndLookedF
     EXPECT_NE(pages->report().reason.find("256 of 256 pages lie elsewhere"), std::string::npos);
     EXPECT_TRUE(pages->report().locked) << "what looking does not show stays as it was";
 
-    script.lies_on = script.first_lies_on = 1;  // and the report does not hold on to it
+    script.lies_on = script.first_lies_on = 1;  // and a later report replaces the earlier one
     ASSERT_TRUE(pages->verify_again().ok());
     EXPECT_EQ(pages->report().placed, Placed::verified);
     EXPECT_EQ(pages->report().node, 1);
@@ -379,7 +379,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, WithoutAnyNumaCallEveryPreferredPlaceIsOrdinar
     }
 }
 
-// Lent threads that are none: what matters is who is asked for what.
+// Runs the tasks on the calling thread: only the requests matter.
 Workers lent(unsigned count, int& runs) {
     return {count, [&runs](unsigned tasks, const std::function<void(unsigned)>& task) {
                 ++runs;
@@ -420,7 +420,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, AFailureOfOneLentThreadFailsTheAllocation) {  
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, ANodeThatIsFullIsAFallbackOrRefused) {  // keeps H2
-    // mbind grants it, and the pages come from elsewhere: only looking shows it.
+    // mbind succeeds, and the pages come from another node: only a query of their nodes shows it.
     script.lies_on = script.first_lies_on = 0;
     EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::fallback);
     const auto strict = get(on_node_1(true));

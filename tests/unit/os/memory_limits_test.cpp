@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory cgroups leave, on files as systems and containers show them, and the host memory that follows.
+// How much memory cgroups leave, on files of real systems and containers, and the host memory that follows.
 #include "fact_parsers.hpp"
 
 #include <gtest/gtest.h>
@@ -138,7 +138,7 @@ TEST(HostMemoryNow, IsWhatTheSystemSaysWhereNoLimitIsTighter) {
 }
 
 TEST(HostMemoryNow, IsWhatTheTightestAncestorLeaves) {
-    // The innermost allows much, its parent little, the root is full of others.
+    // The innermost cgroup allows much, its parent little, and the root is filled by others.
     const HostMemory memory = combine_host_memory(
         meminfo, {},
         {unified(megabytes(900), "max\n", megabytes(10)), unified(megabytes(200), "max\n", megabytes(50)),
@@ -161,7 +161,7 @@ TEST(HostMemoryNow, LeavesOutTheNodesOfGpus) {  // keeps H4
     const HostMemory memory = combine_host_memory(meminfo, {gpu}, {});
     EXPECT_EQ(memory.total_bytes, 512 * mib);
     EXPECT_EQ(memory.available_bytes, 400 * mib);
-    // More than all: nothing is left, and nothing wraps around.
+    // More than the total: nothing is left, and nothing wraps around.
     const HostMemory none = combine_host_memory(meminfo, {gpu, gpu, gpu}, {});
     EXPECT_EQ(none.total_bytes, 0u);
     EXPECT_EQ(none.available_bytes, 0u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes are asked of the system, on made-up machines.
+// Which nodes are requested from the system, on invented machines.
 #include "placement_plan.hpp"
 
 #include <machines/record.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// Two sockets, two GPUs whose memory is a node, one node without memory: the ids of a machine that exists.
+// Two sockets, two GPUs whose memory is a node, one node without memory: the ids of a real machine.
 MachineFacts coherent_machine() {
     MachineFacts machine;
     machine.numa_nodes = {{0, 72, 240 * gib}, {1, 72, 240 * gib}, {2, 0, 185 * gib}, {10, 0, 185 * gib}, {18, 0, 0}};
@@ -49,7 +49,7 @@ TEST(PlacementPlan, AnywhereLeavesTheMemoryOfGpusAlone) {  // keeps H4
     EXPECT_EQ(bound->nodes, (std::vector<int>{0, 1}));
     EXPECT_TRUE(names_nodes(on(Locality::anywhere), coherent_machine()));
     EXPECT_EQ(plan(on(Locality::anywhere), 0, std::vector<int>{1, 2})->nodes, std::vector<int>{1});
-    // A cpuset that leaves GPU nodes alone is its maker's wish.
+    // A cpuset with GPU nodes only is deliberate, and is respected.
     EXPECT_EQ(plan(on(Locality::anywhere), 0, std::vector<int>{2})->policy, Policy::none);
 }
 
@@ -115,7 +115,7 @@ TEST(PlacementPlan, NodeIdsAreNotCounted) {  // keeps H4
     }
 }
 
-// The machine's own word for CDMM decides what its memory is; which nodes there are decides where host memory goes.
+// The driver's CDMM parameter decides what the machine's memory is; the existing nodes decide where host memory goes.
 TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
     const machines::MachineRecord hidden = machines::find_record("gh200-cdmm").value();
     const machines::MachineRecord shown = machines::find_record("gh200-numa").value();
@@ -137,7 +137,8 @@ TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
               std::vector<int>{near});
     const auto gpu_node = on(Locality::node, of_shown.gpu_numa_node, true);
     EXPECT_EQ(plan_placement(gpu_node, near, hidden.facts, std::nullopt).code(), Code::invalid_argument);
-    // Beside them the same GPU as a node: memory without a wish is kept away from it, and its number leads there.
+    // For comparison, the same GPU as a node: memory without a request is kept away from it, and its node number
+    // selects it.
     EXPECT_EQ(plan_placement(on(Locality::anywhere), near, shown.facts, std::nullopt)->policy, Policy::bind);
     EXPECT_EQ(plan_placement(gpu_node, near, shown.facts, std::nullopt)->nodes,
               std::vector<int>{of_shown.gpu_numa_node});

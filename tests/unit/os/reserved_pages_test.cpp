@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reserved addresses and mirrored memory: what the system refuses is typed, and changes nothing.
+// Reserved addresses and mirrored memory: refusals of the system are typed, and change nothing.
 #include <platform/os.hpp>
 #include <platform/reserved_pages.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floor on the machine that runs the test: real pages, real facts, real libraries.
+// The operating-system layer on the machine that runs the test: real pages, real facts, real libraries.
 #include <platform/os.hpp>
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(ThisMachine, KnowsNoNode4095) {  // keeps H2
     placement.node = 4095;
     placement.strict = true;
     EXPECT_FALSE(HostPages::allocate(4096, placement, -1, facts).ok());
-    // And where the facts claim that it exists, the system itself refuses.
+    // Where the facts claim that the node exists, the system itself refuses.
     facts.numa_nodes.push_back({4095, 1, 1 << 20});
     EXPECT_FALSE(HostPages::allocate(4096, placement, -1, facts).ok());
     placement.strict = false;

@@ -18,7 +18,7 @@ using provenance::Record;
 constexpr std::uint64_t place = 0x7000'0000'0000;
 constexpr int readers = 3;
 
-// All of it follows from the id, so that a mixture of two shows.
+// All fields follow from the id, so that a mixture of two records shows.
 Record of_id(std::uint64_t base, std::uint64_t id) {
     return {base,
             1 + id % 255,
@@ -36,7 +36,7 @@ void expect_whole(const Record& found) {
     ASSERT_EQ(found.flags, whole.flags);
 }
 
-// Readers look until the writer is done; the writer goes on until every reader has looked often.
+// Readers look up until the writer is done; the writer continues until every reader has looked up often.
 void race(const std::function<void(std::uint64_t round)>& write, const std::function<void(int reader)>& look,
           int least = 5000) {
     std::atomic<bool> done{false};
@@ -93,8 +93,8 @@ TEST(AddressMapRace, AnAllocationThatStaysIsAlwaysFoundAmongChangingNeighbours) 
     for (const Record& record : {low, high, wide}) ASSERT_TRUE(map.insert(record));
     race(
         [&](std::uint64_t round) {
-            // Finer and coarser: a single byte beside them, a neighbour that touches, and elsewhere a pair that takes
-            // up the nodes which fell free.
+            // Finer and coarser: a single byte beside them, a neighbour that touches, and elsewhere a pair that uses
+            // the freed nodes.
             const std::uint64_t id = 1000 + 4 * round;
             Record byte = of_id(place + round % 64, id + 3);
             byte.bytes = 1;
@@ -115,7 +115,7 @@ TEST(AddressMapRace, NodesThatMoveToOtherAddressesLeadNobodyAstray) {  // keeps 
     AddressMap map;
     const Record stays = of_id(place, 50);
     ASSERT_TRUE(map.insert(stays));
-    // One pair at a time, far from the one before: all nodes of all levels are given up and used again.
+    // One pair at a time, far from the previous one: all nodes of all levels are freed and used again.
     const auto pair_at = [](std::uint64_t round) {
         return round % 3 == 0   ? place + (1 + round % 7) * 0x1000
                : round % 3 == 1 ? place + (1 + round % 7) * 0x100'0000

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader and a writer whose acts come between the reader's loads: every way to interleave them, one by one.
+// One reader, and a writer that acts between the reader's loads: every interleaving in turn.
 #include "same_record.hpp"
 
 #include <address_map.hpp>
@@ -22,7 +22,7 @@ constexpr std::uint64_t place = 0x7000'0000'0000;
 
 using Act = std::function<void(AddressMap&)>;
 
-// All of it follows from base and id, so that a mixture of two shows.
+// All fields follow from base and id, so that a mixture of two records shows.
 Record record_of(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
     return {base,
             bytes,
@@ -44,7 +44,7 @@ Act all(std::vector<Act> acts) {
     };
 }
 
-// Counts a reader's loads and plays act i behind as many of them as `behind[i]` says.
+// Counts a reader's loads and plays act i after `behind[i]` of them.
 struct Writer {
     AddressMap& map;
     const std::vector<Act>& acts;
@@ -52,7 +52,7 @@ struct Writer {
     std::uint64_t address;
     std::size_t loads = 0;
     std::size_t played = 0;
-    std::vector<Record> answers;  // what was right at some moment while the reader looked
+    std::vector<Record> answers;  // answers that were right at some moment during the lookup
 
     void between() {
         ++loads;
@@ -63,14 +63,14 @@ struct Writer {
     }
 };
 
-// The reader's loads where nothing is in its way, and the most that there were.
+// The number of a reader's loads without interference, and the largest number.
 struct Lengths {
     std::size_t undisturbed = 0;
     std::size_t most = 0;
 };
 
-// Looks for `address` once for each way to put `acts`, in their order, behind loads of the reader, each time in a map
-// that `begin` has filled. Every answer must have been right at some moment.
+// Looks up `address` once for each way to place `acts`, in order, after loads of the reader, in a fresh map filled by
+// `begin`. Every answer must have been right at some moment.
 Lengths interleave(std::uint64_t address, const Act& begin, const std::vector<Act>& acts) {
     Lengths lengths;
     std::vector<std::size_t> behind(acts.size(), 1);
@@ -91,7 +91,7 @@ Lengths interleave(std::uint64_t address, const Act& begin, const std::vector<Ac
             << found.bytes << " bytes";
         if (testing::Test::HasFailure()) return lengths;
 
-        // The next way: the last act that can be played later is, and those behind it follow at once.
+        // The next way: the last act that can be played later is, and those after it follow at once.
         std::size_t last = writer.played;
         if (last == 0) return lengths;  // even the first act came too late
         const std::size_t later = behind[last - 1] + 1;
@@ -99,7 +99,7 @@ Lengths interleave(std::uint64_t address, const Act& begin, const std::vector<Ac
     }
 }
 
-// Erased while it is read; the slot serves the next allocation, in the same place or around it.
+// Erased while it is read; the slot is used for the next allocation, in the same place or around it.
 TEST(AddressMapSteps, ASlotThatChangesHandsWhileItIsReadGivesOneRecordOrTheOther) {  // keeps K12
     const Record old = record_of(place, 100, 1);
     for (const Record& next : {record_of(place, 50, 2), record_of(place - 64, 4096, 3), record_of(place + 10, 5, 4)}) {
@@ -122,7 +122,8 @@ TEST(AddressMapSteps, WhatIsInsertedWhileNothingIsFoundIsThereOrNotYet) {  // ke
     interleave(place + 210, insert(first), {insert(beside), erase(first), erase(beside)});
 }
 
-// The neighbour goes, and with it the granule's node, which serves another granule before the reader has read its word.
+// The neighbour is erased, and with it the granule's node, which is used for another granule before the reader has read
+// its word.
 TEST(AddressMapSteps, ANodeThatServesElsewhereNowHidesNothing) {  // keeps K12
     const Record stays = record_of(place, 100, 1), beside = record_of(place + 300, 100, 2);
     const Record pair[] = {record_of(place + 0x1000, 100, 3), record_of(place + 0x1000 + 300, 100, 4)};
@@ -131,7 +132,7 @@ TEST(AddressMapSteps, ANodeThatServesElsewhereNowHidesNothing) {  // keeps K12
     EXPECT_GT(lengths.most, lengths.undisturbed);
 }
 
-// The same happens to the reader again while it looks again.
+// The same happens to the reader again during its second attempt.
 TEST(AddressMapSteps, WhoWasLedAstrayTwiceLooksAThirdTime) {  // keeps K12
     const Record stays = record_of(place, 100, 1), beside = record_of(place + 300, 100, 2);
     const auto away = [&](std::uint64_t round) {
@@ -144,7 +145,7 @@ TEST(AddressMapSteps, WhoWasLedAstrayTwiceLooksAThirdTime) {  // keeps K12
     EXPECT_GT(lengths.most, 2 * lengths.undisturbed);
 }
 
-// A finer neighbour: a coarse node is replaced, and serves elsewhere, at each level that has coarse ones.
+// A finer neighbour: a coarse node is replaced and used elsewhere, at each level that has coarse nodes.
 TEST(AddressMapSteps, ACoarseNodeThatIsReplacedHidesNothing) {  // keeps K12
     for (const std::uint64_t far : {std::uint64_t{0x200}, std::uint64_t{0x10'0000}, std::uint64_t{0x1000'0000}}) {
         const Record stays = record_of(place, 16, 1), beside = record_of(place + far, 16, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the address map answers, compared with a plain ordered table.
+// The answers of the address map, compared with a plain ordered table.
 #include "same_record.hpp"
 
 #include <address_map.hpp>
@@ -42,7 +42,7 @@ struct Reference {
     }
 };
 
-// The edges of every allocation, and what for_each visits.
+// Compares the edges of every allocation, and what for_each visits.
 void expect_equal(const AddressMap& map, const Reference& reference) {
     EXPECT_EQ(map.size(), reference.records.size());
     for (const auto& [base, record] : reference.records) {
@@ -211,7 +211,7 @@ TEST(AddressMap, AnOverlapIsRefusedAndChangesNothing) {  // keeps K12
     EXPECT_TRUE(map.insert(range(0x1100, 0x100, 4))) << "the gap between them is free";
 }
 
-// Sizes and places that meet each other: dense pages, large ranges over them, and the edges of the levels.
+// Sizes and places that interact: dense pages, large ranges over them, and the edges of the levels.
 Record some_range(std::mt19937_64& random, std::uint64_t id) {
     static constexpr std::uint64_t places[] = {0x1000, 8 * mib, 16 * gib, 32 * tib, end_of_space - 64 * kib};
     static constexpr std::uint64_t spreads[] = {256, 32 * kib, 32 * mib, 64 * gib, 64 * tib};
@@ -236,7 +236,7 @@ TEST(AddressMap, AnswersAsAnOrderedTableDoesOnRandomSequences) {  // keeps K8, K
         const Result<void> inserted = map.insert(wanted);
         ASSERT_EQ(inserted.ok(), wanted.base + wanted.bytes <= end_of_space && !reference.overlaps(wanted)) << id;
         if (inserted) reference.records.emplace(wanted.base, wanted);
-        // Tides: for a while more is erased than inserted.
+        // Phases: for a while more is erased than inserted.
         for (int n = id / 5000 % 2 == 0 ? 0 : 2; n > 0 && !reference.records.empty(); --n) {
             auto victim = reference.records.lower_bound(some_range(random, 0).base);
             if (victim == reference.records.end()) victim = reference.records.begin();
@@ -261,7 +261,7 @@ TEST(AddressMap, AMillionAllocationsThatComeAndGoTakeNoMoreMemory) {
         if (oldest) {
             ASSERT_TRUE(map.erase(oldest.base, oldest.id));
         }
-        // Ever new addresses, several on a granule, now and then a large one.
+        // New addresses each time, several on a granule, now and then a large one.
         oldest = range(0x7000'0000'0000 + i * 1504, i % 16 == 15 ? 1504 : 1 + i % 1500, i + 1);
         ASSERT_TRUE(map.insert(oldest));
         if (i == 100'000) settled = map.memory_bytes();
@@ -276,7 +276,7 @@ TEST(AddressMap, WithoutMemoryAnInsertIsRefusedAndChangesNothing) {  // keeps K1
         AddressMap map(limit);
         Reference reference;
         for (std::uint64_t id = 1; id <= 200; ++id) {
-            // From far apart to side by side, so that every kind of node is asked for.
+            // From far apart to side by side, so that every kind of node is used.
             const std::uint64_t place = id % 4 == 0 ? id * tib : id % 4 == 1 ? id * 16 * mib : id * 48;
             const Record wanted = range(place + 10 * (id % 3), id % 7 == 0 ? 20 : 1, id);
             const Result<void> inserted = map.insert(wanted);

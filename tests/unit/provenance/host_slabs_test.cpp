@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of host memory out of slabs: what the system is asked and how often, what a release refuses, what a
-// registration may do wrong.
+// Pieces of host memory from slabs: which system calls are made and how often, what a release refuses, how a
+// registration may fail.
 #include "made_up_system.hpp"
 
 #include <host_slabs.hpp>
@@ -22,7 +22,7 @@ using isthmus::detail::HostSlabs;
 using isthmus::detail::SlabOptions;
 using isthmus::detail::SlabPiece;
 
-struct Device {  // what slabs are registered with
+struct Device {  // registers the slabs
     int added = 0;
     int removed = 0;
     bool adds = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of mapped ranges against one that knows every granule by itself.
+// The record of mapped ranges, compared with one that lists every granule.
 #include "mapped_ranges.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger by itself: identities, addresses, and wrong releases told apart.
+// The ledger: identities, addresses, and distinct errors for wrong releases.
 #include "ledger.hpp"
 
 #include <isthmus/allocator.hpp>
@@ -84,7 +84,7 @@ TEST_F(Ledgers, MemoryThatGrowsWhereItIsKeepsItsIdentity) {  // keeps V11
     ASSERT_TRUE(ledger.resize(block.id, 0x800).ok());
     EXPECT_EQ(addresses.find(0x107ff).id, block.id);
     EXPECT_FALSE(addresses.find(0x10800));
-    // What the map does not take leaves everything as it was.
+    // If the map refuses the new size, everything stays as it was.
     EXPECT_FALSE(ledger.resize(block.id, ~std::size_t{0}).ok());
     EXPECT_EQ(addresses.find(0x107ff).id, block.id);
     EXPECT_EQ(addresses.find(0x14fff).id, behind.id);
@@ -149,7 +149,7 @@ TEST_F(Ledgers, WhatCannotBeEnteredStaysTheCallersAndLeavesNothing) {  // keeps 
     piece.allocation.bytes = 64;
     EXPECT_FALSE(ledger.enter(device_block(std::uint64_t{1} << 60, 64), 0, piece).ok());
     EXPECT_EQ(piece.allocation.bytes, 64u);
-    MemoryBlock half = device_block(std::uint64_t{1} << 60, 64);  // its second address cannot be entered
+    MemoryBlock half = device_block(std::uint64_t{1} << 60, 64);  // its second address is refused
     std::array<unsigned char, 64> memory{};
     half.host = memory.data();
     EXPECT_FALSE(ledger.enter(half, 0, piece).ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch what: the platform table's columns, the numbered promises, and every combination of attributes.
+// Which side may access which memory: the platform table's columns, the numbered promises, and every combination of
+// attributes.
 #include "some_devices.hpp"
 
 #include <access_rules.hpp>
@@ -46,7 +47,7 @@ TEST(Access, FollowsTheTableOfWhoMayTouchWhat) {  // keeps A2, A3, A6, A7, A8
     }
 }
 
-// The promises, from their own text; those to devices: promised_to_device().
+// The promises for the host, as documented; those for devices: promised_to_device().
 V promised_to_host(unsigned bits, K kind) {
     switch (kind) {
         case K::device:
@@ -96,7 +97,7 @@ TEST(Access, EveryRefusalNamesAReasonAndARemedy) {
 TEST(Access, DeviceMemoryOfAnotherGpuFollowsPeerAccessOnly) {  // keeps A4, A5, A15
     const Capabilities a = of_machine("h200-x2", 0);
     const Capabilities b = of_machine("h200-x2", 1);
-    // What was imported by one of the driver's older handles is opened for its device, as that one's own memory.
+    // Memory imported by a legacy IPC handle is opened for its device, as that device's own memory.
     for (const K kind : {K::device, K::imported}) {
         EXPECT_FALSE(peer_access(a, b, kind, {false, true}));
         EXPECT_TRUE(peer_access(a, b, kind, {true, false}));

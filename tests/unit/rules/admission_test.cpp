@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which public calls a runtime takes when: every call under every combination of circumstances, against the promises.
+// Which public calls a runtime admits: every call under every combination of circumstances, against the promises.
 #include "admission_rules.hpp"
 
 #include <gtest/gtest.h>
@@ -14,30 +14,30 @@ namespace {
 using namespace isthmus::rules;
 using C = PublicCall;
 
-// What the promises say, written down apart from the table: a call that is in none of these lists is refused after a
-// fork, in a host function and on a lost device, and minds no capture and no service.
-// R2, S20: what is answered from the host's own books, and the ends of things.
+// The promises, written separately from the table: a call in none of these lists is refused after a fork, in a host
+// function and on a lost device, and is independent of captures and services. R2, S20: calls answered from the host's
+// own records, and destructors.
 constexpr C without_the_driver[] = {C::admit_ring_reader, C::ask_known_event,     C::begin_ring_frame,
                                     C::end_buffer,        C::end_capture,         C::finish_ring_frame,
                                     C::free_memory,       C::read_back_host_side, C::read_known_elapsed_time,
                                     C::stop_service,      C::take_ring_frame,     C::wait_for_known_event};
-// R2: host memory stays readable and can be made and given back. Waiting for it could hang a host function (S20).
+// R2: host memory stays readable and can be allocated and freed. Waiting for it could hang a host function (S20).
 constexpr C on_a_lost_device[] = {C::allocate_host,  C::export_host_memory, C::grow_host_memory, C::open_view,
                                   C::release_buffer, C::release_memory,     C::salvage,          C::trim_host_memory};
 // K13, S12: refused while the thread has a capture open.
 constexpr C ends_a_capture[] = {C::change_mapping, C::read_back_host_side};
-// K13: … on a GPU; on the CPU device the memory is the system's.
+// K13: as above, on a GPU; on the CPU device the memory is the system's.
 constexpr C ends_a_capture_on_a_gpu[] = {C::adopt, C::create_pool, C::make_growable, C::make_mirrored};
 // K10: refused while any thread has a capture open, because its graph may be about to use the memory.
 constexpr C takes_memory_from_graphs[] = {C::trim_host_memory, C::trim_mapped_memory, C::unbind, C::unmap};
-// Would wait for every kernel of the device, and so for a service.
+// Calls that would wait for every kernel of the device, and so for a service.
 constexpr C waits_for_the_device[] = {C::synchronize_device};
 
 bool is_in(std::span<const C> list, C call) {
     return std::find(list.begin(), list.end(), call) != list.end();
 }
 
-// In the order in which reasons count: what comes first makes the later ones meaningless.
+// In the order of the reasons: an earlier reason makes the later ones meaningless.
 Bar promised(C call, const Circumstances& now) {
     const bool without_driver = is_in(without_the_driver, call);
     const bool takes_memory = is_in(takes_memory_from_graphs, call);
@@ -71,7 +71,7 @@ TEST(Admission, EveryCallUnderEveryCombinationOfCircumstances) {
     }
 }
 
-// Counts what it is asked.
+// Counts the questions that it gets.
 struct Asked {
     int& captures;
     int& services;
@@ -97,7 +97,7 @@ TEST(Admission, ACallAsksForNoCaptureAndNoServiceThatItsRuleDoesNotRefuse) {
     }
 }
 
-// A column means the same in every row: a service is the device's, whoever started it.
+// A column means the same in every row: a service counts for its whole device.
 TEST(Admission, NoRowSaysWhatItsColumnDoesNotKnow) {
     for (const CallRule& rule : call_rules) {
         const Ruling service = rule.while_service_runs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of foreign memory, over every row, sort of memory and declared use.
+// How foreign memory is adopted, over every row, sort of memory and declared use.
 #include "some_devices.hpp"
 
 #include <access_rules.hpp>
@@ -33,7 +33,7 @@ void for_every_use(Each each) {
     }
 }
 
-// What the device is given must be within its reach, whichever way the registration went.
+// The device must be able to access the address that it gets, whatever became of the registration.
 void expect_lawful(const Capabilities& c, const ForeignMemory& memory, const AdoptionPlan& plan) {
     const auto lawful = [&](const AdoptedAs& as) {
         EXPECT_FALSE(as.reason.empty());

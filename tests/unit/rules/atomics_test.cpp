@@ -22,7 +22,7 @@ HostAtomics some_operations() {
     return atomics;
 }
 
-// The rules from their text, by the raw attributes.
+// The documented rules, by the raw attributes.
 bool lawful(unsigned bits, const AtomicQuestion& q) {
     if (q.width_bytes != 4 && q.width_bytes != 8) return false;
     switch (q.kind) {
@@ -177,7 +177,7 @@ TEST(Atomics, OfASetAreAskedOneByOne) {  // keeps G3
                 const auto alone = static_cast<AtomicSet>(1u << operation);
                 EXPECT_EQ(static_cast<bool>(shared_atomics(known, q, alone)),
                           static_cast<bool>(shared_atomic(known, q)));
-                for (const bool own : {false, true}) {  // g++ 13 at -O3 compiled this wrongly (-fno-unswitch-loops)
+                for (const bool own : {false, true}) {  // g++ 13 at -O3 miscompiled this (-fno-unswitch-loops)
                     EXPECT_EQ(static_cast<bool>(kernel_atomics(known, q, alone, own)),
                               static_cast<bool>(kernel_atomic(known, q, own)))
                         << machine << ' ' << name(kind);

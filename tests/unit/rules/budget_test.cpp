@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory can be had: every row × kind × amount around the edge, and who is asked for the truth.
+// How much memory can be allocated: every row × kind × amount around the limit, and which source decides.
 #include "some_devices.hpp"
 
 #include <memory_budget.hpp>
@@ -20,7 +20,7 @@ using S = BudgetSource;
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
-// The device has less than the host, so that each answer shows who was asked.
+// The device has less than the host, so that each answer shows which of them decided.
 MemoryNow now() {
     MemoryNow numbers;
     numbers.host_total = 64 * gib;
@@ -103,7 +103,7 @@ TEST(Budget, OnSharedDramTheDriversAnswerNeverCounts) {  // keeps K19, K20
                     << machine << " " << name(kind) << " " << free;
             }
         }
-        // The same memory counts once: allowing more than the device has adds nothing to it.
+        // The same memory counts once: a limit above the device's memory adds nothing.
         BudgetOptions more = reserve(0);
         more.allow_oversubscription = true;
         EXPECT_EQ(memory_budget(device, numbers, K::managed, 32 * gib + 1, more).verdict, V::refused) << machine;
@@ -156,7 +156,7 @@ TEST(Budget, WhereNobodySaysTheAllocationDecides) {
             }
         });
     }
-    // A full machine is not an unknown one.
+    // A full machine differs from an unknown one.
     MemoryNow full = now();
     full.host_available = full.device_free = 0;
     EXPECT_EQ(memory_budget(of_machine("h200"), full, K::device, 1).verdict, V::refused);
@@ -189,7 +189,7 @@ TEST(Budget, TheReserveIsTheLargerOfBytesAndShareAndNeverMoreThanThereIs) {
     EXPECT_EQ(kept(now(), reserve(40 * gib, 500)), 40 * gib);
     EXPECT_GT(kept(now(), BudgetOptions{}), 0u) << "by default something is kept";
     EXPECT_EQ(kept(now(), reserve(0)), 0u) << "nothing, where nothing is asked for";
-    // A reserve beyond everything leaves room for nothing, and nothing wraps around.
+    // A reserve above the total leaves no room, and nothing wraps around.
     EXPECT_EQ(memory_budget(device, now(), K::pinned, 1, reserve(most, 4000000000u)).verdict, V::refused);
     EXPECT_EQ(memory_budget(device, now(), K::pinned, 0, reserve(most)).verdict, V::fits);
     MemoryNow huge = now();
@@ -228,7 +228,7 @@ TEST(Budget, ByDefaultTheReserveSuitsSmallMemoriesToo) {
     EXPECT_EQ(refused.verdict, V::refused);
     EXPECT_NE(refused.remedy.find("--host-reserve"), std::string_view::npos);
     EXPECT_NE(refused.remedy.find("host_reserve_bytes"), std::string_view::npos);
-    // What is asked for is kept, however small the memory is.
+    // A requested reserve is kept, however small the memory is.
     MemoryNow small;
     small.host_total = small.host_available = 96 * mib;
     EXPECT_EQ(memory_budget(device, small, K::pinned, 0, reserve(64 * mib)).reserve_bytes, 64 * mib);
@@ -241,10 +241,10 @@ TEST(Budget, DeviceAndHostTogetherDoNotOverflow) {
     BudgetOptions options = reserve(0);
     options.allow_oversubscription = true;
     EXPECT_EQ(memory_budget(of_machine("h200"), numbers, K::managed, most, options).verdict, V::fits);
-    // A host of which nobody knows adds nothing that could be promised.
+    // A host of unknown size adds nothing that could be promised.
     numbers.host_total = numbers.host_available = 0;
     EXPECT_EQ(memory_budget(of_machine("h200"), numbers, K::managed, 17 * gib, options).verdict, V::uncounted);
-    // Nor does a device that claims more free memory than it has.
+    // Nor does a device that reports more free memory than it has.
     numbers = now();
     numbers.device_free = most;
     EXPECT_EQ(memory_budget(of_machine("h200"), numbers, K::device, 16 * gib + 1).verdict, V::refused);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of copies over every combination of sides, and the arithmetic of shapes against plain loops.
+// The paths of copies over every combination of sides, and the arithmetic of shapes compared with plain loops.
 #include "copy_plan.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Export refusals: each kind and origin has its own, and none is granted by its kind alone. Tries of exports: which of
-// them count, and what becomes of a capability by them.
+// Export refusals: each kind and origin has its own, and no kind alone is enough to export. Trial exports: which of
+// them count, and how they change a capability.
 #include "export_finding_rules.hpp"
 #include "export_rules.hpp"
 #include "share_method.hpp"
@@ -33,7 +33,7 @@ TEST(ExportRules, ManagedMemoryViewsAndForeignMemoryAreRefusedEachForItsOwnReaso
         reasons.insert(answer.reason);
     }
     EXPECT_EQ(reasons.size(), 4u);
-    // Not the reason of another kind, either.
+    // Nor the reason of another kind.
     for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::managed_pool}) {
         const std::string_view reason = exportable(kind, ExportOrigin::own).reason;
         EXPECT_NE(reason.find("managed memory"), std::string_view::npos) << reason;
@@ -54,7 +54,7 @@ TEST(ExportRules, NoKindIsGrantedAndOnlyWhatMayHaveAHandleIsLeftOpen) {
     }
 }
 
-// What a try of one kind would say on a device with this capability set.
+// The finding of a trial export of one kind on a device with this capability set.
 isthmus::ExportFinding finding_of(isthmus::ExportKinds kind, bool works, isthmus::ExportStep failed) {
     isthmus::ExportFinding finding;
     finding.kind = kind;

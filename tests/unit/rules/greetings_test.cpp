@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which greeting a listener gives up where too many are open.
+// Which unfinished handshake a listener closes when too many are open.
 #include <greeting_rules.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hints become on every known machine and for any combination of attributes.
+// The effect of hints on every known machine and for any combination of attributes.
 #include "hint_rules.hpp"
 #include "launch_path.hpp"
 
@@ -15,7 +15,7 @@ using namespace isthmus;
 using rules::HintAction;
 using rules::HintPlan;
 
-// A buffer of this kind alone; staged ones are two.
+// A buffer of this kind only; staged buffers have two kinds.
 HintPlan prefetch(const Capabilities& device, MemoryKind kind, bool to_host = false, bool own = true) {
     const LaunchPath path = rules::launch_path(device, kind).path;
     return rules::plan_prefetch(device, {kind, path == LaunchPath::stage ? LaunchPath::refuse : path, own, to_host});

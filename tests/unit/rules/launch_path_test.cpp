@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch does with each kind, and how a staged launch lays out and copies what the device cannot reach.
+// What a launch does with each kind, and how a staged launch lays out and copies what the device cannot access.
 #include "some_devices.hpp"
 
 #include <access_rules.hpp>
@@ -30,7 +30,7 @@ TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, 
             } else if (managed && !bit(bits, 89)) {
                 EXPECT_EQ(path, kind == K::managed ? LaunchPath::attach : LaunchPath::refuse);
             } else {
-                // A prefetch pays where a link divides the memories and the GPU keeps managed pages of its own.
+                // A prefetch pays where a link separates the memories and the GPU keeps its own managed pages.
                 const bool pays = kind == K::managed && !bit(bits, 18) && !(bit(bits, 88) && bit(bits, 100));
                 const LaunchPath in_place = pays ? LaunchPath::prefetch : LaunchPath::pass;
                 const bool no = promised_to_device(bits, kind) == V::no;
@@ -61,7 +61,7 @@ TEST(LaunchPath, APrefetchIsAPromiseOfTheRowAndNeverOfPhaseGuardedMemory) {
     EXPECT_EQ(launch_path(of_machine("gb10"), K::managed).path, LaunchPath::pass);
 }
 
-// Every byte outside has one place inside; what is read is brought there, what is written brought back, once.
+// Every byte outside has one place inside; what is read is copied in, what is written is copied back, once.
 TEST(Staging, AnyRangesEndAsTheyWouldInPlaceAndNoByteIsCopiedTwice) {  // keeps L4
     std::mt19937 random(20260401);
     const auto below = [&](std::uint64_t most) {
@@ -74,7 +74,7 @@ TEST(Staging, AnyRangesEndAsTheyWouldInPlaceAndNoByteIsCopiedTwice) {  // keeps 
             range = {5000 + below(60), 1 + below(40), uses[below(3)], static_cast<int>(below(2)) - 1};
         }
         const StagingPlan plan = plan_staging(ranges);
-        std::vector<int> temporary(plan.bytes, -1);  // −1: nothing was brought
+        std::vector<int> temporary(plan.bytes, -1);  // −1: nothing was copied in
         std::map<std::pair<int, std::uint64_t>, int> copied_in, copied_out;
         for (const StagedCopy& copy : plan.in) {
             for (std::uint64_t i = 0; i < copy.bytes; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trials take away: no answer of any rule goes from no to yes, whatever was found, on any combination of facts.
+// The effect of litmus trials: no finding changes an answer of any rule from no to yes, on any combination of facts.
 #include "some_devices.hpp"
 
 #include <access_rules.hpp>
@@ -26,7 +26,7 @@ void for_every_shape(Each each) {
     for (int shape = 0; shape < litmus_shape_count; ++shape) each(static_cast<S>(shape));
 }
 
-// Every question whose answer a finding may touch, as one row of bits.
+// Every question whose answer a finding may change, as one row of bits.
 std::vector<bool> all_answers(const Capabilities& c) {
     std::vector<bool> answers;
     for_every_kind([&](K kind) {
@@ -43,7 +43,7 @@ std::vector<bool> all_answers(const Capabilities& c) {
     return answers;
 }
 
-// Questions that no finding may touch.
+// Questions whose answers no finding may change.
 std::vector<bool> all_access(const Capabilities& c) {
     std::vector<bool> answers;
     for_every_kind([&](K kind) {
@@ -85,7 +85,7 @@ TEST(Litmus, NoFindingTurnsANoIntoAYesOnAnyKnownMachine) {  // keeps G13
         for_every_kind([&](K kind) {
             for_every_shape([&](S shape) {
                 expect_narrower(before, was, seen(kind, shape), machine);
-                expect_narrower(after, all_answers(after), seen(kind, shape), machine);  // and on top of others
+                expect_narrower(after, all_answers(after), seen(kind, shape), machine);  // and after other findings
                 after = narrowed(after, seen(kind, shape));
             });
         });
@@ -127,7 +127,7 @@ TEST(Litmus, AMessageThatOvertookItsDataTakesLoadsStoresAndAtomics) {  // keeps 
     for (const S shape : {S::message_to_device, S::message_to_host, S::store_buffering, S::load_buffering,
                           S::coherence_to_device, S::coherence_to_host}) {
         const Capabilities after = narrowed(of_machine("gh200-numa"), seen(K::host, shape));
-        for (const K kind : {K::host, K::host_numa}) {  // the sibling has no trials of its own
+        for (const K kind : {K::host, K::host_numa}) {  // host_numa has no trials of its own
             const AccessAnswer refused = shared_load_store(after, kind, 4);
             EXPECT_FALSE(refused) << name(shape);
             EXPECT_FALSE(refused.remedy.empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may take part in multicast objects, and in which order, over every combination of the facts that decide.
+// Which devices may join multicast objects, and in which order, over every combination of the deciding facts.
 #include "multicast_rules.hpp"
 
 #include "some_devices.hpp"

@@ -25,7 +25,7 @@ std::string text_of(const AllocationPlan& plan) {
     return std::string(name(plan.kind)) + " " + std::string(name(plan.path)) + " " + std::string(name(plan.host_kind));
 }
 
-// From where on a copy is faster behind a link, as measured (docs/machines.md).
+// The size from which a copy is faster behind a link, as measured (docs/machines.md).
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 std::size_t border(Use device) {
     switch (device) {
@@ -41,7 +41,7 @@ constexpr std::array<std::size_t, 15> sizes = {
     256 * KiB, 1 * MiB, 16 * MiB - 1, 16 * MiB,     32 * MiB - 1, 32 * MiB, 4096 * MiB,
     any_size};
 
-// What should come out, row by row, as text.
+// The expected plan as text, row by row.
 std::string expected(const std::string& machine, Use host, Use device, Prefer prefer, std::size_t bytes) {
     if (machine == "cpu") return "host pass host";
     if (host == Use::never) return "device pass device";
@@ -80,12 +80,12 @@ TEST(Policy, AgreesWithTheOracleOnEveryRow) {  // keeps G11
     }
 }
 
-// A plan is lawful where each side can reach what it is given.
+// A plan is lawful where each side can access the memory that it gets.
 void expect_lawful(const Capabilities& c, const SharedUse& use, const AllocationPlan& plan) {
     EXPECT_TRUE(device_access(c, plan.kind)) << text_of(plan);
     EXPECT_FALSE(plan.reason.empty());
     if (plan.path == LaunchPath::attach) {
-        // The host's turn is its guarded view: the plain query says no, and the memory is managed.
+        // The host uses a guarded view: the plain query says no, and the memory is managed.
         EXPECT_EQ(plan.kind, K::managed);
         EXPECT_EQ(c.managed, ManagedModel::phase_guarded);
     } else if (use.host != Use::never) {
@@ -246,7 +246,7 @@ AtomicQuestion updating(K kind, const SharedWord& word) {
     return question;
 }
 
-// Memory is found exactly where some is lawful, and what is found is lawful.
+// Memory is found exactly where some is lawful, and it is lawful.
 void expect_updates(const Capabilities& c, AtomicSet updates, const SharedWord& word, Prefer prefer) {
     const SharedUse use{.prefer = prefer, .updates = updates};
     bool possible = false;
@@ -257,7 +257,7 @@ void expect_updates(const Capabilities& c, AtomicSet updates, const SharedWord& 
         const auto made = plan_allocation(c, plain);
         const bool lawful = made && made->path != LaunchPath::attach && made->path != LaunchPath::stage &&
                             shared_atomics(c, updating(made->kind, word), updates);
-        // Registered memory is offered where the row prefers it; the rules for it are those of pinned memory.
+        // Registered memory is offered where the row prefers it; the rules of pinned memory apply to it.
         if (kind != K::registered) possible |= lawful;
         SharedUse asked = plain;
         asked.updates = updates;
@@ -324,7 +324,7 @@ TEST(Policy, TellsWhichMemoryThatIsRowByRow) {  // keeps G11
     EXPECT_EQ(kind("orin"), "refused");
     EXPECT_EQ(kind("thor"), "host");
     EXPECT_EQ(kind("gh200-numa"), "host");
-    // Where only one side touches it there is nothing to make atomic for both.
+    // Where only one side uses it, nothing has to be atomic for both.
     EXPECT_EQ(plan_allocation(of_machine("orin"), {.host = Use::never, .updates = AtomicSet::add})->kind, K::device);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls of the driver a persistent kernel rules out, on which machines it may run, and where a mailbox lies.
+// Which driver calls a persistent kernel rules out, on which machines it may run, and where a mailbox lies.
 #include "atomic_rules.hpp"
 #include "service_rules.hpp"
 
@@ -18,7 +18,7 @@ TEST(ServiceRules, EveryCallIsAnsweredAndARefusalSaysWhatWorksInstead) {
         EXPECT_FALSE(answer.reason.empty());
         EXPECT_EQ(answer.remedy.empty(), !answer.waits) << answer.reason;
         EXPECT_EQ(&rules::while_serving(answer.use), &answer);
-        // What nobody has seen nor read is never promised to work.
+        // Behaviour that was neither observed nor documented is never promised to work.
         if (answer.evidence == rules::Evidence::assumed) {
             EXPECT_TRUE(answer.waits) << answer.reason;
         }
@@ -89,7 +89,7 @@ TEST(ServiceRules, AMailboxLiesWhereBothMayLoadAndStoreAtOnce) {
     }
     for_every_device([](const Capabilities& device) {
         const rules::MailboxMemory memory = rules::mailbox_memory(device);
-        // No known GPU lacks unified addressing (41); one that did would reach no pinned memory.
+        // No known GPU lacks unified addressing (41); one without it could not access pinned memory.
         const bool reaches = memory.kind == MemoryKind::host || device.has(Feature::unified_addressing);
         EXPECT_EQ(static_cast<bool>(rules::shared_load_store(device, memory.kind, 4)), reaches);
         EXPECT_FALSE(memory.reason.empty());

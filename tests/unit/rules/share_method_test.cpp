@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The method of sharing between processes, for every use, both ends' every ability, one machine and two.
+// The share method between processes, for every use, every ability of both ends, one machine and two.
 #include "share_method.hpp"
 #include "some_devices.hpp"
 

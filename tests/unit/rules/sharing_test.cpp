@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the same bytes at the same time, where the host may do so beside a device, and which ranges meet.
+// Which uses of the same bytes may overlap in time, where the host may use them beside a device, and which ranges
+// overlap.
 #include "some_devices.hpp"
 
 #include <atomic_rules.hpp>
@@ -31,7 +32,7 @@ TEST(Sharing, ReadersGoTogetherAndConcurrentUsersDo) {  // keeps G8, G14
     for (const U one : uses) EXPECT_EQ(reads(one), one != U::write);
 }
 
-// From the text of PLATFORMS: plain loads and stores by both sides are lawful where both reach the memory.
+// As documented in PLATFORMS: plain loads and stores by both sides are lawful where both can access the memory.
 bool shareable(unsigned bits, K kind) {
     switch (kind) {
         case K::pinned: return bit(bits, 41);
@@ -66,7 +67,8 @@ TEST(Sharing, PhaseGuardedManagedMemoryIsRefusedWithPinnedAsTheWay) {  // keeps 
     for (const K kind : {K::managed, K::managed_pool}) {
         const AccessAnswer answer = concurrent_view(of_machine("orin"), kind, LaunchPath::attach);
         EXPECT_FALSE(answer);
-        // A host view that waits, which the rule for plain access recommends first, is what was not asked for.
+        // The rule for plain access would recommend a host view that waits, which is no alternative to a concurrent
+        // view.
         EXPECT_EQ(answer.remedy.find("use pinned memory"), 0u) << answer.remedy;
     }
     EXPECT_TRUE(concurrent_view(of_machine("orin"), K::pinned, LaunchPath::pass));
@@ -104,7 +106,7 @@ TEST(Sharing, RangesOverlapWhereTheyHaveAByteInCommon) {  // keeps G8
     EXPECT_FALSE(overlap({}, {3, 3}));
 }
 
-// What is opened one after the other does not meet itself, and covers what was asked for, as much as that.
+// Uses opened one after the other are disjoint, and together cover what was requested, with the same access.
 TEST(Sharing, JoinedUsesAreDisjointAndCoverWhatTheyWereMadeOf) {  // keeps G9
     std::mt19937 random(7);
     const auto below = [&](std::size_t limit) {

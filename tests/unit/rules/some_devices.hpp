@@ -58,7 +58,7 @@ void for_every_kind(Each each) {
     for (int kind = 0; kind < memory_kind_count; ++kind) each(static_cast<MemoryKind>(kind));
 }
 
-// Whether the GPU of these bits may touch memory of this kind, by the promises' own text.
+// Whether the GPU of these bits may access memory of this kind, by the documented promises.
 inline Verdict promised_to_device(unsigned bits, MemoryKind kind) {
     switch (kind) {
         case MemoryKind::host:

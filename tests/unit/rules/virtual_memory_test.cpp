@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be created, mapped, opened and given back, over every combination of the facts that decide.
+// What may be created, mapped, opened for access and released, over every combination of the deciding facts.
 #include "virtual_memory_rules.hpp"
 
 #include "some_devices.hpp"
@@ -109,7 +109,7 @@ TEST(VirtualMemoryRules, SizesRoundUpAndNeverWrap) {
 // keeps V7
 TEST(VirtualMemoryRules, AMappingFitsWhereNothingElseIsAndNowhereElse) {
     constexpr std::size_t slots = 4;
-    // Every set of single-granule mappings against every wanted span.
+    // Every set of single-granule mappings against every requested span.
     for (unsigned taken = 0; taken < 1u << slots; ++taken) {
         std::vector<rules::MappedSpan> mapped;
         for (std::size_t at = 0; at < slots; ++at) {
@@ -167,7 +167,7 @@ TEST(VirtualMemoryRules, MappedWithoutAccessIsNotUsableAndReadOnlyIsNotWritten) 
                 EXPECT_EQ(answer.verdict, fine ? Verdict::yes : Verdict::no);
                 EXPECT_FALSE(answer.reason.empty());
                 EXPECT_EQ(answer.remedy.empty(), fine);
-                // V14: of a multicast object not with any access
+                // V14: a range of a multicast object, with any access
                 const AccessAnswer multicast =
                     rules::mapped_access({mapped, access, rules::RangeFacts::multicast}, writes);
                 EXPECT_EQ(multicast.verdict, Verdict::no);
@@ -239,7 +239,7 @@ TEST(VirtualMemoryRules, StepsDoubleOrAreExactAndEndWithTheReservation) {
             EXPECT_EQ(doubled.value(), wanted);
         }
     }
-    // To any size in a number of steps that grows with its logarithm.
+    // Reaches any size in a number of steps that grows with its logarithm.
     std::size_t have = 0;
     int steps = 0;
     for (; have < reserved; ++steps)
@@ -307,7 +307,7 @@ TEST(VirtualMemoryRules, TrimmingKeepsWholeHandles) {
         for (std::size_t at = 0; at < stay; ++at) bytes += handles[at];
         EXPECT_GE(bytes, std::min<std::size_t>(kept, 8) * granule);
         if (stay > 0) {
-            EXPECT_LT(bytes - handles[stay - 1], kept * granule);  // none more than needed
+            EXPECT_LT(bytes - handles[stay - 1], kept * granule);  // no handle more than needed
         }
     }
 }

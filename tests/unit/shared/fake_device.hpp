@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of a runtime that a test makes up, over FakeDriver: they share books, as those of a real one do.
+// Devices of a test's runtime over FakeDriver: they share records, as those of a real runtime do.
 #pragma once
 
 #include "fake_driver.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FakeDriver: a GPU in a queue. Work given to it runs only when somebody asks an event, every call is written down,
-// and the n-th call can be made to fail: what the runtime does around a driver becomes visible, call by call.
+// FakeDriver: a GPU as a queue, whose work runs only when an event is queried. Every call is recorded, and the n-th
+// call can be made to fail, so tests see the runtime's driver calls one by one.
 #pragma once
 
 #include <platform/driver.hpp>
@@ -29,7 +29,7 @@ struct FakeWorld {
     Code fail_code = Code::driver_error;
     bool sticky = false;                     // every later call fails too
     bool stuck = false;                      // work never finishes
-    std::set<std::uintptr_t> stuck_streams;  // … of these
+    std::set<std::uintptr_t> stuck_streams;  // on these streams only
     std::set<std::uint64_t> memory;          // live allocations by address
     std::set<void*> registrations;
     std::set<std::uintptr_t> streams;
@@ -70,7 +70,7 @@ struct FakeWorld {
             first();
         }
     }
-    // What was given up on purpose is nobody's: the world ends here.
+    // Frees what the runtime abandoned on purpose.
     ~FakeWorld() { forget_memory(); }
     void forget_memory() {
         for (const std::uint64_t address : memory) std::free(reinterpret_cast<void*>(address));
@@ -88,26 +88,26 @@ struct FakeWorld {
     std::map<std::uintptr_t, Pool> pools;
     std::map<std::uint64_t, std::pair<std::uintptr_t, std::size_t>> pool_memory;  // address → pool, bytes
     std::map<std::uintptr_t, Work> capturing;                                     // by stream
-    std::set<std::uintptr_t> lost_captures;                                       // set by tests: their end says so
-    int failing_releases = 0;                                                     // so many do nothing
-    int failing_ends = 0;                                                         // so many leave the capture open
+    std::set<std::uintptr_t> lost_captures;  // set by tests: end_capture() reports them lost
+    int failing_releases = 0;                // so many calls do nothing
+    int failing_ends = 0;                    // so many calls leave the capture open
     std::map<std::uintptr_t, Work> graphs;
     std::map<std::uintptr_t, Work> instances;
     std::set<int> reachable = {0, 1};                  // devices that others can be given access to
     std::set<int> peers;                               // devices whose memory this one was given access to
     std::uintptr_t released_on = 0;                    // the stream of the last release
-    std::uint64_t free_bytes = 0, total_bytes = 0;     // what memory_info() answers; 0: it does not say
+    std::uint64_t free_bytes = 0, total_bytes = 0;     // the answer of memory_info(); 0: unknown
     bool hints = true;                                 // false: prefetch and advise answer Code::unsupported
-    bool died = false;                                 // what context_died() answers
-    bool others_work = false;                          // what context_in_use() answers
+    bool died = false;                                 // the answer of context_died()
+    bool others_work = false;                          // the answer of context_in_use()
     bool synchronous = false;                          // of devices that are opened from then on
-    std::pair<std::uint64_t, std::size_t> prefetched;  // the last
-    std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // what the driver says of an address
+    std::pair<std::uint64_t, std::size_t> prefetched;  // the last one
+    std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // the driver's facts about an address
     bool has_pools = true, has_transfers = true, has_captures = true;
     bool names_nodes = false;                           // a captured kernel is a node with a name
-    platform::VirtualMemory* virtual_memory = nullptr;  // a test's own
+    platform::VirtualMemory* virtual_memory = nullptr;  // supplied by the test
     platform::Multicast* multicast = nullptr;
-    std::function<platform::Status(platform::Allocation&)> open_shared;  // what an older handle opens
+    std::function<platform::Status(platform::Allocation&)> open_shared;  // opens a legacy IPC handle
 
     bool clean() const {
         return memory.empty() && registrations.empty() && streams.empty() && events.empty() && pools.empty() &&
@@ -266,7 +266,7 @@ public:
         const auto handle = static_cast<std::uintptr_t>(event);
         const auto pending = world_.pending.find(handle);
         if (pending == world_.pending.end()) return enqueue("wait", stream, [] {});
-        // The record that is current now, whatever the event stands for when the stream comes here.
+        // Waits for the record that is current now, even if the event is recorded again before the stream gets here.
         return enqueue("wait", stream, [this, on = pending->second, record = world_.latest_record[handle]] {
             world_.run_until_recorded(on, record);
         });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests share that kill a process: how soon a survivor has to know, a page that both see, and a kill at every
-// point of every way to play.
+// Shared by tests that kill a process: how soon a survivor has to notice, a page that both processes share, and a kill
+// at every point of every way to play.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -30,14 +30,14 @@ inline constexpr long kills_in_a_sample = 40;
 inline constexpr std::chrono::nanoseconds max_after_a_kill = std::chrono::milliseconds(100);
 inline constexpr long kills_in_a_sample = 100;
 #endif
-// A survivor that waited for a deadline instead of noticing would be far beyond that.
+// A survivor that waited for its deadline instead of noticing would take far longer.
 inline constexpr std::chrono::nanoseconds survivors_step = std::chrono::seconds(10);
 
 inline std::int64_t now_ns() {
     return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-// A T in memory that processes forked later see, too.
+// A T in memory that is shared with processes forked later.
 template <class T>
 class SharedPage {
 public:
@@ -56,7 +56,7 @@ private:
 
 struct KillAt {
     long point = 0;          // 0: none
-    unsigned dawdle_us = 0;  // in front of each point, at most
+    unsigned dawdle_us = 0;  // before each point, at most
     unsigned seed = 0;
 };
 struct Seen {
@@ -66,9 +66,9 @@ struct Seen {
     std::chrono::nanoseconds after_the_kill{0};
 };
 
-// play(way, kill) → Seen, text(way, kill) → what it was. ISTHMUS_KILLS=N: how many kills, which the ways share; without
-// it a sample. With more than there are points, every pass after the first one lets the victim dawdle, differently each
-// time. `lost_of`: at least one of so many survivors has an error.
+// play(way, kill) → Seen, text(way, kill) → its description. ISTHMUS_KILLS=N: how many kills, shared among the ways;
+// without it a sample. If N exceeds the number of points, the victim is delayed in every pass after the first one,
+// differently each time. `lost_of`: at least one of so many survivors has an error.
 template <class Play, class Text>
 void kill_at_every_point(std::size_t ways, long lost_of, const Play& play, const Text& text) {
     const char* asked = std::getenv("ISTHMUS_KILLS");
@@ -89,7 +89,7 @@ void kill_at_every_point(std::size_t ways, long lost_of, const Play& play, const
         ASSERT_GT(whole.points, 20);
         points += whole.points;
         const long share = kills / number_of_ways + (way < kills % number_of_ways ? 1 : 0);
-        // The calls are not always as many (where something is tried again), and a late point may not be reached.
+        // The number of calls varies (some are repeated), so a late point may not be reached.
         const long kills_before = killed;
         for (long at = 0; killed < kills_before + share && at < 2 * share; ++at) {
             const long pass = at / whole.points;
@@ -99,7 +99,7 @@ void kill_at_every_point(std::size_t ways, long lost_of, const Play& play, const
             kill.seed = static_cast<unsigned>(1 + at);
             SCOPED_TRACE(text(static_cast<std::size_t>(way), kill));
             Seen seen = play(static_cast<std::size_t>(way), kill);
-            // A machine that did not run the survivor for so long is no finding, if it happens seldom; a survivor that
+            // A machine that did not run the survivor for that long is no failure if it happens seldom; a survivor that
             // slept is one each time.
             late += seen.after_the_kill > max_after_a_kill ? 1 : 0;
             for (int tries = 0; seen.after_the_kill > max_after_a_kill && tries < 3; ++tries, ++again) {

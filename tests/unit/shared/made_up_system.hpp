@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A system that answers what a test wants and counts what it was asked. One per process, as the real one.
+// A system whose answers the test chooses, and which counts the requests. One per process, as the real one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using namespace isthmus::platform::os;
 
 inline constexpr std::size_t megabyte = 1 << 20;
 
-// What the system answers (0: success) and what it was asked. Mappings are real. Counters are atomic where lent threads
-// ask at once.
+// The system's answers (0: success) and the requests it got. Mappings are real. Counters are atomic where lent threads
+// make requests at once.
 struct Script {
     int mmap_errno = 0;
     int hugetlb_errno = ENOMEM;  // of MAP_HUGETLB only; 0 gives an ordinary mapping
@@ -34,12 +34,12 @@ struct Script {
     int move_pages_errno = 0;
     int allowed_errno = 0;
     unsigned long allowed_mask = 3;  // nodes 0 and 1
-    int lies_on = 1;                 // what move_pages says of every page …
-    int first_lies_on = 1;           // … but the first
+    int lies_on = 1;                 // the node that move_pages reports for every page
+    int first_lies_on = 1;           // the node of the first page
     std::atomic<int> runs_on = 1;
     std::size_t page_bytes = 0;         // 0: as the real system
     int fail_at = 0;                    // which of the calls below fails, with EIO; 0: none
-    std::size_t populate_error_at = 0;  // populating a range that begins so far behind the mapping's begin fails, EIO
+    std::size_t populate_error_at = 0;  // populating the range at this offset from the mapping's begin fails, EIO
 
     std::atomic<int> calls = 0;
     std::atomic<int> mmap_calls = 0;

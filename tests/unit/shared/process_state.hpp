@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of channels share: what a process holds (open files, mapped shared memory), counted before and after; a
-// directory; patience.
+// Shared by tests of channels: what a process holds (open files, mapped shared memory), counted before and after; a
+// directory; long timeouts.
 #pragma once
 
 #include <isthmus/ipc/channel.hpp>
@@ -16,7 +16,7 @@
 #include <fstream>
 #include <string>
 
-// Steps that a busy machine makes in time, too.
+// A timeout that a busy machine meets, too.
 inline isthmus::ChannelOptions patient() {
     isthmus::ChannelOptions options;
     options.step_timeout = std::chrono::seconds(20);
@@ -64,7 +64,7 @@ private:
     int memfds_;
 };
 
-// An empty directory of mode 0700; removed with what lies in it.
+// An empty directory of mode 0700; removed with its contents.
 class OwnDirectory {
 public:
     OwnDirectory() {

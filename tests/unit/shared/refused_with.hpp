@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which entry of the catalogue of errors a call answered with.
+// Which entry of the error catalogue a call returned.
 #pragma once
 
 #include <isthmus/result.hpp>

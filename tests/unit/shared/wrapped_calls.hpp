@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's calls with a test in front of and behind each of them.
+// The system calls with a hook of the test before and after each of them.
 #pragma once
 
 #include <platform/process_calls.hpp>
@@ -10,11 +10,11 @@
 #include <functional>
 #include <type_traits>
 
-// One table per thread: the hooks are the thread's own.
+// One table per thread, so each thread has its own hooks.
 struct CallHooks {
     std::function<int(const char* name)> before;  // an errno to fail with, or 0
     std::function<void(const char* name)> after;
-    // In place of waiting; true: something may be there now, so look.
+    // Called instead of waiting; true: check again, something may have arrived.
     std::function<bool()> instead_of_waiting;
 };
 inline thread_local CallHooks call_hooks;

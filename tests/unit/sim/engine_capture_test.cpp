@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture and graphs of the simulator's engine: fork and join, replay, and everything that loses a capture.
+// Captures and graphs of the simulator's engine: fork and join, replay, and everything that invalidates a capture.
 #include "engine_helpers.hpp"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST_F(EngineCapture, EndsOnlyOnItsOwnThreadUnlessRelaxed) {
     int from_elsewhere = code::ok;
     std::thread([&] { from_elsewhere = engine.end_capture(a, graph); }).join();
     EXPECT_EQ(from_elsewhere, code::capture_wrong_thread);
-    EXPECT_EQ(engine.end_capture(a, graph), code::illegal_state);  // it was over
+    EXPECT_EQ(engine.end_capture(a, graph), code::illegal_state);  // the capture had ended
     begin(CaptureMode::relaxed);
     std::thread([&] { from_elsewhere = engine.end_capture(a, graph); }).join();
     EXPECT_EQ(from_elsewhere, code::ok);
@@ -274,7 +274,7 @@ TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfADevice) {  // keeps S9's gr
     ASSERT_EQ(engine.submit(b, waits_for(gate)), code::ok);
     ASSERT_EQ(engine.record_all(join, {a, b}, 0), code::ok);
     EXPECT_EQ(engine.query_event(join), code::not_ready);
-    ASSERT_EQ(engine.submit(a, logs(log, "beside")), code::ok);  // in no stream's order itself
+    ASSERT_EQ(engine.submit(a, logs(log, "beside")), code::ok);  // the event itself occupies no stream
     EXPECT_EQ(engine.synchronize(a), code::ok);
     gate.open();
     EXPECT_EQ(engine.synchronize_event(join), code::ok);

@@ -217,10 +217,10 @@ TEST(EngineHostFunctions, DestroyingWhatABodyCapturedMayCallTheEngine) {
     ASSERT_EQ(engine.submit(stream, kernel([held = make()] { return 0; })), code::ok);
     gate.open();
     EXPECT_EQ(engine.synchronize(stream), 700);
-    while (destroyed != 2) std::this_thread::yield();  // dropped ones go just after their end is announced
+    while (destroyed != 2) std::this_thread::yield();  // dropped ones are destroyed just after their end is announced
 }
 
-// The driver API destroys streams while it holds its own lock, which the owner of captured memory takes, too.
+// The driver API destroys streams while it holds its own lock, which the destructor of captured memory takes, too.
 TEST(EngineHostFunctions, WhatALostCaptureHeldIsDestroyedLaterAndNotUnderTheCallersLock) {
     std::mutex callers;
     std::atomic<int> destroyed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of the simulator's engine: what a record refers to, what waiting and querying take, and times.
+// Events of the simulator's engine: what a record refers to, what waits and queries need, and times.
 #include "engine_helpers.hpp"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(EngineEvents, AWaitTakesTheRecordCurrentWhenItWasCalled) {
     ASSERT_EQ(engine.record(event, a), code::ok);
     ASSERT_EQ(engine.wait(b, event), code::ok);
     ASSERT_EQ(engine.submit(a, waits_for(never)), code::ok);
-    ASSERT_EQ(engine.record(event, a), code::ok);  // moves on; the wait of b does not
+    ASSERT_EQ(engine.record(event, a), code::ok);  // a new record, which does not change the wait of b
     gate.open();
     EXPECT_EQ(engine.synchronize(b), code::ok);
     EXPECT_EQ(engine.query_event(event), code::not_ready);

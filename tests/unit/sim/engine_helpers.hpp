@@ -12,7 +12,7 @@
 
 namespace isthmus::sim::engine::tests {
 
-// Opened once, by anybody. An operation that waits here ends only after open().
+// Opened once, by any thread. An operation that waits here ends only after open().
 class Gate {
 public:
     void open() {
@@ -81,7 +81,8 @@ inline Operation fails_with(int code) {
 inline Options threads(int devices = 1) {
     Options options;
     options.devices = devices;
-    options.grace_ns = 60'000'000'000;  // never reached, however slow the machine: tests of the grace set their own
+    // Never reached, however slow the machine: tests of the grace period set their own.
+    options.grace_ns = 60'000'000'000;
     return options;
 }
 inline Options seeded(std::uint64_t seed) {

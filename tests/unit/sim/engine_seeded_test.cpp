@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seeded mode of the simulator's engine: nothing runs by itself, and a seed says in which order it runs.
+// The seeded mode of the simulator's engine: nothing runs by itself, and the seed decides the order.
 #include "engine_helpers.hpp"
 
 #include <gtest/gtest.h>

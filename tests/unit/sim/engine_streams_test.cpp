@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the simulator's engine: order within one, concurrency between them, barriers, and their ends.
+// Streams of the simulator's engine: order within one, concurrency between them, barriers, and their destruction.
 #include "engine_helpers.hpp"
 
 #include <gtest/gtest.h>
@@ -176,7 +176,7 @@ TEST(EngineStreams, APlannedDelayHoldsBackWhatFollowsAndNothingElse) {
     EXPECT_EQ(log.entries(), (Entries{"delayed", "after"}));
 }
 
-// A program may leave a hung kernel behind: the engine goes, the thread stays until the kernel ends.
+// A program may leave a hung kernel behind: the engine is destroyed, the thread stays until the kernel ends.
 TEST(EngineStreams, AnEngineCanGoWhileAnOperationStillRuns) {
     const auto gate = std::make_shared<Gate>();
     const auto ended = std::make_shared<Gate>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen threads use one engine of the simulator at once; the sums and orders must still come out.
+// Sixteen threads use one engine of the simulator at once; sums and orders must be right.
 #include "engine_helpers.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(EngineStress, EachThreadsOwnStreamKeepsItsOrderAmongSixteen) {  // keeps S4
     on_all_threads([&](int t) {
         const StreamId stream = engine.create_stream(t % 2, t % 3 == 0 ? non_blocking() : StreamOptions{});
         const EventId event = engine.create_event(true);
-        int next = 0, out_of_order = 0;  // unsynchronised: only stream order protects them
+        int next = 0, out_of_order = 0;  // unsynchronized: only stream order protects them
         for (int i = 0; i < 100; ++i) {
             EXPECT_EQ(engine.submit(stream, kernel([&, i] { return out_of_order += next++ != i, 0; })), code::ok);
             if (i % 10 == 0) {
@@ -45,7 +45,7 @@ TEST(EngineStress, EachThreadsOwnStreamKeepsItsOrderAmongSixteen) {  // keeps S4
 TEST(EngineStress, OneSharedStreamRunsOneOperationAtATimeForSixteenThreads) {
     Engine engine(threads(), nullptr);
     const StreamId shared = engine.create_stream(0, {});
-    int sum = 0;  // unsynchronised: only stream order protects it
+    int sum = 0;  // unsynchronized: only stream order protects it
     on_all_threads([&](int) {
         for (int i = 0; i < 100; ++i) {
             EXPECT_EQ(engine.submit(shared, kernel([&] { return ++sum, 0; })), code::ok);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A program that knows the driver by <cuda.h> alone and is linked like any other: it runs on the simulator without a
- * change. It counts devices, allocates, copies there and back, orders work by streams and events, and meets refusals.
- */
+/* A program that uses the driver through <cuda.h> only and is linked like any other. It runs on the simulator without a
+ * change: counts devices, allocates, copies both ways, orders work by streams and events, and gets refusals. */
 #include <cuda.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's rules are enforced: what the CPU may not touch faults, what the GPU may not reach is a sticky 700.
+// The simulator enforces the machine's rules: forbidden CPU access faults, forbidden GPU access is a sticky 700.
 #include "sim_test.hpp"
 
 #include <sys/wait.h>
@@ -69,7 +69,7 @@ TEST(SimAccess, AnIllegalAddressIsStickyForEveryLaterCallAndPinnedMemoryStaysRea
             std::memset(pinned, 42, 64);
             Event* event = new_event();
             Stream* stream = new_stream();
-            REQUIRE_CODE(launch_multiply(stream, memory, 17, 2), 0);  // one item more than there is
+            REQUIRE_CODE(launch_multiply(stream, memory, 17, 2), 0);  // one item too many
             REQUIRE_CODE(cuStreamSynchronize(stream), 700);
             Address other = 0;
             REQUIRE_CODE(cuMemAlloc_v2(&other, 64), 700);
@@ -105,7 +105,7 @@ TEST(SimAccess, BeforeAndBehindEachAllocationNothingCanBeTouched) {
             in_own_process(
                 [=] {
                     open_device();
-                    Address all[4] = {};  // beside each other, as far as the system puts them there
+                    Address all[4] = {};  // adjacent, as far as the system places them so
                     for (Address& memory : all) {
                         void* pinned = nullptr;
                         if (kind == 0) memory = device_memory(4096);
@@ -184,7 +184,7 @@ TEST(SimAccess, MemoryOfAnotherDeviceNeedsPeerAccess) {  // keeps A4, A15
         REQUIRE_CODE(cuCtxDisablePeerAccess(second), 705);
         REQUIRE_CODE(launch_multiply(nullptr, theirs, 1024, 2), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 700);
-        // The other device goes on.
+        // The other device still works.
         REQUIRE_CODE(cuCtxSetCurrent(second), 0);
         REQUIRE_CODE(launch_multiply(nullptr, theirs, 1024, 2), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
@@ -205,13 +205,13 @@ TEST(SimAccess, ManagedMemoryServesBothSidesInTurn) {
     });
 }
 
-// A kernel that has ended but was not waited for: what follows must not touch managed memory where 89 is 0.
+// A kernel that has ended without a synchronization: later code must not touch managed memory where 89 is 0.
 void run_a_kernel_and_wait_for_nothing() {
     auto* gate = new Gate();
     REQUIRE_CODE(launch_hold(new_stream(), *gate), 0);
     wait_until(gate->begun);
     gate->released = 1;
-    // Its end can be seen without the driver only by what it does last; keys close the memory at once, page
+    // Without the driver, only the kernel's last effect shows its end. Protection keys close the memory at once, page
     // protection when no work runs any more.
     if (std::strcmp(isthmus_sim_protection(), "pages") == 0) {
         while (isthmus_sim_live("gpu_work") != 0) {
@@ -226,7 +226,7 @@ TEST(SimAccess, ManagedMemoryIsClosedFromLaunchToSynchroniseWhereItIsNotConcurre
         REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 1), 0);
         *as_pointer(managed) = 1;
         run_a_kernel_and_wait_for_nothing();
-        *as_pointer(managed) = 2;  // although the kernel never knew of it
+        *as_pointer(managed) = 2;  // although the kernel did not use it
         if (concurrent_managed()) std::_Exit(0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
         std::_Exit(2);  // not reached

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures by mode: whose calls they survive, which streams and devices they watch, how they end.
+// Captures by mode: which threads' calls they survive, which streams and devices they watch, how they end.
 #include "sim_capture_scene.hpp"
 
 #include <vector>
@@ -35,7 +35,7 @@ TEST(SimCaptureModes, MoreCallsThatOnlyARelaxedCaptureSurvives) {  // keeps K13'
 }
 
 TEST(SimCaptureModes, AThreadsOwnModeDecidesTogetherWithTheCaptures) {  // keeps S19's ground
-    // Which captures an allocation kills, by the capture's mode, whose thread it is, and that thread's mode.
+    // Which captures an allocation invalidates, by the capture's mode, its thread, and that thread's mode.
     for (const int capture : {global, thread_local_mode, relaxed}) {
         for (const bool other_thread : {false, true}) {
             for (const int own : {global, thread_local_mode, relaxed}) {

@@ -36,7 +36,7 @@ struct UnsafeCall {
     Call call;
 };
 
-// Runs the call inside a capture of the given mode, on this or another thread, and ends the capture.
+// Makes the call during a capture of the given mode, on this or another thread, and ends the capture.
 inline void expect(const UnsafeCall& one, int mode, bool other_thread, Result of_call, Result of_end) {
     SCOPED_TRACE(std::string(one.name) + ", mode " + std::to_string(mode) + (other_thread ? ", another thread" : ""));
     in_own_process([&] {

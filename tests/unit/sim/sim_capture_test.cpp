@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a capture survives: call result and EndCapture result, as a real driver was seen to answer (PLATFORMS §4).
+// What a capture survives: the call's result and the result of cuStreamEndCapture, as observed with a real driver
+// (PLATFORMS §4).
 #include "sim_capture_scene.hpp"
 
 #include <vector>
@@ -125,7 +126,7 @@ TEST(SimCapture, TheLegacyStreamMeetsACaptureOfABlockingStream) {
         REQUIRE_CODE(cuStreamBeginCapture_v2(blocking, relaxed), 0);
         REQUIRE_CODE(launch_multiply(nullptr, scene.memory, 4, 1), 906);
         REQUIRE_CODE(cuStreamEndCapture(blocking, &graph), 901);
-        REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, relaxed), 0);  // a non-blocking one does not care
+        REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, relaxed), 0);  // a non-blocking one is not affected
         REQUIRE_CODE(launch_multiply(nullptr, scene.memory, 4, 1), 0);
         REQUIRE_CODE(cuStreamEndCapture(scene.stream, &graph), 0);
         REQUIRE_CODE(cuStreamBeginCapture_v2(nullptr, relaxed), 900);

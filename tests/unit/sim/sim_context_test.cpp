@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts that come and go: what dies with them, what survives, and what is answered afterwards.
+// Contexts that are created and destroyed: what dies with them, what survives, and the answers afterwards.
 #include "sim_test.hpp"
 
 #include <thread>
@@ -10,7 +10,7 @@ namespace {
 
 enum class End { reset, release, destroy };
 
-// A context with some of everything in it.
+// A context with one object of each type in it.
 struct Life {
     Context* context = nullptr;
     Address device = 0, managed = 0, pooled = 0;
@@ -83,7 +83,7 @@ TEST(SimContext, HandlesThatWentWithTheirContextSaySo) {
             REQUIRE_CODE(cuStreamDestroy_v2(life.stream), 709);
             REQUIRE_CODE(cuEventQuery(life.event), 709);
             REQUIRE_CODE(cuEventDestroy_v2(life.event), 709);
-            REQUIRE_CODE(launch_multiply(nullptr, life.device, 1, 1), 709);  // its module went, too
+            REQUIRE_CODE(launch_multiply(nullptr, life.device, 1, 1), 709);  // its module was unloaded, too
             REQUIRE_CODE(cuStreamSynchronize(new_stream()), 0);
         });
     }
@@ -154,7 +154,7 @@ TEST(SimContext, ARevivedPrimaryContextHasItsHandleAndAnotherId) {
         REQUIRE_CODE(cuDevicePrimaryCtxReset_v2(0), 0);
         Context* again = nullptr;
         REQUIRE_CODE(cuDevicePrimaryCtxRetain(&again, 0), 0);
-        REQUIRE_CODE(cuCtxGetId(nullptr, &after), 0);  // it is current still
+        REQUIRE_CODE(cuCtxGetId(nullptr, &after), 0);  // it is still current
         REQUIRE_THAT(again == life.context && after != before);
         // The first reference outlived the reset.
         REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills of rectangles and boxes: pitches, offsets, memory types, captures, and shapes that are refused.
+// Copies and fills of rectangles and boxes: pitches, offsets, memory types, captures, and refused shapes.
 #include "sim_test.hpp"
 
 #include <cstring>
@@ -77,7 +77,7 @@ TEST(SimCopy, RectanglesThatLeaveTheirRowsOrTheirMemoryAreInvalid) {
         refuses(1, [](Copy2D& c) { c.source_pitch = 8; });       // 3 + 6 bytes do not fit
         refuses(1, [](Copy2D& c) { c.destination_pitch = 6; });  // nor 1 + 6
         refuses(1, [](Copy2D& c) { c.source_pitch = std::size_t{1} << 32; });
-        refuses(1, [](Copy2D& c) { c.height = 100; });  // leaves the allocation
+        refuses(1, [](Copy2D& c) { c.height = 100; });  // exceeds the allocation
         refuses(1, [](Copy2D& c) { c.height = std::numeric_limits<std::size_t>::max(); });
         refuses(1, [](Copy2D& c) { c.source_x_bytes = std::numeric_limits<std::size_t>::max(); });
         refuses(1, [](Copy2D& c) { c.source_device = 0; });
@@ -138,7 +138,7 @@ TEST(SimCopy, BoxesThatLeaveTheirPlanesAreInvalid) {
         refuses(0, [](Copy3D&) {});
         refuses(1, [](Copy3D& c) { c.source.pitch = 5; });
         refuses(1, [](Copy3D& c) { c.source.height = 3; });  // 1 + 3 rows do not fit
-        refuses(1, [](Copy3D& c) { c.source.height = 0; });  // only of one plane
+        refuses(1, [](Copy3D& c) { c.source.height = 0; });  // valid for one plane only
         refuses(1, [](Copy3D& c) { c.source.lod = 1; });
         refuses(1, [](Copy3D& c) { c.depth = 9; });
         refuses(1, [](Copy3D& c) { c.source.z = std::numeric_limits<std::size_t>::max(); });
@@ -191,8 +191,8 @@ TEST(SimCopy, FillsOfRectanglesLeaveTheGapsAlone) {
         REQUIRE_CODE(cuMemsetD2D16_v2(memory, 15, 1, 2, 2), 1);      // rows begin between two values
         REQUIRE_CODE(cuMemsetD2D32_v2(memory, 4, 1, 2, 2), 1);       // rows overlap
         REQUIRE_CODE(cuMemsetD2D32_v2(memory + 2, 16, 1, 2, 2), 1);  // misaligned
-        REQUIRE_CODE(cuMemsetD2D8_v2(memory, 16, 1, 16, 17), 1);     // leaves the allocation
-        REQUIRE_CODE(cuMemsetD2D8_v2(memory, 0, 1, 16, 1), 0);       // one row has no pitch
+        REQUIRE_CODE(cuMemsetD2D8_v2(memory, 16, 1, 16, 17), 1);     // exceeds the allocation
+        REQUIRE_CODE(cuMemsetD2D8_v2(memory, 0, 1, 16, 1), 0);       // one row needs no pitch
         REQUIRE_CODE(cuMemsetD2D32Async(memory, 16, 1, 0, 3, stream), 0);
     });
 }
@@ -216,14 +216,14 @@ TEST(SimCopy, ShapesAreCapturedAndReadHostMemoryWhenTheGraphRuns) {  // keeps S1
         REQUIRE_CODE(cuMemcpy3DAsync_v2(&copy, stream), 0);
         REQUIRE_CODE(cuMemcpyDtoHAsync_v2(line.data(), planes, 64, stream), 0);
         REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 0);
-        REQUIRE_THAT(back[17] == 0 && line[0] == 0);  // nothing ran so far
+        REQUIRE_THAT(back[17] == 0 && line[0] == 0);  // nothing has run so far
         std::fill(pageable.begin(), pageable.end(), static_cast<unsigned char>(9));
         REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
         REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_THAT(back[17] == 7 && back[18] == 9 && line[0] == 9);
         REQUIRE_CODE(cuMemFree_v2(memory), 0);
-        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);  // the graph does not keep it
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);  // the graph does not hold the memory
         REQUIRE_CODE(cuStreamSynchronize(stream), 700);
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planned faults, exact counts, the ledger of what is alive, and the seeded mode.
+// Planned faults, exact counts, the ledger of live objects, and the seeded mode.
 #include "sim_test.hpp"
 
 #include <cstring>

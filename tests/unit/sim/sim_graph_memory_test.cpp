@@ -13,7 +13,7 @@ struct OwningGraph {
     GraphObject* graph;
 };
 
-// A graph that allocates and fills 4 KiB, and frees it or not.
+// A graph that allocates and fills 4 KiB, and optionally frees it.
 OwningGraph capture(bool with_free) {
     OwningGraph scene = {new_stream(), 0, nullptr};
     REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, 0), 0);
@@ -38,7 +38,7 @@ TEST(SimGraphMemory, WhatALaunchLeavesAllocatedIsFreedOnceOutsideOfTheGraph) {  
         GraphExec* instance = instantiate(scene.graph);
         REQUIRE_CODE(cuMemFreeAsync(scene.memory, scene.stream), 1);  // not allocated yet
         REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
-        REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 1);  // documented: the earlier one's is not freed
+        REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 1);  // documented: the earlier launch's memory is not freed
         REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 1024, 3), 0);
         int back = 0;
         REQUIRE_CODE(cuMemcpyDtoHAsync_v2(&back, scene.memory, 4, scene.stream), 0);

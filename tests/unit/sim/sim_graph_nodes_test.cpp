@@ -30,7 +30,7 @@ std::vector<NodeObject*> nodes_of(GraphObject* graph) {
     std::vector<NodeObject*> nodes(count + 1);
     std::size_t places = count + 1;
     REQUIRE_CODE(cuGraphGetNodes(graph, nodes.data(), &places), 0);
-    REQUIRE_THAT(places == count && nodes.back() == nullptr);  // what is left of the place becomes null
+    REQUIRE_THAT(places == count && nodes.back() == nullptr);  // unused places become null
     nodes.pop_back();
     return nodes;
 }
@@ -65,7 +65,7 @@ TEST(SimGraphNodes, AnOpenCaptureShowsItsGraphAndTheNodesThatTheNextOneFollows) 
         REQUIRE_CODE(cuMemsetD8Async(scene.memory, 0, 16, scene.stream), 0);
         const Shown second = show(scene.stream);
         REQUIRE_THAT(second.graph == first.graph && second.dependencies[0] != first.dependencies[0]);
-        // Seen by every thread, and by a program that did not begin the capture itself.
+        // Visible to every thread, and to code that did not begin the capture.
         std::thread([&] {
             REQUIRE_CODE(cuCtxSetCurrent(scene.context), 0);
             REQUIRE_THAT(show(scene.stream).dependencies == second.dependencies);
@@ -90,7 +90,7 @@ TEST(SimGraphNodes, ALostCapturesGraphHandleGoesWithIt) {
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
         REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, 2), 0);
         const Shown shown = show(scene.stream);
-        REQUIRE_CODE(cuGraphDestroy(shown.graph), 1);  // it is the capture's
+        REQUIRE_CODE(cuGraphDestroy(shown.graph), 1);  // owned by the capture
         REQUIRE_CODE(cuStreamSynchronize(scene.stream), 900);
         REQUIRE_THAT(show(scene.stream).status == 2);
         REQUIRE_CODE(cuStreamEndCapture(scene.stream, &graph), 901);
@@ -166,7 +166,7 @@ TEST(SimGraphNodes, EveryKindOfCapturedWorkHasItsTypeAndItsEdges) {
         REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(nodes[0], &embedded), 1);
         REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(nodes[4], &embedded), 0);
         REQUIRE_THAT(embedded != child && nodes_of(embedded).empty());
-        REQUIRE_CODE(cuGraphDestroy(embedded), 1);  // the node's
+        REQUIRE_CODE(cuGraphDestroy(embedded), 1);  // owned by the node
         REQUIRE_CODE(cuGraphDestroy(graph), 0);
         REQUIRE_CODE(cuGraphDestroy(child), 0);
         REQUIRE_THAT(isthmus_sim_live("graphs") == 0 && isthmus_sim_live("graph_nodes") == 0);
@@ -243,7 +243,7 @@ TEST(SimGraphNodes, AKernelNodesParametersAreReadAndSet) {  // keeps S16's groun
         REQUIRE_THAT(static_cast<const MultiplyPack*>(first_version.parameters[1])->factor == 5);
         REQUIRE_CODE(cuGraphInstantiateWithFlags(&after, graph, 0), 0);
         write_int(scene, 1);
-        REQUIRE_CODE(cuGraphLaunch(before, scene.stream), 0);  // an instance keeps what it was made of
+        REQUIRE_CODE(cuGraphLaunch(before, scene.stream), 0);  // an instance keeps the parameters that it was made with
         REQUIRE_THAT(read_int(scene) == 2);
         REQUIRE_CODE(cuGraphLaunch(after, scene.stream), 0);
         REQUIRE_THAT(read_int(scene) == 10);
@@ -261,7 +261,7 @@ TEST(SimGraphNodes, AnInstancesKernelIsPatchedForFutureLaunchesOnly) {  // keeps
         Gate gate;
         write_int(scene, 1);
         REQUIRE_CODE(launch_hold(scene.stream, gate), 0);
-        REQUIRE_CODE(cuGraphLaunch(patched, scene.stream), 0);  // on its way already
+        REQUIRE_CODE(cuGraphLaunch(patched, scene.stream), 0);  // launched already
         Parameters wanted(node, 10);
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(patched, node, &wanted.all), 0);
         wanted.pack.factor = 1000;  // was copied
@@ -306,7 +306,7 @@ TEST(SimGraphNodes, WrongParametersAreRefusedAndChangeNothing) {
         wanted.all.launch.function = nullptr;
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(instance, node, &wanted.all), 400);
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams(instance, node, &wanted.all.launch), 400);
-        REQUIRE_CODE(cuGraphDestroy(graph), 0);  // the node goes with its graph
+        REQUIRE_CODE(cuGraphDestroy(graph), 0);  // the node is destroyed with its graph
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(instance, node, &wanted.all), 1);
         write_int(scene, 1);
         REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);

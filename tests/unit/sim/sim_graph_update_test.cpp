@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updating an instance from another graph: what it accepts, and how it tells what it does not.
+// Updating an instance from another graph: which updates it accepts, and how it reports the others.
 #include "sim_capture_scene.hpp"
 
 #include <cstring>
@@ -45,7 +45,7 @@ Body multiplies(int factor) {
     return [factor](CaptureScene& scene) { REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, factor), 0); };
 }
 
-// What the instance makes of a one.
+// Runs the instance on the value 1 and returns the result.
 int run(CaptureScene& scene, GraphExec* instance) {
     int value = 0;
     REQUIRE_CODE(cuMemsetD32Async(scene.memory, 1, 4, scene.stream), 0);
@@ -104,7 +104,7 @@ TEST(SimGraphUpdate, AnotherShapeIsRefusedAndTheInstanceStillWorks) {
         UpdateResult answer = expect_update(instance, captured(scene, multiplies(2)), topology_changed);
         REQUIRE_THAT(answer.error_node == nullptr && answer.error_from_node == nullptr);
         REQUIRE_THAT(run(scene, instance) == 6);
-        // Two exits where there was one: one of them is named.
+        // Two last nodes instead of one: one of them is named.
         const auto beside = [](CaptureScene& s) {
             Event* fork = new_event();
             Event* join = new_event();
@@ -127,7 +127,7 @@ TEST(SimGraphUpdate, AnotherShapeIsRefusedAndTheInstanceStillWorks) {
 TEST(SimGraphUpdate, EdgesArePairedFromTheEndsBackwards) {
     in_own_process([] {
         open_scene();
-        // first -> {left, right} -> last, in two orders of adding, and with an edge that goes another way.
+        // first -> {left, right} -> last, in two orders of adding, and with one edge that differs.
         const auto diamond = [](bool swapped, bool other_edge) {
             GraphObject* graph = nullptr;
             NodeObject *first = nullptr, *left = nullptr, *right = nullptr, *last = nullptr;
@@ -196,7 +196,7 @@ TEST(SimGraphUpdate, CopiesAndFillsKeepTheirKindsOfMemory) {
         expect_update(shaped, rows(16, 4, 2), parameters_changed);
         expect_update(shaped, rows(8, 1, 2), parameters_changed);
         GraphExec* line = instance_of(rows(8, 1, 1));
-        expect_update(line, rows(16, 1, 1), updated);  // of one row the size may change
+        expect_update(line, rows(16, 1, 1), updated);  // for one row the size may change
     });
 }
 

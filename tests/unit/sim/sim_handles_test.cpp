@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles, streams, events, processes: what the driver answers, and what it does not survive.
+// Handles, streams, events, processes: the driver's answers, and what ends the process.
 #include "sim_test.hpp"
 
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ bool child_faults_on(void* page) {
     return ::waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
 
-// Emulators of user programs may ignore the advice that the simulator leans on.
+// User-mode emulators may ignore the madvise() that the simulator relies on.
 bool system_keeps_pages_from_children() {
     void* page = ::mmap(nullptr, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ::madvise(page, 65536, MADV_DONTFORK);

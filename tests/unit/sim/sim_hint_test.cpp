@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches and advice: what machines answer, and what the driver remembers by ranges.
+// Prefetches and advice: what machines answer, and what the driver remembers per range.
 #include "sim_test.hpp"
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and events that processes share the older way, by 64 bytes.
+// Memory and events that processes share by legacy IPC handles of 64 bytes.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"
 
@@ -67,7 +67,7 @@ TEST(SimIpc, AllocatedMemoryIsSeenInAnotherProcessAsItIs) {  // keeps I1's groun
                 REQUIRE_CODE(cuIpcCloseMemHandle(address), 0);
                 REQUIRE_THAT(first_int(address) == 12);
                 REQUIRE_CODE(cuCtxCreate_v2(&another, 0, 0), 0);
-                REQUIRE_CODE(cuIpcOpenMemHandle_v2(&late, bytes, lazy_peer_access), 800);  // freed over there
+                REQUIRE_CODE(cuIpcOpenMemHandle_v2(&late, bytes, lazy_peer_access), 800);  // freed by the exporter
                 open_device();
                 REQUIRE_CODE(cuIpcCloseMemHandle(address), 0);
                 REQUIRE_CODE(cuIpcCloseMemHandle(address), 1);
@@ -176,7 +176,7 @@ TEST(SimIpc, AnEventHoldsUpTheStreamsOfAnotherProcess) {  // keeps I2's ground
                 line.listen();
                 REQUIRE_CODE(cuEventSynchronize(event), 0);
                 line.tell();
-                line.listen();  // the other recorded it
+                line.listen();  // the other process recorded it
                 REQUIRE_CODE(cuEventQuery(event), 600);
                 REQUIRE_CODE(cuStreamWaitEvent(stream, event, 0), 0);
                 line.tell();
@@ -207,7 +207,7 @@ TEST(SimIpc, AnEventHoldsUpTheStreamsOfAnotherProcess) {  // keeps I2's ground
                 line.listen();
                 gate.released.store(1);
                 REQUIRE_CODE(cuEventSynchronize(event), 0);
-                GraphObject* graph = nullptr;  // records are refused, and waits are the end of the capture
+                GraphObject* graph = nullptr;  // records are refused, and waits end the capture
                 REQUIRE_CODE(cuStreamBeginCapture_v2(stream, 1), 0);
                 REQUIRE_CODE(cuEventRecord(event, stream), 900);
                 REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 0);
@@ -271,7 +271,7 @@ TEST(SimIpc, WhoWaitsForAProcessThatHasEndedWaitsForGood) {  // keeps I6's groun
                 REQUIRE_CODE(cuStreamQuery(stream), 600);
                 Stream* const other = new_stream();
                 REQUIRE_CODE(launch_multiply(other, device_memory(page), 16, 3), 0);
-                REQUIRE_CODE(cuStreamSynchronize(other), 0);  // nobody else does
+                REQUIRE_CODE(cuStreamSynchronize(other), 0);  // no other stream waits
             });
     });
 }

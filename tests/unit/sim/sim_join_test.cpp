@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures that reach over several streams and devices: who joins, who must come back, and what ends or loses them.
+// Captures over several streams and devices: which streams join, which must rejoin, and what ends or invalidates the
+// captures.
 #include "sim_capture_scene.hpp"
 
 #include <utility>
@@ -30,7 +31,7 @@ struct Fork {
         REQUIRE_CODE(cuEventRecord(join, scene.other), 0);
         REQUIRE_CODE(cuStreamWaitEvent(scene.stream, join, 0), 0);
     }
-    // Nobody captures any more, and both streams work.
+    // No stream captures any more, and both streams work.
     void all_free() {
         for (Stream* stream : {scene.stream, scene.other}) {
             REQUIRE_THAT(status_of(stream) == 0);
@@ -55,7 +56,7 @@ TEST(SimJoin, AStreamThatDidWorkMustComeBack) {  // keeps S14's ground
             f.begin();
             f.work(f.scene.other);
             f.come_back();
-            f.work(f.scene.other);  // and again, after it came back
+            f.work(f.scene.other);  // and again, after it rejoined
             f.end(904);
             f.all_free();
             f.begin();
@@ -74,7 +75,7 @@ TEST(SimJoin, AStreamWithoutWorkOfItsOwnNeedNotComeBack) {
         REQUIRE_THAT(status_of(f.scene.other) == 1);
         f.end(0);
         f.all_free();
-        // A record on it stands for what it stands behind.
+        // An event recorded on a stream covers all work that the stream comes after.
         f.begin();
         Stream* third = new_stream();
         REQUIRE_CODE(cuEventRecord(f.join, f.scene.other), 0);
@@ -197,8 +198,8 @@ TEST(SimJoin, EventsOfACaptureAreInvalidAfterItUntilTheyAreRecordedAnew) {
         f.begin();
         REQUIRE_CODE(cuEventRecord(start, f.scene.stream), 0);
         REQUIRE_CODE(cuEventRecord(stop, f.scene.stream), 0);
-        REQUIRE_CODE(cuEventElapsedTime(&milliseconds, start, stop), 907);  // unharmed
-        REQUIRE_CODE(cuEventRecord(shared, f.scene.stream), 900);           // unharmed
+        REQUIRE_CODE(cuEventElapsedTime(&milliseconds, start, stop), 907);  // unaffected
+        REQUIRE_CODE(cuEventRecord(shared, f.scene.stream), 900);           // unaffected
         REQUIRE_CODE(cuEventRecord(short_lived, f.scene.stream), 0);
         REQUIRE_CODE(cuEventDestroy_v2(short_lived), 0);
         f.end(0);
@@ -248,7 +249,7 @@ TEST(SimJoin, AnEventOfTheContextWaitsForEveryStreamAndMeetsNoCapture) {  // kee
         REQUIRE_CODE(launch_hold(f.scene.other, gate), 0);
         REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
         REQUIRE_CODE(cuCtxRecordEvent(nullptr, f.join), 201);
-        REQUIRE_CODE(cuCtxRecordEvent(f.scene.context, f.join), 0);  // with none current
+        REQUIRE_CODE(cuCtxRecordEvent(f.scene.context, f.join), 0);  // with no context current
         REQUIRE_CODE(cuEventQuery(f.join), 600);
         gate.released = 1;
         REQUIRE_CODE(cuEventSynchronize(f.join), 0);
@@ -265,14 +266,14 @@ TEST(SimJoin, AnEventOfTheContextWaitsForEveryStreamAndMeetsNoCapture) {  // kee
             }).join();
             f.end(901);
         }
-        // Another context's captures do not mind, and its events are not meant.
+        // A record on another context does not affect the captures; an event of another context is refused.
         Context* another = nullptr;
         REQUIRE_CODE(cuCtxCreate_v2(&another, 0, 0), 0);
         Event* theirs = new_event();
         REQUIRE_CODE(cuCtxRecordEvent(f.scene.context, theirs), 400);
         f.begin();
         REQUIRE_CODE(cuCtxRecordEvent(another, theirs), 0);
-        REQUIRE_CODE(cuEventSynchronize(theirs), 900);  // an unsafe call like others
+        REQUIRE_CODE(cuEventSynchronize(theirs), 900);  // unsafe during a capture, as other calls
         f.end(901);
     });
 }
@@ -316,7 +317,7 @@ TEST(SimJoin, ACaptureOverTwoDevicesRunsEachNodeWhereItWasCaptured) {  // keeps 
         f.begin();
         f.work(f.scene.stream, 2);
         REQUIRE_CODE(cuStreamWaitEvent(theirs, f.fork, 0), 0);
-        // What the first device may not reach, the second works on: peer access is off.
+        // The second device does the work, because the first may not access the memory: peer access is off.
         isthmus_sim_extent extent = {16, 1, 1};
         MultiplyPack pack = {{there, 16}, 7};
         void* parameters[] = {&extent, &pack};
@@ -366,7 +367,7 @@ TEST(SimJoin, ACaptureIntoAGraphAddsToIt) {
         REQUIRE_THAT(again == given);
         REQUIRE_CODE(cuGraphGetEdges(given, nullptr, nullptr, &count), 0);
         REQUIRE_THAT(count == 1);
-        // A capture that is lost leaves the graph as it was.
+        // An invalidated capture leaves the graph as it was.
         REQUIRE_CODE(cuStreamBeginCaptureToGraph(f.scene.stream, given, nullptr, nullptr, 0, 0), 0);
         f.work(f.scene.stream);
         REQUIRE_CODE(cuStreamSynchronize(f.scene.stream), 900);
@@ -391,7 +392,7 @@ TEST(SimJoin, DependenciesAreSetOnACapturingStreamOnly) {
         std::size_t count = 0;
         REQUIRE_CODE(cuStreamGetCaptureInfo_v2(f.scene.stream, &status, nullptr, nullptr, nullptr, &count), 0);
         REQUIRE_THAT(count == 2);
-        REQUIRE_CODE(cuStreamUpdateCaptureDependencies_v2(f.scene.stream, &node, nullptr, 1, 1), 0);  // that one only
+        REQUIRE_CODE(cuStreamUpdateCaptureDependencies_v2(f.scene.stream, &node, nullptr, 1, 1), 0);  // only that one
         REQUIRE_CODE(cuStreamGetCaptureInfo_v2(f.scene.stream, &status, nullptr, nullptr, nullptr, &count), 0);
         REQUIRE_THAT(count == 1);
         REQUIRE_CODE(cuStreamUpdateCaptureDependencies(f.scene.stream, &node, 1, 2), 1);

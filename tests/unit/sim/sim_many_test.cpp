@@ -22,7 +22,7 @@ struct Program {
         REQUIRE_CODE(cuEventRecord(join, second), 0);
         REQUIRE_CODE(cuStreamWaitEvent(first, join, 0), 0);
     }
-    // The graph of the two streams, looked into while it is captured.
+    // The graph of the two streams, queried during its capture.
     GraphObject* capture() {
         int status = 0;
         GraphObject *open = nullptr, *graph = nullptr;

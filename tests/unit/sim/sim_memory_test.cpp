@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of allocations, frees and registrations, as a real driver was seen to answer (PLATFORMS §4).
+// Codes of allocations, frees and registrations, as observed with a real driver (PLATFORMS §4).
 #include "sim_test.hpp"
 
 #include <sys/mman.h>
@@ -167,7 +167,7 @@ TEST(SimMemory, WhatNeedsACurrentContextAnswers201AndStreamCallsDoNot) {
         REQUIRE_CODE(cuMemHostAlloc(&pointer, 64, 0), 201);
         REQUIRE_CODE(cuStreamCreate(&other, 1), 201);
         REQUIRE_CODE(cuEventCreate(&other_event, 0), 201);
-        REQUIRE_CODE(cuMemcpyHtoD_v2(memory, host, sizeof(host)), 201);  // the legacy stream is a context's
+        REQUIRE_CODE(cuMemcpyHtoD_v2(memory, host, sizeof(host)), 201);  // the legacy stream belongs to a context
         REQUIRE_CODE(cuMemcpyHtoDAsync_v2(memory, host, sizeof(host), stream), 0);
         REQUIRE_CODE(cuMemsetD8Async(memory, 1, 64, stream), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 4, 2), 0);
@@ -246,7 +246,7 @@ TEST(SimMemory, PrefetchAndAdviceAnswerAsTheMachineDoes) {  // keeps K21's groun
         const Result advised = cuMemAdvise(managed, 65536, 1, 0);
         REQUIRE_CODE(cuMemPrefetchAsync(managed, 65536, 0, stream), advised);
         REQUIRE_THAT(advised == 0 || advised == 101);
-        // Nobody ever saw a machine that is not concurrent take a prefetch.
+        // On no observed machine without concurrent managed access did a prefetch succeed.
         if (!concurrent_managed()) REQUIRE_CODE(advised, 101);
         std::vector<char> plain(65536);
         REQUIRE_CODE(cuMemPrefetchAsync(reinterpret_cast<Address>(plain.data()), 65536, 0, stream), pageable() ? 0 : 1);

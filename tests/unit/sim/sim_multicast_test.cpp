@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast objects in their order: made, joined by all devices, bound, mapped.
+// Multicast objects in their order: created, joined by all devices, bound, mapped.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"
 
@@ -8,7 +8,7 @@
 namespace isthmus::sim::test {
 namespace {
 
-// False where the machine has no two devices that take part.
+// False where the machine has no two devices with multicast.
 bool open_two() {
     int devices = 0;
     open_device();
@@ -83,7 +83,7 @@ TEST(SimMulticast, WhereNobodyElseWouldAddThemItIsRefused) {
         [] {
             ::setenv("ISTHMUS_SIM_MODE", "seeded", 1);
             if (!open_two()) {
-                std::fputs("1 of 2 devices were added\n", stderr);  // nothing to see on this machine
+                std::fputs("1 of 2 devices were added\n", stderr);  // nothing to test on this machine
                 return;
             }
             const MemoryHandle object = team(2), memory = physical(granule);
@@ -121,7 +121,7 @@ TEST(SimMulticast, EachDevicesMemoryIsBoundWhereItFitsAndIsFree) {
         REQUIRE_CODE(cuMemUnmap(address, 2 * granule), 0);
         REQUIRE_CODE(cuMemRelease(memory), 0);
         REQUIRE_CODE(cuMemRelease(theirs), 0);
-        REQUIRE_THAT(isthmus_sim_live("physical") == 2);  // what is bound stays
+        REQUIRE_THAT(isthmus_sim_live("physical") == 2);  // bound memory stays
         REQUIRE_CODE(cuMemRelease(object), 0);
         REQUIRE_THAT(isthmus_sim_live("physical") == 0);
     });
@@ -140,9 +140,10 @@ TEST(SimMulticast, WhatIsSharedIsBoundToWhatCanBeShared) {
         MemoryHandle again = 0;
         REQUIRE_CODE(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(std::intptr_t{file}), posix_file),
                      0);
-        REQUIRE_CODE(cuMulticastAddDevice(again, 0), 1);  // the same object, which has it
+        REQUIRE_CODE(cuMulticastAddDevice(again, 0), 1);  // the same object, which has this device already
         REQUIRE_CODE(cuMulticastBindMem(again, 0, shared, 0, granule, 0), 0);
-        REQUIRE_CODE(cuMemExportToShareableHandle(&file, team(1, granule), posix_file, 0), 1);  // made for this one
+        // Created without an exportable handle type.
+        REQUIRE_CODE(cuMemExportToShareableHandle(&file, team(1, granule), posix_file, 0), 1);
         REQUIRE_CODE(cuMemRelease(object), 0);
         REQUIRE_CODE(cuMulticastUnbind(again, 0, 0, granule), 0);
     });
@@ -198,7 +199,7 @@ TEST(SimMulticast, AnOrdinaryKernelCannotUseItsAddresses) {
             REQUIRE_CODE(cuMulticastAddDevice(object, 0), 0);
             const Address address = reserved(granule);
             REQUIRE_CODE(cuMemMap(address, granule, 0, object, 0), 0);
-            REQUIRE_CODE(give_access(address, granule, 1), 101);  // not of the team
+            REQUIRE_CODE(give_access(address, granule, 1), 101);  // not a device of the object
             REQUIRE_CODE(give_access(address, granule), 0);
             REQUIRE_CODE(launch_multiply(nullptr, address, 16, 2), 0);
             REQUIRE_CODE(cuCtxSynchronize(), 700);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two devices: what is said of the way between them, and what kernels, fills and copies may do across it.
+// Two devices: the attributes of the path between them, and what kernels, fills and copies may do across it.
 #include "sim_test.hpp"
 
 #include <vector>
@@ -120,7 +120,7 @@ TEST(SimPeer, PoolMemoryIsCopiedByPeerCopiesOrWithThePoolsAccess) {  // keeps A5
             REQUIRE_THAT(back == 6);
             if (pair.linked) {
                 Pool* pool = nullptr;
-                AccessDescription give = {{1, 0}, 1};  // reading is enough
+                AccessDescription give = {{1, 0}, 1};  // read access is enough
                 REQUIRE_CODE(cuDeviceGetDefaultMemPool(&pool, 1), 0);
                 REQUIRE_CODE(cuMemPoolSetAccess(pool, &give, 1), 0);
                 REQUIRE_CODE(cuMemcpyAsync(near, pooled, 4096, stream), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says of addresses: each kind of memory, unknown memory, and what may be set.
+// The driver's attributes of addresses: each kind of memory, unknown memory, and which attributes can be set.
 #include "sim_test.hpp"
 
 #include <vector>

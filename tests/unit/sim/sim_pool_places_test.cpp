@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of the host, of its nodes, of managed memory and of other devices: where a machine has them, who reaches them.
+// Pools of the host, of its nodes, of managed memory and of other devices: which machines have them, and which devices
+// access them.
 #include "sim_test.hpp"
 
 #include <cstring>
@@ -49,7 +50,7 @@ TEST(SimPoolPlaces, TheHostsPoolsAreTheHostsUntilADeviceIsGivenAccess) {
         const Address memory = pool_memory(4096, stream, pool);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         int* const numbers = reinterpret_cast<int*>(memory);
-        numbers[1023] = 7;  // the CPU reaches it
+        numbers[1023] = 7;  // the CPU has access
         unsigned type = 0;
         REQUIRE_CODE(cuPointerGetAttribute(&type, 2, memory), 0);
         REQUIRE_THAT(type == 1);
@@ -163,7 +164,7 @@ TEST(SimPoolPlaces, PoolMemoryOfAnotherDeviceNeedsThePoolsAccessAndPeerAccessDoe
         REQUIRE_CODE(launch_multiply(stream, memory, 1024, 2), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         AccessDescription owner = {{on_device, 1}, 0};
-        REQUIRE_CODE(cuMemPoolSetAccess(pool, &owner, 1), 101);  // the owner's own cannot be taken away
+        REQUIRE_CODE(cuMemPoolSetAccess(pool, &owner, 1), 101);  // the owner's own access cannot be revoked
         give.flags = 0;
         REQUIRE_CODE(cuMemPoolSetAccess(pool, &give, 1), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 1024, 2), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools: what they reserve, what comes back and when, their limits and attributes.
+// Pools: what they reserve, what is returned to the device and when, their limits and attributes.
 #include "sim_test.hpp"
 
 #include <cstring>
@@ -61,13 +61,13 @@ TEST(SimPool, TheReleaseThresholdKeepsReservesAndTrimmingGivesThemBack) {  // ke
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib && pool_figure(pool, used) == 2 * mib);
         const Address again = pool_memory(8 * mib, stream, pool);
-        REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib);  // reused
+        REQUIRE_THAT(pool_figure(pool, reserved) == 10 * mib);  // the freed memory was reused
         REQUIRE_CODE(cuMemFreeAsync(again, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_CODE(cuMemPoolTrimTo(pool, 6 * mib), 0);
         REQUIRE_THAT(pool_figure(pool, reserved) == 6 * mib);
         REQUIRE_CODE(cuMemPoolTrimTo(pool, 0), 0);
-        REQUIRE_THAT(pool_figure(pool, reserved) == 2 * mib);  // never what is in use
+        REQUIRE_THAT(pool_figure(pool, reserved) == 2 * mib);  // never memory in use
         REQUIRE_CODE(cuMemFreeAsync(second, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
     });
@@ -124,7 +124,7 @@ TEST(SimPool, ThePoolsMaximumAndTheDevicesMemoryAreOutOfMemory) {  // keeps K19'
         REQUIRE_CODE(cuMemAllocAsync(&address, std::size_t{1} << 62, stream), 2);
         REQUIRE_CODE(cuMemFreeAsync(most, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
-        REQUIRE_CODE(cuMemAlloc_v2(&address, 12 * mib), 2);  // the pool holds on to it
+        REQUIRE_CODE(cuMemAlloc_v2(&address, 12 * mib), 2);  // the pool keeps it reserved
         REQUIRE_CODE(cuMemPoolTrimTo(pool, 0), 0);
         REQUIRE_CODE(cuMemAlloc_v2(&address, 12 * mib), 0);
         REQUIRE_CODE(cuMemFree_v2(address), 0);
@@ -157,13 +157,13 @@ TEST(SimPool, WorkBeforeAFreeStillReachesTheMemory) {  // keeps S3's ground
         REQUIRE_CODE(launch_hold(stream, gate), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 1024, 5), 0);
         REQUIRE_CODE(cuMemcpyDtoDAsync_v2(result, memory, 4096, stream), 0);
-        REQUIRE_CODE(cuMemFreeAsync(memory, stream), 0);  // asked while the kernels wait
+        REQUIRE_CODE(cuMemFreeAsync(memory, stream), 0);  // queued while the kernels wait
         gate.released = 1;
         int back[1024] = {};
         REQUIRE_CODE(cuMemcpyDtoHAsync_v2(back, result, 4096, stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_THAT(back[0] == 15 && back[1023] == 15);
-        REQUIRE_CODE(launch_multiply(stream, memory, 1024, 5), 0);  // and work after it does not
+        REQUIRE_CODE(launch_multiply(stream, memory, 1024, 5), 0);  // and work after the free faults
         REQUIRE_CODE(cuStreamSynchronize(stream), 700);
     });
 }

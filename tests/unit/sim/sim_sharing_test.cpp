@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that one process makes and another maps: file descriptors, and fabric handles with and without a channel.
+// Memory that one process creates and another maps: file descriptors, and fabric handles with and without a channel.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"
 
@@ -67,7 +67,7 @@ TEST(SimSharing, ADescriptorCarriesTheMemoryBothWays) {  // keeps I1's ground
                 line.tell();
                 REQUIRE_CODE(cuMemUnmap(address, granule), 0);
                 REQUIRE_CODE(cuMemRelease(handle), 0);
-                REQUIRE_CODE(cuMemRelease(again), 0);  // each import has its own
+                REQUIRE_CODE(cuMemRelease(again), 0);  // each import has its own handle
                 REQUIRE_THAT(isthmus_sim_live("physical") == 0);
             });
     });
@@ -147,7 +147,7 @@ TEST(SimSharing, ADescriptorTellsNoSizeAndItsObjectDoes) {
         REQUIRE_THAT(::fstat(file, &one) == 0);
         REQUIRE_THAT(::fstat(exported_file(physical(3 * granule, shared)), &three) == 0);
         REQUIRE_THAT(one.st_size == three.st_size);
-        REQUIRE_THAT(::ftruncate(file, 4096) != 0);  // nor can a peer take the pages away
+        REQUIRE_THAT(::ftruncate(file, 4096) != 0);  // nor can a peer shrink the file
         MemoryHandle handle = 0;
         REQUIRE_CODE(import_file(handle, file), 0);
         REQUIRE_CODE(cuMemMap(reserved(2 * granule), 2 * granule, 0, handle, 0), 801);
@@ -179,7 +179,7 @@ TEST(SimSharing, FabricNeedsTheAttributeAndAChannel) {  // keeps V5
         const Result code = cuMemCreate(&handle, granule, &shared, 0);
         const bool attribute = fact(attribute::fabric_handles) != 0;
         REQUIRE_THAT(code == 0 || code == (attribute ? 800 : 801));
-        // What the exporter may not do, the importer may not either; with a channel these bytes are no handle.
+        // What the exporter may not do, the importer may not either; with a channel these bytes are no valid handle.
         REQUIRE_CODE(cuMemImportFromShareableHandle(&imported, &bytes, fabric), code == 0 ? 999 : 801);
         REQUIRE_CODE(cuMemImportFromShareableHandle(&imported, nullptr, fabric), 1);
         const char* const machine = std::getenv("ISTHMUS_SIM");
@@ -222,7 +222,7 @@ TEST(SimSharing, AFabricHandleCarriesTheMemoryWhileItsExporterHoldsIt) {
                 fill(address, 6);
                 line.tell();
                 line.listen();
-                REQUIRE_THAT(first_int(address) == 6);  // what was imported stays
+                REQUIRE_THAT(first_int(address) == 6);  // imported memory stays
                 REQUIRE_CODE(cuMemImportFromShareableHandle(&late, &bytes, fabric), 999);
                 line.tell();
             });

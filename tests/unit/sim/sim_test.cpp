@@ -61,7 +61,7 @@ Result launch(Function* function, Stream* stream, std::uint64_t items, void* pac
 }  // namespace
 
 void prepare_child() {
-    // Sanitizers would report the faults that these tests mean to be real ones.
+    // Sanitizers would report the intended faults of these tests as real ones.
     std::signal(SIGSEGV, SIG_DFL);
     std::signal(SIGBUS, SIG_DFL);
 }

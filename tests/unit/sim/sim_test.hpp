@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulator's tests share. Every test runs its body in a process of its own (forked before the driver
-// starts), so that machines, sticky errors and planned faults do not reach the next test.
+// Shared by the simulator's tests. Every test body runs in a process of its own (forked before the driver starts), so
+// machines, sticky errors and planned faults do not affect the next test.
 #pragma once
 
 #include <exports.hpp>
@@ -29,7 +29,7 @@ const char* isthmus_sim_protection(void);
 
 namespace isthmus::sim::test {
 
-// In a child: ends it with a message where the code is another one.
+// In a child: ends it with a message if the code differs.
 #define REQUIRE_CODE(call, code)                                                                                 \
     do {                                                                                                         \
         const int answered_ = (call);                                                                            \
@@ -47,11 +47,11 @@ namespace isthmus::sim::test {
     } while (false)
 
 void prepare_child();
-// Passes where the body comes to its end; `says`: a regular expression for its stderr.
+// Passes if the body ends normally; `says`: a regular expression for its stderr.
 inline void in_own_process(const std::function<void()>& body, const char* says = "") {
     EXPECT_EXIT((prepare_child(), body(), std::_Exit(0)), ::testing::ExitedWithCode(0), says);
 }
-// Passes where the body ends by SIGSEGV.
+// Passes if the body ends by SIGSEGV.
 void in_own_process_faults(const std::function<void()>& body, const char* says);
 
 // Starts the driver and makes the primary context current.
@@ -81,7 +81,7 @@ std::uint64_t pool_figure(Pool* pool, int id);  // CUmemPool_attribute 4..8
 Stream* new_stream(unsigned flags = 1);
 Event* new_event(unsigned flags = 2);
 
-// Kernels with made-up images. multiply: data[i] *= factor for all i. hold: begins, then waits until released.
+// Kernels with invented images. multiply: data[i] *= factor for all i. hold: begins, then waits until released.
 struct Ints {
     Address data;
     std::uint64_t size;

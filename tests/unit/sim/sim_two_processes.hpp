@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that talk over a socket: forked before either starts the driver, as two programs would be.
+// Two processes with a socket between them: forked before either starts the driver, as two programs would be.
 #pragma once
 
 #include "sim_test.hpp"
@@ -66,7 +66,7 @@ private:
     int socket_;
 };
 
-// Runs `theirs` in a process of its own beside `mine`; both have to come to their end.
+// Runs `theirs` in a process of its own beside `mine`; both have to end normally.
 template <class Theirs, class Mine>
 void beside_another_process(const Theirs& theirs, const Mine& mine) {
     int sockets[2] = {-1, -1};
@@ -85,7 +85,7 @@ void beside_another_process(const Theirs& theirs, const Mine& mine) {
     REQUIRE_THAT(::waitpid(other, &status, 0) == other && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// All of 16 words, at once.
+// Sets 16 words to the value.
 inline void fill(Address address, unsigned value) {
     REQUIRE_CODE(cuMemsetD32_v2(address, value, 16), 0);
     REQUIRE_CODE(cuCtxSynchronize(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch mapped memory: nobody before cuMemSetAccess, then each device and the CPU by what it was given.
+// Access to mapped memory: none before cuMemSetAccess, then each device and the CPU as granted.
 #include "sim_virtual_scene.hpp"
 
 #include <cstring>
@@ -72,7 +72,7 @@ TEST(SimVirtualAccess, AccessIsGivenToWholeMappingsOnly) {  // keeps V9
         const Address base = reserved(3 * granule);
         const MemoryHandle handle = physical(granule);
         AccessDescription one = {{on_device, 0}, write_access};
-        REQUIRE_CODE(cuMemSetAccess(base, granule, &one, 1), 1);  // nothing there
+        REQUIRE_CODE(cuMemSetAccess(base, granule, &one, 1), 1);  // nothing is mapped there
         REQUIRE_CODE(cuMemMap(base, granule, 0, handle, 0), 0);
         REQUIRE_CODE(cuMemMap(base + granule, granule, 0, handle, 0), 0);
         REQUIRE_CODE(cuMemSetAccess(base, 3 * granule, &one, 1), 1);  // a gap at the end
@@ -84,7 +84,7 @@ TEST(SimVirtualAccess, AccessIsGivenToWholeMappingsOnly) {  // keeps V9
         one = {{on_device, 50}, write_access};
         REQUIRE_CODE(cuMemSetAccess(base, granule, &one, 1), 101);
         one = {{on_host, 0}, write_access};
-        REQUIRE_CODE(cuMemSetAccess(base, granule, &one, 1), 1);  // of a device's memory
+        REQUIRE_CODE(cuMemSetAccess(base, granule, &one, 1), 1);  // refused for a device's memory
         REQUIRE_CODE(give_access(base + granule, granule, 0, read_access), 0);
         REQUIRE_THAT(access_of(base, {on_device, 0}) == 0 && access_of(base + granule, {on_device, 0}) == 1);
         unsigned long long flags = 0;
@@ -112,7 +112,7 @@ TEST(SimVirtualAccess, AnArgumentMayLieAcrossMappingsAndEachHasToBeOpen) {
         const Address base = reserved(2 * granule);
         REQUIRE_CODE(cuMemMap(base, granule, 0, physical(granule), 0), 0);
         REQUIRE_CODE(give_access(base, granule), 0);
-        REQUIRE_CODE(cuMemsetD32_v2(base + granule - 8, 1, 4), 1);  // runs into what is not mapped
+        REQUIRE_CODE(cuMemsetD32_v2(base + granule - 8, 1, 4), 1);  // continues into unmapped addresses
         REQUIRE_CODE(cuMemMap(base + granule, granule, 0, physical(granule), 0), 0);
         REQUIRE_CODE(give_access(base + granule, granule), 0);
         REQUIRE_CODE(launch_multiply(nullptr, base + granule - 8, 4, 3), 0);
@@ -135,7 +135,7 @@ TEST(SimVirtualAccess, AccessMayBeAnotherDevicesAlone) {  // keeps A15, A16, V9
         REQUIRE_CODE(give_access(base, granule, 1), can != 0 ? 0 : 101);
         if (can == 0) return;
         REQUIRE_THAT(access_of(base, {on_device, 0}) == 0 && access_of(base, {on_device, 1}) == 3);
-        REQUIRE_CODE(launch_multiply(nullptr, base, 16, 3), 0);  // no cuCtxEnablePeerAccess
+        REQUIRE_CODE(launch_multiply(nullptr, base, 16, 3), 0);  // without cuCtxEnablePeerAccess
         REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(base)), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
         REQUIRE_THAT(first_int(base) == 1);
@@ -159,7 +159,7 @@ TEST(SimVirtualAccess, MemoryOfTheHostIsOpenToWhomItWasGiven) {
         REQUIRE_THAT(access_of(base, {on_node, 0}) == 3);
         if (fact(attribute::host_virtual_memory) == 0) return;
         const Address plain = mapped(granule, properties_of(on_host));
-        REQUIRE_CODE(cuMemSetAccess(plain, granule, both, 2), 1);  // a node's access is for a node's memory
+        REQUIRE_CODE(cuMemSetAccess(plain, granule, both, 2), 1);  // access by node requires memory on a node
     });
 }
 
@@ -175,7 +175,7 @@ TEST(SimVirtualAccess, UnmappingWaitsAndStillProtectsNothing) {
         wait_until(gate.begun);
         gate.released.store(1);
         const Result code = cuMemUnmap(base, granule);
-        REQUIRE_THAT(code == 0 || code == 700);  // whether the kernel had come to its end
+        REQUIRE_THAT(code == 0 || code == 700);  // depends on whether the kernel had ended
         REQUIRE_THAT(isthmus_sim_live("gpu_work") == 0 && isthmus_sim_live("mappings") == 0);
     });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reservations, memory behind handles and mappings: what each call answers, and in which order they are undone.
+// Reservations, physical memory handles and mappings: the answer of each call, and the order of undoing.
 #include "sim_virtual_scene.hpp"
 
 #include <cstring>
@@ -116,9 +116,9 @@ TEST(SimVirtualMemory, MappingsFitTheirObjectAndLieInFreeReservedAddresses) {  /
         REQUIRE_CODE(cuMemUnmap(base, granule), 1);                // a part
         REQUIRE_CODE(cuMemUnmap(base + granule, 2 * granule), 1);  // a part, and a whole one
         REQUIRE_CODE(cuMemUnmap(base, 4 * granule), 0);            // both, and a gap
-        REQUIRE_CODE(cuMemUnmap(base, 4 * granule), 0);            // nothing: observed
+        REQUIRE_CODE(cuMemUnmap(base, 4 * granule), 0);            // nothing mapped: observed
         REQUIRE_CODE(cuMemUnmap(base + 4 * granule, granule), 1);  // outside
-        REQUIRE_CODE(cuMemMap(base, granule, 0, one, 0), 0);       // the addresses serve again
+        REQUIRE_CODE(cuMemMap(base, granule, 0, one, 0), 0);       // the addresses can be used again
         REQUIRE_CODE(cuMemUnmap(base, granule), 0);
         REQUIRE_CODE(cuMemAddressFree(base, granule), 1);
         REQUIRE_CODE(cuMemAddressFree(base + granule, granule), 1);
@@ -141,7 +141,7 @@ TEST(SimVirtualMemory, ReservationsAreAlignedAndTakeAHint) {
         REQUIRE_CODE(cuMemAddressFree(address, granule), 0);
         REQUIRE_CODE(cuMemAddressReserve(&again, granule, 0, address, 0), 0);
         REQUIRE_THAT(again == address);
-        REQUIRE_CODE(cuMemAddressReserve(&again, granule, 0, address, 0), 0);  // taken: elsewhere
+        REQUIRE_CODE(cuMemAddressReserve(&again, granule, 0, address, 0), 0);  // taken: another address
         REQUIRE_THAT(again != address);
         REQUIRE_CODE(cuMemAddressReserve(&again, 1, 0, 0, 0), 1);
         REQUIRE_CODE(cuMemAddressReserve(&again, granule, 3, 0, 0), 1);
@@ -207,7 +207,7 @@ TEST(SimVirtualMemory, TwoMappingsOfOneObjectShowTheSameBytes) {  // keeps V12's
         REQUIRE_CODE(cuMemMap(base, granule, 0, handle, 0), 0);
         REQUIRE_CODE(cuMemMap(base + granule, granule, 0, handle, 0), 0);
         REQUIRE_CODE(give_access(base, 2 * granule), 0);
-        REQUIRE_CODE(cuMemsetD32_v2(base + granule - 16, 7, 8), 0);  // across the seam
+        REQUIRE_CODE(cuMemsetD32_v2(base + granule - 16, 7, 8), 0);  // across the border
         REQUIRE_THAT(first_int(base) == 7 && first_int(base + granule) == 7);
         REQUIRE_THAT(first_int(base + 2 * granule - 4) == 7 && first_int(base + 16) == 0);
         REQUIRE_CODE(launch_multiply(nullptr, base + granule - 16, 8, 3), 0);

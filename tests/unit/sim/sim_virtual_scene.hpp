@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reservations, memory behind handles and mappings, as the tests of virtual memory make them.
+// Reservations, physical memory handles and mappings, as the tests of virtual memory make them.
 #pragma once
 
 #include "sim_test.hpp"
@@ -46,7 +46,7 @@ inline Address mapped(std::size_t bytes, const AllocationProperties& properties 
     const Address address = reserved(bytes);
     const MemoryHandle handle = physical(bytes, properties);
     REQUIRE_CODE(cuMemMap(address, bytes, 0, handle, 0), 0);
-    REQUIRE_CODE(cuMemRelease(handle), 0);  // the mapping keeps it
+    REQUIRE_CODE(cuMemRelease(handle), 0);  // the mapping keeps it alive
     return address;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events, marks and completions against a driver that writes down every call: what each costs, and what a pooled event
-// still stands for while it is used again.
+// Events, marks and completions against a driver that records every call: the driver calls of each, and what a pooled
+// event still stands for while it is reused.
 #include "components.hpp"
 #include "fake_device.hpp"
 #include "refused_with.hpp"
@@ -127,7 +127,7 @@ TEST_F(Events, WhatCannotBeIsRefusedWithoutTheDriver) {  // keeps S11
 TEST_F(Events, AFailedRecordLeavesTheLastOneAsItWas) {  // keeps S10
     Buffer<int> data = pinned();
     ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
-    Event event = stream.record().value();  // the launch's fence leans on it
+    Event event = stream.record().value();  // also serves as the launch's fence
     ASSERT_TRUE(event.state()->taken->shared());
     const auto handle = event.state()->taken->handle;
     const std::uint64_t position = event.state()->position;
@@ -157,7 +157,7 @@ TEST_F(Events, AWaitIsForTheRecordThatWasTheLastOneThenThoughTheEventIsUsedAgain
         handle = event.state()->taken->handle;
         ASSERT_TRUE(stream.wait(event).ok());
     }
-    const Event reused = other.record().value();  // of a stream with nothing to do
+    const Event reused = other.record().value();  // of an idle stream
     ASSERT_EQ(reused.state()->taken->handle, handle);
     EXPECT_TRUE(reused.synchronize().ok());
     const auto& producers_work = world.queue[static_cast<std::uintptr_t>(producer.state()->handle)];
@@ -168,7 +168,7 @@ TEST_F(Events, AWaitIsForTheRecordThatWasTheLastOneThenThoughTheEventIsUsedAgain
 
 TEST_F(Events, AFreshOneOfThePoolStandsForNothing) {
     { const Event earlier = stream.record().value(); }
-    world.stuck = true;  // what the driver's event stood for is still pending
+    world.stuck = true;  // the driver event's earlier record is still pending
     const Event fresh = device.create_event().value();
     EXPECT_EQ(calls_of([&] {
                   EXPECT_TRUE(fresh.finished().value());
@@ -183,7 +183,7 @@ TEST_F(Events, NothingBlocksTheHostWhileTheDeviceHangs) {  // keeps S10
     Stream other = device.create_stream().value();
     Buffer<int> data = pinned();
     ASSERT_TRUE(other.launch(count_up, 4, data).ok());
-    ASSERT_TRUE(stream.mark().ok());  // opens it
+    ASSERT_TRUE(stream.mark().ok());  // opens the stream
     world.stuck = true;
     const Event event = other.record().value();
     EXPECT_EQ(calls_of([&] {
@@ -220,7 +220,7 @@ TEST_F(Events, SeenCompleteTheyAskNobodyUntilTheyAreRecordedAgain) {
     EXPECT_TRUE(stream.completed(2));
 }
 
-// That the work before it ended does not mean that the driver has taken the time.
+// Although the work before it has ended, the driver may not have recorded the time yet.
 TEST_F(Events, ATimingEventIsAskedOnceThoughItsStreamIsKnownToBeDone) {
     const Event event = stream.record({.timing = true}).value();
     EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
@@ -263,7 +263,8 @@ TEST_F(Events, AnInterprocessRecordIsNoFenceBecauseItsEventStaysTheSame) {  // k
     EXPECT_EQ(a.read_on_host().value()[0], 1);
 }
 
-// 89=0: what is attached to a stream has to be given back before the host may touch it, whoever saw the work end.
+// 89=0: memory attached to a stream has to be returned before the host may access it, however the end of the work was
+// observed.
 TEST_F(Events, AnEventSeenCompleteGivesNoAttachedMemoryToTheHost) {  // keeps K6
     FakeWorld integrated_world;
     Device integrated(runtime.open(integrated_world, with(with(discrete_facts(), 18, 1), 89, 0)));
@@ -277,7 +278,6 @@ TEST_F(Events, AnEventSeenCompleteGivesNoAttachedMemoryToTheHost) {  // keeps K6
     EXPECT_EQ(integrated_world.count("attach host"), integrated_world.count("attach stream"));
 }
 
-// A buffer that goes while its stream stays must not stand in that stream's tail any more.
 TEST_F(Events, AWaitForAnEventThatAnotherThreadRecordsEnds) {  // keeps S10, R5
     const Event begin = stream.record({.timing = true}).value();
     const Event end = stream.record({.timing = true}).value();
@@ -322,6 +322,7 @@ TEST_F(Events, AStreamOfAnotherRuntimeDoesNotJoinACapture) {  // keeps S14
     EXPECT_TRUE(foreign.stream().synchronize().ok());
 }
 
+// A buffer that is destroyed before its stream must leave that stream's tail.
 TEST_F(Events, WhatAnEventProvedToBeUnusedGoesWithoutATrace) {
     for (int round = 0; round < 3; ++round) {
         Buffer<int> a = pinned();
@@ -336,12 +337,12 @@ TEST_F(Events, WhatAnEventProvedToBeUnusedGoesWithoutATrace) {
 
 struct Marks : Events {
     Buffer<int> data = device.allocate<int>(4).value();
-    // Launches and marks, and gives the driver's events behind the marks.
+    // Launches and marks; returns the driver's events behind the marks.
     std::uint64_t step() {
         EXPECT_TRUE(stream.launch(count_up, 4, data).ok());
         return stream.mark().value();
     }
-    void finish(int operations) {  // the driver does, and tells nobody
+    void finish(int operations) {  // the driver finishes them, and the runtime is not told
         auto& work = world.queue[static_cast<std::uintptr_t>(stream.state()->handle)];
         for (int at = 0; at < operations * 2; ++at) {  // a launch and a record
             work.front()();

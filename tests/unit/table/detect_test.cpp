@@ -226,7 +226,7 @@ TEST(Probe, AFailedTryLowersItsFeatureAndNothingWidens) {  // keeps D10
             EXPECT_LE(after.managed, before.managed);
             EXPECT_LE(after.link_atomics, before.link_atomics);
         }
-        // The axes follow: nobody may rely on what the features no longer say.
+        // The axes follow the features: none may promise what a feature no longer grants.
         const auto without = [&](Feature feature) {
             Capabilities after = before;
             apply_probe(after, {feature, false, 700, "The try failed"});

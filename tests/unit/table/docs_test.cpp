@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The renderers, and that the generated pages and the tables of docs/memory.md are what they print today.
+// The renderers, and that the generated pages and the tables of docs/memory.md equal their output.
 #include <gtest/gtest.h>
 
 #include <caps/caps_render.hpp>
@@ -171,7 +171,7 @@ TEST(Caps, ShowWhatTrialsTookAwayAndWhatTheySaw) {
         for (const CapsFormat format : {CapsFormat::text, CapsFormat::markdown}) {
             for (const std::string& page :
                  {render_machine(shown, why(format)), render_machines({shown}, why(format))}) {
-                // A text table breaks its cells.
+                // A text table wraps its cells, so only the title is searched there.
                 if (page.find(title) == std::string::npos) return false;
                 if (format == CapsFormat::markdown && page.find(words) == std::string::npos) return false;
             }

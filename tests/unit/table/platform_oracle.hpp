@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the platform facts say of a combination of attributes, written from their text and not from the code: names,
-// axes and answers as plain strings and bools, decided by a list of cases instead of by features.
+// The platform facts for a combination of attributes, written from the documentation and not from the code: plain
+// strings and bools, decided by a list of cases instead of by features.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace oracle {
 
-// What a driver said: -1 it does not know the attribute, -2 it refused it, else the value.
+// The driver's answers: -1 it does not know the attribute, -2 it refused it, else the value.
 using Said = std::map<int, int>;
 
 inline bool says_yes(const Said& said, int attribute) {
@@ -26,7 +26,7 @@ inline std::string translation(const Said& said) {
 }
 
 // "separate; shared DRAM (18=1); separate but coherent, as a NUMA node (130/131) or hidden from the OS (CDMM)". CDMM is
-// a word for the whole machine, so it says nothing of a GPU that is not coherent.
+// a setting of the whole machine, so it says nothing of a GPU that is not coherent.
 inline std::string memory(const Said& said, bool cdmm, bool gpu_is_node) {
     if (says_yes(said, 18)) return "shared_dram";
     if (gpu_is_node) return "coherent_node";
@@ -45,7 +45,7 @@ inline std::string managed(const Said& said) {
     return cases.at(by_83_89_101);
 }
 
-// "none; partial (147=1, ask per operation); native (86=1)"; with both the weaker one.
+// "none; partial (147=1, queried per operation); native (86=1)"; with both the weaker one.
 inline std::string link(const Said& said) {
     if (says_yes(said, 147)) return "partial";
     if (says_yes(said, 86)) return "native";

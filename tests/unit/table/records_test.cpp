@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine records: each classifies to its name, survives a round trip, says where its values come from; and what
-// is malformed is refused with its place.
+// The machine records: each classifies to its name, survives a round trip, and gives the source of its values; a
+// malformed record is refused with the place of the error.
 #include <gtest/gtest.h>
 
 #include <machines/record.hpp>

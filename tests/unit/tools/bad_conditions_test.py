@@ -345,7 +345,7 @@ class Outputs(Conditions):
             self.skipTest("only root can become another user")
         if not shutil.which("setpriv"):
             self.skipTest("setpriv is not here")
-        # The folder and the command have to be reachable for the other user.
+        # The other user needs access to the folder and the command.
         os.chmod(self.folder, 0o777)
         for part in pathlib.Path(COMMAND[-1]).resolve().parents:
             if not part.stat().st_mode & stat.S_IXOTH:
@@ -367,7 +367,7 @@ class Outputs(Conditions):
         os.mkdir(self.path("elsewhere"))
         os.symlink("elsewhere/target.json", self.path("first.json"))
         os.symlink("first.json", self.path("second.json"))
-        for _ in range(2):  # to where nothing is yet, and to what is there
+        for _ in range(2):  # to a missing file, and to an existing one
             self.assertEqual(self.run_clip("--corners", self.path("second.json")).returncode, 0)
             self.assertTrue(os.path.islink(self.path("first.json")))
             self.assertTrue(os.path.islink(self.path("second.json")))
@@ -393,7 +393,7 @@ class Outputs(Conditions):
         self.give_away(planted)
         self.assert_refused(self.run_clip("--corners", planted), b"another user")
         os.unlink(planted)
-        os.symlink(str(victim), planted)  # a link of one's own is followed there, too
+        os.symlink(str(victim), planted)  # a link that belongs to the user is followed there, too
         self.assertEqual(victim.read_text(), "old")
         self.assertEqual(self.run_clip("--corners", planted).returncode, 0)
         self.assertNotEqual(victim.read_text(), "old")
@@ -437,7 +437,7 @@ class RecordsFromPipes(Conditions):
         done = self.run_it("litmus", "--machine", machine, "--kinds", "pinned", "--shapes", "message_to_host", "--save",
                            found)
         self.assertEqual(done.returncode, 0, done)
-        # Another driver's, which each reader of the finding says once.
+        # A finding of another driver version, which each command that reads it reports once.
         record = json.loads(pathlib.Path(found).read_text())
         record["devices"][0]["litmus"]["driver_version"] += 10
         pathlib.Path(found).write_text(json.dumps(record))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `isthmus caps` shows: one screen for each known machine, all of them as one matrix, reasons and topology; within
-// the terminal's width.
+// The output of `isthmus caps`: one screen for each known machine, all of them as one matrix, reasons and topology;
+// within the terminal's width.
 #include "lines.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ MachineView view(const char* machine) {
     return view_of(platform::machines::find_record(machine).value());
 }
 
-// The line that begins with these words, its runs of blanks made one; empty: there is none.
+// The line that begins with these words, with runs of blanks replaced by one; empty: there is none.
 std::string line_of(const std::string& text, std::string_view begin) {
     for (const std::string& line : lines(text)) {
         std::istringstream stream(line);

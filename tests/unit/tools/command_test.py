@@ -44,7 +44,7 @@ def on_terminal(*arguments, columns=80, **environment):
     while True:
         try:
             piece = os.read(master, 65536)
-        except OSError:  # Linux says so when the other end is closed
+        except OSError:  # Linux reports that the other end is closed
             break
         if not piece:
             break
@@ -91,7 +91,7 @@ class BadInput(unittest.TestCase):
             self.refused("share", "--synthetic", size, "--at", "/nonexistent/place",
                          says="640x480" if size else "--synthetic")
 
-    # Every option that takes a number: the words in front of it, its name, and numbers just outside its range.
+    # Every option that takes a number: the words before it, its name, and numbers just outside its range.
     NUMBERS = (
         ((), "--host-reserve", ("1099511627777",)),
         (("doctor",), "--deadline", ("0", "0.09", "3601")),
@@ -451,7 +451,7 @@ class PlayedMachines(unittest.TestCase):
             self.assertIn("out of memory", done.stderr)
             self.assertIn("--host-reserve", done.stderr)
             self.assertEqual(self.play("orin", "run", path, "--host-reserve", "0").returncode, 0)
-            # Nothing is kept back where the GPU has memory of its own.
+            # No reserve is kept where the GPU has separate memory.
             self.assertEqual(self.play("h200", "run", path, "--host-reserve", "1000000000").returncode, 0)
 
     def test_control_characters_of_a_record_reach_no_terminal(self):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines on standard error: whole, in order, and never waited for long.
+// Lines on standard error: whole, in order, and never blocking for long.
 #include "common/console.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace isthmus::tools {
 namespace {
 
-// A pipe in the place of standard error; what the test itself says on it goes back where it was.
+// A pipe in place of standard error; the test's own lines are passed on to the original.
 class StandardError : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -41,7 +41,7 @@ protected:
             text.append(part, static_cast<std::size_t>(got));
         return text;
     }
-    // With so little room left that no line fits.
+    // Leaves so little room that no line fits.
     static void fill() {
         const int writer = ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
         ASSERT_GE(writer, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doctor on made-up machines: every finding where its fact is there, and none where it is not.
+// The doctor on invented machines: every finding where its fact is present, and none where it is not.
 #include "doctor/doctor_checks.hpp"
 #include "doctor/doctor_fine.hpp"
 #include "doctor/doctor_system.hpp"
@@ -15,7 +15,7 @@
 namespace isthmus::tools {
 namespace {
 
-// A workstation in best order.
+// A workstation without problems.
 DoctorFacts healthy() {
     DoctorFacts facts;
     facts.machine.kernel_release = "6.8.0-45-generic";
@@ -65,7 +65,8 @@ ExportFinding failed_try(ExportKinds kind, ExportStep step) {
     return finding;
 }
 
-// A GPU that says it exports fabric handles, with all that they need, and a try that failed there nevertheless.
+// A GPU that reports support for exporting fabric handles, with all that they need, and a trial export that failed
+// there.
 void fabric(DoctorFacts& facts, ExportStep failed = ExportStep::create) {
     facts.opening.devices[0].fabric = true;
     facts.machine.imex_channels_major = 234;
@@ -255,13 +256,13 @@ TEST(Doctor, EveryCheckHasACaseThatMakesItSpeak) {
     for (const Check& check : all_checks()) EXPECT_EQ(spoken.count(check.id), 1u) << check.id;
 }
 
-// Everything that fabric handles need, missing or there, in every combination.
+// Everything that fabric handles need, missing or present, in every combination.
 struct Fabric {
     bool attribute, major, file, right_major, openable;
     Seen daemon;
     int tried;  // 0: not, 1: failed, 2: works
     bool wanted;
-    int other;  // channel of the other end: 0 not said, 1 the same, 2 another, 3 the same, and several may be opened
+    int other;  // channel of the other end: 0 unknown, 1 the same, 2 another, 3 the same, and several may be opened
     DoctorFacts facts() const {
         DoctorFacts all = healthy();
         fabric(all);
@@ -299,7 +300,7 @@ TEST(Doctor, NamesTheFirstPieceThatFabricHandlesLackInEveryCombination) {
     const std::set<std::string_view> about = {"D012", "D026", "D027", "D028", "D029", "D030", "D031", "D032"};
     std::set<std::string_view> spoken;
     for_every_fabric([&](const Fabric& f) {
-        std::string_view expected;  // the pieces in their order, once more and by their words
+        std::string_view expected;  // the finding, derived a second time from the parts in their order
         const bool works = f.tried == 2;
         const bool channel_open = f.major && f.file && f.right_major && f.openable;
         if (!f.attribute) {
@@ -334,7 +335,7 @@ TEST(Doctor, NamesTheFirstPieceThatFabricHandlesLackInEveryCombination) {
     EXPECT_EQ(spoken.size(), about.size() + 1);
 }
 
-// The same facts a step further, where nothing is to be said.
+// Facts close to those of the findings, to which no finding applies.
 TEST(Doctor, IsSilentWhereASystemIsInOrder) {
     const std::vector<std::pair<std::string, std::function<void(DoctorFacts&)>>> fine_ones = {
         {"what was tried counts", [](DoctorFacts& f) { f.sys_nice = Seen::no; }},
@@ -401,7 +402,7 @@ TEST(GpuCode, RunsWithinAMajorVersionUpwardsAndExactlyOnBoards) {
     EXPECT_EQ(gpu_code({false, {}, 0}, {"", 0, false, false, 7, 2}), GpuCode::unknown);
 }
 
-// Code 0 is no answer of a driver: "dlopen returned 0" tells nobody anything.
+// Code 0 is no error code of a driver: "dlopen returned 0" has no meaning.
 TEST(Doctor, QuotesNoCallThatReturnedNothing) {
     DoctorFacts facts = healthy();
     fail_init(facts, Code::driver_too_old, 0);

@@ -96,7 +96,7 @@ class PlayedMachines(unittest.TestCase):
                 expected = updates and attributes["HOST_NATIVE_ATOMIC_SUPPORTED"] == 0
                 self.assertEqual(row["role"], "refused" if expected else "test", row)
                 self.assertEqual("control" in row, row["role"] == "test", row)
-                if row["role"] == "test" and "tearing" not in row["shape"]:  # emulators may halve 16 bytes
+                if row["role"] == "test" and "tearing" not in row["shape"]:  # emulators may split 16 bytes
                     self.assertEqual(row["weak"], 0, row)
 
     def test_the_text_says_that_simulation_proves_nothing(self):  # keeps G13
@@ -124,7 +124,7 @@ class PlayedMachines(unittest.TestCase):
             self.assertEqual(done.returncode, 0, document)
             self.assertEqual({row["role"] for row in document["rows"]}, {"mutant"})
 
-    # A record that says of trials on the real device what they refuted: the guards are narrower wherever it is played.
+    # A record with litmus findings of the real device: the guards are stricter wherever that machine is simulated.
     def test_what_was_found_narrows_the_machine_it_was_found_on(self):  # keeps G13
         for machine in self.each_with_a_gpu():
             with tempfile.TemporaryDirectory() as folder:

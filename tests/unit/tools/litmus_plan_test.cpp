@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which trials are made on which machine, and how what a child process said becomes a report.
+// Which trials are made on which machine, and how the output of a child process becomes a report.
 #include <litmus/plan.hpp>
 #include <litmus/report.hpp>
 #include <litmus/trials.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pure parts of the trials: what outcomes mean, what counts say, and what a command line asks for.
+// The pure parts of the trials: the meaning of outcomes and counts, and the parsing of a command line.
 #include <litmus/shapes.hpp>
 #include <litmus/timing.hpp>
 #include <litmus/verdict.hpp>
@@ -75,7 +75,7 @@ TEST(LitmusShapes, EachHasANameAndSaysWhatItsWeakOutcomeIs) {
     EXPECT_FALSE(shape_of(""));
 }
 
-// One instance of each shape, played by one thread as either side first: never weak, whatever the orders.
+// One instance of each shape, with either side first on one thread: never weak, for every order.
 TEST(LitmusShapes, OneSideAfterTheOtherIsNeverWeak) {  // keeps G13
     for (int code = 0; code < litmus_shape_count; ++code) {
         const auto shape = static_cast<S>(code);
@@ -134,7 +134,7 @@ Counts play_both(S shape, int rounds) {
 TEST(LitmusShapes, WithTheirOrdersTwoThreadsOfACpuSeeNothingForbidden) {  // keeps G13
     for (int code = 0; code < litmus_shape_count; ++code) {
         const auto shape = static_cast<S>(code);
-        if (words_of(shape) == 4) continue;  // not every emulator keeps 16 bytes together
+        if (words_of(shape) == 4) continue;  // not every emulator accesses 16 bytes at once
         const Counts counts = play_both(shape, 20);
         EXPECT_EQ(total(counts), 20u * 1024u);
         EXPECT_EQ(count(shape, counts, Outcome::weak), 0u) << name(shape);
@@ -264,14 +264,14 @@ TEST(LitmusTiming, WhatMeetsMostIsChosenHalfOfTheTimeAndTheOthersStay) {
     timing.learn(3, 1, 1000);
     timing.learn(17, 40, 1000);
     timing.learn(5, 0, 1000);
-    timing.learn(Timing::choices, 999, 1000);  // no choice of ours
+    timing.learn(Timing::choices, 999, 1000);  // not a valid choice
     std::uint64_t random = 7;
     std::array<int, Timing::choices> chosen{};
     for (int i = 0; i < 10000; ++i) ++chosen[timing.choose(random)];
     EXPECT_GT(chosen[17], 4500);
     EXPECT_LT(chosen[17], 5700);
     for (const int times : chosen) EXPECT_GT(times, 0);
-    for (int i = 0; i < 40; ++i) timing.learn(17, 0, 1000);  // the machine has changed its mind
+    for (int i = 0; i < 40; ++i) timing.learn(17, 0, 1000);  // the machine now behaves differently
     chosen = {};
     for (int i = 0; i < 10000; ++i) ++chosen[timing.choose(random)];
     EXPECT_GT(chosen[3], 4500);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes that finish, throw, crash and hang, in real child processes; and what is kept of tries that did.
+// Probes that finish, throw, crash and hang, in real child processes; and what is recorded of trial exports that did.
 #include "common/export_tries.hpp"
 #include "common/probe.hpp"
 #include "common/process.hpp"
@@ -85,7 +85,7 @@ std::string read_all(int fd) {
     return text;
 }
 
-// A forks B, B forks C and ends; C, whose parent has ended before it could say that it wants to end with it, ends, too.
+// A forks B, B forks C and ends. The parent of C ended before C asked to end with it; C ends, too.
 TEST(Probes, EndWithAParentThatEndedBeforeTheySaidSo) {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

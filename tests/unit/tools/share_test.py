@@ -164,7 +164,8 @@ class Deaths(Place):
         shared, viewed = self.end_of(producer), self.end_of(other)
         self.assertEqual(shared["frames"], 200)
         self.assertEqual((viewed["frames"], viewed["digest"]), (200, shared["digest"]))
-        states = [reader["state"] for reader in shared["readers"]]  # a place may have been given on
+        # A later reader may have got the place of an earlier one.
+        states = [reader["state"] for reader in shared["readers"]]
         self.assertEqual((set(states), states.count("live")), ({"gone", "live"}, 1), shared)
         self.assert_nothing_left()
 
@@ -179,7 +180,7 @@ class Deaths(Place):
         self.assertEqual(shared["frames"], 300)
         self.assertIn("too_slow", [reader["state"] for reader in shared["readers"]])
         viewers[0].send_signal(signal.SIGCONT)
-        # It is told so, though frames that it has not had still stand in the ring, which is closed by now.
+        # The reader gets this error although unread frames are still in the ring, which is closed by now.
         out, error = viewers[0].communicate(timeout=DEADLINE_S)
         self.assertEqual(viewers[0].returncode, 1, error)
         self.assertIn("gave this reader up", error)
@@ -203,7 +204,7 @@ class Deaths(Place):
                     self.assertEqual(viewer.returncode, 1, error)
                     self.assertEqual(error.count("\n"), 1, error)
                     self.assertEqual(json.loads(out)["end"], "peer_lost")
-        # Whoever comes next finds the place usable.
+        # The directory is usable for the next producer.
         producer = self.start("share", *SYNTHETIC, "--frames", "3", "--viewers", "1", "--policy", "wait")
         viewer = self.start("view", "--connect-deadline", "60")
         self.assertEqual(self.end_of(viewer)["digest"], self.end_of(producer)["digest"])
@@ -217,7 +218,7 @@ class Deaths(Place):
         producer = self.start("share", *SYNTHETIC, "--viewers", "1", "--rate", "50")
         first = self.start("view", "--connect-deadline", "60")
         self.wait_until_reading(first)
-        # Every number up to the greatest one is taken below the limit.
+        # All descriptor numbers below the limit are in use.
         used = {int(number) for number in os.listdir(f"/proc/{producer.pid}/fd")}
         before = resource.prlimit(producer.pid, resource.RLIMIT_NOFILE)
         least = next(number for number in range(len(used) + 1) if number not in used)
@@ -303,7 +304,7 @@ class Strangers(Place):
         reading, writing = os.pipe()
         try:
             producer = self.produce(writing)
-            self.break_rules(700)  # each would be more than 100 bytes; a pipe has room for 64 KiB
+            self.break_rules(700)  # each notice would be more than 100 bytes; a pipe has room for 64 KiB
             self.assert_serves(producer)
             self.end(producer)
             os.set_blocking(reading, False)
@@ -388,7 +389,7 @@ class Refusals(Place):
             other.listen()
             self.refused(2, "share", *SYNTHETIC, "--frames", "1", "--at", self.at, says="channel")
             self.assertTrue(stat.S_ISSOCK(os.stat(name).st_mode))
-        # It is dead now, and this user's: it is removed.
+        # The socket is dead now, and belongs to this user: it is removed.
         producer = self.start("share", *SYNTHETIC, "--frames", "1")
         self.assertEqual(self.end_of(producer)["frames"], 1)
         self.assertEqual(os.listdir(self.at), [])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and tables for terminals: columns instead of bytes, lines that end at words, blocks that keep their keys.
+// Text and tables for terminals: columns instead of bytes, lines that break at words, blocks that keep their keys.
 #include "lines.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words in and out: numbers that are read, text that is shown, words that were probably meant, and lines about others.
+// Parsing of numbers, display of text, suggestions for misspelt words, and notices about peers.
 #include "text/nearest.hpp"
 #include "common/number_options.hpp"
 #include "text/printable.hpp"
@@ -59,13 +59,13 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
               "\\u009b31m");  // CSI as one character
     EXPECT_EQ(printable("\x9b"
                         "31m"),
-              "\\x9b31m");                                // … and as one byte
+              "\\x9b31m");                                // CSI as one byte
     EXPECT_EQ(printable("a\xe2\x80\xaez"), "a\\u202ez");  // right-to-left override
     EXPECT_EQ(printable("\xe2\x80\xa8"), "\\u2028");      // line separator
     EXPECT_EQ(printable(std::string_view("\0", 1)), "\\u0000");
-    EXPECT_EQ(printable("\xc1\x9b\xed\xa0\x80\xf5"), "\\xc1\\x9b\\xed\\xa0\\x80\\xf5");  // no UTF-8
+    EXPECT_EQ(printable("\xc1\x9b\xed\xa0\x80\xf5"), "\\xc1\\x9b\\xed\\xa0\\x80\\xf5");  // invalid UTF-8
     EXPECT_EQ(printable("cut \xe2\x82"), "cut \\xe2\\x82");
-    EXPECT_EQ(printable("\xf0\x80\x80\x9b"), "\\xf0\\x80\\x80\\x9b");  // longer than need be
+    EXPECT_EQ(printable("\xf0\x80\x80\x9b"), "\\xf0\\x80\\x80\\x9b");  // overlong encoding
 }
 
 TEST(Printable, KeepsColoursOnlyWhereAskedAndNothingElse) {
@@ -111,7 +111,7 @@ TEST(Notices, SayNoMoreThanABurstAtOnceAndHowManyTheyLeftOut) {
     notices.say_left_out();
     EXPECT_TRUE(said.empty()) << "nothing was left out";
     for (int line = 0; line < 100000; ++line) notices.say("line " + std::to_string(line));
-    // Some came later than the first twenty, where this took as long as that.
+    // More than the first twenty are allowed if this took longer than the interval.
     EXPECT_GE(said.size(), 20u);
     EXPECT_LT(said.size(), 2000u);
     EXPECT_EQ(said[0], "line 0");

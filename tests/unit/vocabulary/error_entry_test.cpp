@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the catalogue: their fields, their texts, and when these are made.
+// Errors of the catalogue: their fields, their texts, and when the texts are built.
 #include <error_entry.hpp>
 
 #include <gtest/gtest.h>
@@ -61,11 +61,11 @@ TEST(ErrorEntry, TakesTheCodeOfAnAnswer) {
 TEST(ErrorEntry, KeepsItsValuesAndNotTheirMemory) {
     std::string kind = "a kind whose name is longer than what a string holds by itself";
     const Error error = make_error<too_large>(1, kind, 2);
-    const Error before = error;  // not read yet
+    const Error before = error;  // text not built yet
     kind.assign(kind.size(), 'x');
     EXPECT_NE(error.message().find("a kind whose name"), std::string_view::npos);
     EXPECT_EQ(before.text(), error.text());
-    const Error after = error;  // read
+    const Error after = error;  // text built
     EXPECT_EQ(after.text(), error.text());
     EXPECT_NE(after.message().data(), error.message().data());
 }

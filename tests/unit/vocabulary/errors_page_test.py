@@ -25,7 +25,7 @@ def problems_of(header, page):
     problems += [f'{name} | {number}: a row without a code' for name, number in named if (name, number) not in codes]
     if not problems and named != codes:
         problems.append('the rows do not stand in the order of their numbers')
-    # The first says that nothing failed; every other one says what, why and what works instead.
+    # The first row is success; every other one says what, why and what works instead.
     for row in rows:
         if len(row) != 5 or (row[1] != '0' and not all(row)):
             problems.append(f'{row[0]}: code, number, what happened, why, remedy are wanted')

@@ -114,7 +114,7 @@ class Tree(unittest.TestCase):
 
     def test_a_stale_page(self):
         stale = (1, 'docs/promises.md: not as generated; run tools/scripts/promises .\n')
-        self.assertEqual(self.run_script('--check'), stale)  # nothing was written yet
+        self.assertEqual(self.run_script('--check'), stale)  # not written yet
         self.assertEqual(self.check()[0], 0)
         self.write('tests/unit/second_test.cpp', f'TEST(B, C) {{  {keeps("A1")}\n}}\n')
         self.assertEqual(self.run_script('--check'), stale)

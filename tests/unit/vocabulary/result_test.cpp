@@ -58,7 +58,7 @@ TEST(Results, HoldAValueOrAnError) {
     EXPECT_EQ(Result<void>(refused()).code(), Code::out_of_memory);
 }
 
-// What a temporary Result gives away lives on by itself: nothing dangles in a loop over it.
+// A temporary Result returns its value by value, so a range-based for loop over it does not dangle.
 TEST(Results, OfATemporaryComesTheValueItself) {
     static_assert(std::is_same_v<decltype(std::declval<Result<std::string>>().value()), std::string>);
     static_assert(std::is_same_v<decltype(*std::declval<Result<std::string>>()), std::string>);

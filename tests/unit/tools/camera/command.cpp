@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting the built command, and what it said.
+// Starts the built command, and returns its output.
 #include "command.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string variable(const char* name) {
     return value ? value : "";
 }
 
-// Where the build is for another machine, Meson names the program that runs its programs here.
+// Where the build is for another architecture, Meson names the program that runs its programs here.
 std::vector<std::string> wrapper() {
     std::vector<std::string> words;
     std::istringstream text(variable("MESON_EXE_WRAPPER"));

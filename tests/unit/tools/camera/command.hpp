@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the built command as people do, in a folder of its own, on the machine that the test names.
+// Runs the built command as a user does, in a folder of its own, on the machine that the test names.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Ended {
     std::string err;
 };
 
-// A command that runs. Its standard output and error go to files.
+// A running command. Its standard output and error go to files.
 class RunningCommand {
 public:
     RunningCommand(const std::filesystem::path& folder, const std::vector<std::string>& arguments, int input);
@@ -32,18 +32,18 @@ private:
     pid_t child_ = -1;
 };
 
-// ISTHMUS_COMMAND is the program; ISTHMUS_TEST_MACHINE is what to play: "cpu", a machine's name, or, where it is
-// empty, the devices that are here.
+// ISTHMUS_COMMAND is the program; ISTHMUS_TEST_MACHINE is the machine: "cpu", the name of a simulated machine, or,
+// where it is empty, the devices of this machine.
 class CommandTest : public ::testing::Test {
 protected:
     void SetUp() override;
     void TearDown() override;
     std::string path(const std::string& name) const { return (folder_ / name).string(); }
-    std::string file(const std::string& name, const std::string& content) const;  // writes it, gives its path
+    std::string file(const std::string& name, const std::string& content) const;  // writes it and returns its path
     // `isthmus run` with these arguments, on the test's machine. `input` becomes standard input.
     Ended run(std::vector<std::string> arguments, const std::string& input = {}) const;
     std::vector<std::string> on_machine(std::vector<std::string> arguments) const;
-    std::vector<std::string> files() const;  // in the folder, without the test's own
+    std::vector<std::string> files() const;  // in the folder, except those of the test
     std::filesystem::path folder_;
 };
 

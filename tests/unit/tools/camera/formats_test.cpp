@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of every format: what is right, what is cut short at every byte, what is wrong or absurd.
+// Readers of every format: valid input, input cut at every byte, invalid or absurd input.
 #include "read_frames.hpp"
 
 #include "camera/panning.hpp"
@@ -17,7 +17,7 @@ std::string mono_video() {
     return mono_header + "FRAME\n" + counted_bytes(6) + "FRAME Ip\n" + counted_bytes(6, 100);
 }
 
-// Cutting is fine in front of a frame and nowhere else.
+// Input may be cut before a frame only.
 void expect_cuts_to_be_found(const std::string& whole, const std::vector<std::size_t>& good_ends,
                              const InputOptions& options = {}) {
     for (std::size_t end = 0; end < whole.size(); ++end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames with corners in them, made of numbers: rectangles and noise that move.
+// Generated frames with corners: rectangles and noise that move.
 #pragma once
 
 #include "read_frames.hpp"
@@ -22,7 +22,7 @@ inline std::uint8_t generated_pixel(int x, int y, int frame) {
     return static_cast<std::uint8_t>((tile & 0xc0) + 24 + (noise & 0x07));
 }
 
-// Frames of any shape; everything that is not luma is filled with noise, which must not matter.
+// Frames of any shape; everything but luma is filled with noise, which must not matter.
 inline std::vector<Frame> generated_frames(const FrameShape& shape, int count) {
     const kernels::LumaLayout layout = kernels::luma_layout(shape.format, shape.pitch_bytes);
     std::vector<Frame> frames;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG pictures: the luma as it is stored, the right way up; damaged and hostile files refused.
+// JPEG pictures: the stored luma, in the right orientation; damaged and hostile files are refused.
 #include "camera/digest.hpp"
 #include "camera/exif.hpp"
 #include "made_jpeg.hpp"
@@ -44,7 +44,7 @@ TEST(Jpeg, GivesAGrayPictureNearlyAsItWas) {
         EXPECT_NEAR(frame[at], static_cast<std::uint8_t>(grays[at]), 2) << at;
 }
 
-// The colour beside it changes nothing, however coarse it is: no upsampling and no conversion has a part in corners.
+// The colour beside it changes nothing, at any resolution: corners need no upsampling and no conversion.
 TEST(Jpeg, TakesTheLumaThatIsStored) {
     const std::string grays = pattern(21, 13);
     const Frame of_gray = frame_of(jpeg_of({.width = 21, .height = 13}, grays));
@@ -95,7 +95,7 @@ TEST(Jpeg, IsTurnedTheRightWayUp) {
 }
 
 TEST(Orientation, PutsEveryPixelWhereExifSays) {
-    // Stored as "ab / cd / ef"; what it looks like, row by row.
+    // Stored as "ab / cd / ef"; the shown picture, row by row.
     const char* const looks[] = {"abcdef", "badcfe", "fedcba", "efcdab", "acebdf", "ecafdb", "fdbeca", "bdface"};
     for (int number = 1; number <= 8; ++number) {
         PictureFacts facts{"JPEG", false, 2, 3};
@@ -171,13 +171,13 @@ TEST(Jpeg, RefusesSizesThatNoFrameHas) {
     ASSERT_NE(header, std::string::npos);
     file.replace(header + 5, 4, "\xff\x00\xff\x00", 4);  // 65280 × 65280
     expect_refusal(file, "too large");
-    file.replace(header + 5, 4, "\x08\x00\xff\x00", 4);  // as large as a frame may be: truncated then
+    file.replace(header + 5, 4, "\x08\x00\xff\x00", 4);  // the largest allowed frame: then truncated
     expect_refusal(file, "");
     file.replace(header + 5, 4, std::string(4, '\0'));
     expect_refusal(file, "");
 }
 
-// Each scan of a few bytes goes over all pixels, so that a small file could take hours.
+// Each scan of a few bytes covers all pixels, so that a small file could take hours.
 TEST(Jpeg, RefusesScansWithoutEnd) {
     const auto in_scans = [](bool refined) {
         std::vector<jpeg_scan_info> script;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG files of every kind, made by libjpeg; a mistake in a test ends it.
+// JPEG files of every kind, made by libjpeg; an error of libjpeg ends the test.
 #pragma once
 
 #include <csetjmp>
@@ -17,14 +17,14 @@ namespace isthmus::tools::camera {
 struct JpegKind {
     std::uint32_t width = 0;
     std::uint32_t height = 0;
-    J_COLOR_SPACE samples = JCS_GRAYSCALE;  // what the samples are
-    J_COLOR_SPACE stored = JCS_GRAYSCALE;   // … and what the file holds
+    J_COLOR_SPACE samples = JCS_GRAYSCALE;  // format of the given samples
+    J_COLOR_SPACE stored = JCS_GRAYSCALE;   // format in the file
     bool progressive = false;
     int quality = 100;
     int subsampling = 1;  // of colour, on both axes
     std::string app1{};   // content of a segment APP1; empty: none
     int restart_rows = 0;
-    std::vector<jpeg_scan_info> script{};  // of a progressive file; empty: the usual one
+    std::vector<jpeg_scan_info> script{};  // of a progressive file; empty: libjpeg's default
 };
 
 inline std::string jpeg_of(const JpegKind& kind, std::string_view samples) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG files of every kind, made without libpng: rows as they are, in blocks that are not compressed.
+// PNG files of every kind, made without libpng: unfiltered rows, in uncompressed blocks.
 #pragma once
 
 #include <algorithm>

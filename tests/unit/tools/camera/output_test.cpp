@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run writes: drawings, videos, pictures and lists, as whole files or not at all.
+// The output of a run: drawings, videos, pictures and lists, as complete files or not at all.
 #include "camera/atomic_file.hpp"
 #include "camera/canvas.hpp"
 #include "camera/corner_list_writer.hpp"
@@ -185,7 +185,7 @@ TEST_F(Output, GoesWhereALinkLeadsAlsoToWhereNothingIsYet) {
     EXPECT_EQ(files(), (Names{"later.txt", "link"}));
 }
 
-// One of several names cannot be had when all are to get theirs: the others are as they were before.
+// If one of several files cannot get its name, the others stay as they were before.
 TEST_F(Output, OfSeveralFilesIsWholeOrNotAtAll) {
     std::ofstream(path("b.txt")) << "old";
     OutputFiles output;
@@ -314,7 +314,7 @@ TEST_F(Output, IsAJpegPictureThatReadsBackNearly) {
     for (const std::uint8_t pixel : read->frames[0]) EXPECT_NEAR(pixel, luma_of_rgb(200, 100, 50), 2);
 }
 
-// The library's own error path, with the disk's error at its end.
+// The image library's own error path, caused by an error of the disk.
 TEST_F(Output, TellsOfAFullDiskInEveryFormat) {
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
     Canvas canvas(300, 300);
@@ -391,7 +391,7 @@ TEST(Percentile, IsTheNearestRank) {
 TEST(Summary, SaysTheSameAsTextAndAsJson) {
     Summary summary;
     summary.where = {"1", "Some GPU", "discrete", true, "h200"};
-    summary.input = "odd \xff name";  // no UTF-8
+    summary.input = "odd \xff name";  // invalid UTF-8
     summary.shape = make_frame_shape(PixelFormat::nv12, 64, 48).value();
     summary.buffers = {{"frame", "device", "pinned", "stage", "because"}};
     summary.frames = 2;
@@ -463,7 +463,7 @@ TEST(Progress, SaysHowFarHowFastAndHowLong) {
     EXPECT_EQ(progress_line(31, 30, seconds(3), 80), "frame 31, 10.3 frames/s") << "more than was expected";
 }
 
-// A line as wide as the terminal wraps, and cannot be wiped.
+// A line as wide as the terminal wraps, and cannot be cleared.
 TEST(Progress, IsNarrowerThanTheTerminal) {
     for (std::size_t columns = 0; columns < 120; ++columns) {
         const std::string line = progress_line(123456789, std::uint64_t{1} << 40, std::chrono::hours(100), columns);

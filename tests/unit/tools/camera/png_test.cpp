@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG pictures: every kind of them as the luma that it shows, damaged and hostile ones refused, and written ones whole.
+// PNG pictures: every kind as its shown luma; damaged and hostile files refused; written files complete.
 #include "camera/picture_config.hpp"
 #include "made_png.hpp"
 #include "read_frames.hpp"
@@ -78,7 +78,7 @@ TEST_F(Png, TakesTheColoursOfPalettes) {
     PngKind kind{.width = 3, .height = 1, .depth = 2, .colour = 3};
     kind.before_pixels = png_chunk("PLTE", std::string("\xff\0\0\0\xff\0\0\0\xff", 9));
     EXPECT_EQ(frame_of(png_of(kind, std::string("\0\x18", 2))), (Frame{77, 149, 29}));
-    kind.before_pixels += png_chunk("tRNS", std::string("\xff\0", 2));  // the second one cannot be seen
+    kind.before_pixels += png_chunk("tRNS", std::string("\xff\0", 2));  // the second entry is transparent
     EXPECT_EQ(frame_of(png_of(kind, std::string("\0\x18", 2))), (Frame{77, 255, 29}));
 }
 
@@ -140,7 +140,7 @@ TEST_F(Png, FindsEveryCut) {
 TEST_F(Png, RefusesDamage) {
     const PngKind kind{.width = 9, .height = 5};
     std::string file = png_of(kind, png_rows(kind, noise(9 * 5)));
-    file[file.size() - 20] = static_cast<char>(file[file.size() - 20] ^ 1);  // in the pixels: the checksum tells
+    file[file.size() - 20] = static_cast<char>(file[file.size() - 20] ^ 1);  // in the pixels: the checksum detects it
     expect_refusal(file, "no PNG picture that can be read");
     expect_refusal("\x89PNG\r\n\x1a\n", "truncated");
     expect_refusal("\x89nothing of the kind", "no PNG picture that can be read");
@@ -155,7 +155,7 @@ TEST_F(Png, RefusesSizesThatNoFrameHasBeforeItReadsPixels) {
     expect_refusal(png_header({.width = 65535, .height = 65535}) + png_chunk("IDAT", ""), "too large");
     expect_refusal(png_header({.width = 0x7fffffff, .height = 0x7fffffff}) + png_chunk("IDAT", ""), "");
     expect_refusal(png_header({.width = 0, .height = 4}) + png_chunk("IDAT", ""), "");
-    // As large as a frame may be, and nothing behind the header: no memory is taken for it.
+    // The largest allowed frame, and nothing after the header: no memory is allocated for it.
     for (const bool interlaced : {false, true}) {
         expect_refusal(png_header({.width = 65535, .height = 2048, .interlaced = interlaced}) + png_chunk("IDAT", ""),
                        "");

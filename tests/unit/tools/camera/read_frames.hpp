@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads all frames out of bytes in memory.
+// Reads all frames from bytes in memory.
 #pragma once
 
 #include "camera/frame_reader.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain reference: filters row by row and column by column, and every neighbour looked at.
+// The plain reference: filters row by row and column by column, and compares every neighbour.
 #include "reference.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the camera kernels promise, written a second time and as plainly as can be: the oracle of whole runs.
+// A second, plain implementation of what the camera kernels promise: the oracle of whole runs.
 #pragma once
 
 #include "read_frames.hpp"
@@ -11,7 +11,7 @@
 
 namespace isthmus::tools::camera {
 
-// One value per pixel, and the nearest one outside.
+// One value per pixel; outside the picture, the nearest pixel's.
 struct Picture {
     int width = 0;
     int height = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `isthmus run` refuses: one clear line, exit code 2, and no file left behind. And how signals end it.
+// What `isthmus run` refuses: one line, exit code 2, and no file left behind. And how signals end it.
 #include "command.hpp"
 #include "generated.hpp"
 #include "reference.hpp"
@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 
 class RunRefusal : public CommandTest {
 protected:
-    // Refused with a line that says `part`, and nothing written but what was there.
+    // Refused with a line that contains `part`, and no file written.
     void expect_refusal(std::vector<std::string> arguments, const std::string& part, const std::string& input = {}) {
         const Names before = files();
         arguments.insert(arguments.end(), {"-o", path("o.y4m"), "--corners", path("o.json")});
@@ -111,7 +111,7 @@ TEST_F(RunRefusal, TellsOfAFullDisk) {
     EXPECT_NE(ended.err.find("/dev/full"), std::string::npos) << ended.err;
 }
 
-// Sends what a camera would, and a signal in the middle of a frame.
+// Sends a camera's data, and a signal in the middle of a frame.
 class RunSignal : public CommandTest {
 protected:
     static void write_all(int pipe, const std::string& bytes) {
@@ -135,8 +135,8 @@ protected:
 };
 
 TEST_F(RunSignal, EndsTheRunWithWhatWasDoneSoFar) {
-    // More than a pipe holds, so that the command is at work when the last byte has been taken: at least two frames
-    // have been read by then.
+    // More than a pipe holds, so that the command is at work when the last byte has been written: it has read at least
+    // two frames by then.
     const FrameShape shape = make_frame_shape(PixelFormat::gray, 384, 288).value();
     const std::vector<Frame> frames = generated_frames(shape, 4);
     const std::string input = video_of(shape, frames).substr(0, 60 + 3 * (384 * 288 + 6) + 1000);
@@ -163,7 +163,8 @@ TEST_F(RunSignal, EndsTheRunWithWhatWasDoneSoFar) {
 }
 
 TEST_F(RunSignal, LeavesNothingWhereThereWasNoFrame) {
-    // The header alone; a pipe's worth of comment makes sure that the command reads when the signal comes.
+    // The header only; a comment longer than a pipe's capacity ensures that the command is reading when the signal
+    // arrives.
     const std::string header = "P5\n#" + std::string(100'000, ' ');
     for (const int number : {SIGINT, SIGHUP}) {
         const Ended ended = run_and_signal(header, {"-", "-o", path("o.y4m"), "--corners", path("o.json")}, number);

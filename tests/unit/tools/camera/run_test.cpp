@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job, from files to corners, on one machine: what it finds is what the reference finds, to the bit.
+// The main job, from files to corners, on one machine: its results equal the reference's, to the bit.
 #include "command.hpp"
 #include "generated.hpp"
 #include "reference.hpp"
@@ -142,7 +142,7 @@ TEST_F(Run, FindsTheSameWhateverMemoryIsChosen) {
         EXPECT_EQ(report["corners"]["digest"], expected.corners.text()) << kind;
         EXPECT_EQ(report["tracks"]["digest"], expected.tracks.text()) << kind;
         const bool staged = report["buffers"][0]["path"] == "stage";
-        // A frame goes up; the list, as long as it may be, and its count come back.
+        // A frame is uploaded; the list, at its full capacity, and its count are copied back.
         const std::uint64_t bytes =
             staged ? shape.size_bytes + 4096 * sizeof(Corner) + sizeof(kernels::CornerCount) : 0;
         EXPECT_EQ(report["bytes_copied"]["p50"], bytes) << kind;
@@ -198,8 +198,8 @@ TEST_F(Run, ExplainsThePathAndTimesEveryStage) {
     }
 }
 
-// The clip stands beside the project, or where ISTHMUS_TEST_DATA says. All of it on the CPU and on real hardware; in
-// a simulation its beginning, because every pixel is computed there by one or two threads.
+// The clip lies beside the project, or where ISTHMUS_TEST_DATA says. All of it on the CPU and on real hardware; its
+// beginning in a simulation, where one or two threads compute every pixel.
 TEST_F(Run, FindsTheCornersOfTheReferenceInACameraClip) {
     const char* folder = std::getenv("ISTHMUS_TEST_DATA");
     const std::string clip =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats, sizes and pitches of frames: what fits, what is refused, where luma lies.
+// Formats, sizes and pitches of frames: what is accepted, what is refused, where luma lies.
 #include "camera/frame_shape.hpp"
 
 #include <gtest/gtest.h>

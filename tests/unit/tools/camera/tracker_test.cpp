@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which corner is which: on pictures that move in a known way, and where candidates are equally good.
+// The identity of corners: on pictures that move in a known way, and where candidates are equally good.
 #include "camera/corner_tracker.hpp"
 #include "camera/digest.hpp"
 
@@ -8,7 +8,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// Noise is the easiest picture to tell places apart in; the same on every machine.
+// In noise, places are easiest to tell apart; the same on every machine.
 struct NoisePicture {
     FrameShape shape = make_frame_shape(PixelFormat::gray, 128, 96).value();
     std::vector<std::uint8_t> frame = std::vector<std::uint8_t>(shape.size_bytes);
