@@ -2,6 +2,7 @@
 // docs/machines.md and docs/access.md: what is known about each machine, and what the capability table and the rules
 // make of it.
 #include "caps_sections.hpp"
+#include "text/version_text.hpp"
 
 #include <allocation_policy.hpp>
 
@@ -29,10 +30,9 @@ Section machines_section(const std::vector<MachineView>& views) {
         for (const DeviceView& device : view.devices) {
             if (!device.facts.is_cpu()) rows += (rows.empty() ? "" : ", ") + text(name(device.capabilities.model));
         }
-        const int version = view.machine.driver_version;
-        section.rows.push_back(
-            {view.name, view.title, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10),
-             std::to_string(view.machine.page_size_bytes >> 10) + " KiB", rows.empty() ? view.cuda_absence : rows});
+        section.rows.push_back({view.name, view.title, version_text(view.machine.driver_version),
+                                std::to_string(view.machine.page_size_bytes >> 10) + " KiB",
+                                rows.empty() ? view.cuda_absence : rows});
     }
     return section;
 }
