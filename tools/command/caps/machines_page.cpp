@@ -74,7 +74,7 @@ Section attributes_section(const std::vector<Column>& columns) {
 
 Section meaning_section() {
     Section section{"What the rows are", "", {"row", "meaning", "found by", "examples"}};
-    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+    for (int i = 0; i < model_count; ++i) {
         const platform::Row& row = platform::row(static_cast<Model>(i));
         section.rows.push_back({text(name(row.model)), text(row.meaning), text(row.found_by), text(row.examples)});
     }
@@ -86,7 +86,7 @@ Section additions_section() {
                     "Facts that no attribute states, each with its source.",
                     {"row", "field", "value", "source"}};
     const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
-    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+    for (int i = 0; i < model_count; ++i) {
         const platform::Row& row = platform::row(static_cast<Model>(i));
         const auto add = [&](const char* field, std::string value, std::string_view source) {
             section.rows.push_back({text(name(row.model)), field, std::move(value), text(source)});
