@@ -16,7 +16,7 @@ inline constexpr auto driver_not_found =
                 "; without one everything runs on the CPU device");
 inline constexpr auto named_driver_not_opened =
     error_entry("U002", Code::no_driver,
-                "no CUDA driver: {reason}",
+                "no CUDA driver: the library that was named for it was not opened: {reason}",
                 "let ISTHMUS_CUDA_LIBRARY (or RuntimeOptions::cuda_library) name a libcuda.so.1 of this architecture, or "
                 "none, to take the system's");
 inline constexpr auto library_is_no_driver =

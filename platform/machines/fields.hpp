@@ -49,8 +49,9 @@ inline bool evidence_from(std::string_view text, Evidence& out) noexcept {
     return false;
 }
 inline std::optional<Model> model_from(std::string_view text) noexcept {
-    for (const Model each : {Model::discrete, Model::hmm, Model::integrated, Model::ats, Model::c2c}) {
-        if (text == name(each)) return each;
+    for (int model = 0; model < model_count; ++model) {
+        const auto each = static_cast<Model>(model);
+        if (each != Model::cpu && text == name(each)) return each;
     }
     return std::nullopt;
 }

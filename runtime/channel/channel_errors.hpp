@@ -46,7 +46,7 @@ inline constexpr auto channel_unsupported =
 inline constexpr auto channel_system_error =
     error_entry("H009", Code::system_error,
                 "{what}: {reason}",
-                "see the error of the system");
+                "see the error of the system; channels need sockets of the UNIX domain, and a listener its directory");
 
 // The directory of a listener.
 inline constexpr auto listener_without_directory =

@@ -24,7 +24,7 @@ class BufferSides {
 public:
     BufferSides() = default;
     // `staged`: the first launch must find on the device what the host sees. `relayed`: copies go from and to a relay.
-    BufferSides(bool staged, bool relayed) noexcept : host_newer_(staged), relayed_(relayed), relay_stale_(relayed) {}
+    BufferSides(bool staged, bool relayed) noexcept { begin(staged, relayed); }
     BufferSides(const BufferSides&) = delete;
     BufferSides& operator=(const BufferSides&) = delete;
 

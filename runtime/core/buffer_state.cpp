@@ -269,6 +269,10 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
     return {first_byte, first_byte + bytes};
 }
 
+AccessAnswer BufferState::concurrent_access() const {
+    return rules::concurrent_view(device->capabilities, memory->kind, memory->path, memory->io_memory);
+}
+
 bool BufferState::host_forbids(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
     if (memory->read_only && rules::writes(use)) return true;
     return static_cast<bool>(views.open_against(use, span));

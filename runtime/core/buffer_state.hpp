@@ -64,6 +64,8 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     static constexpr std::string_view part_beyond = "the buffer became smaller, and the part reaches beyond its end";
     static constexpr std::string_view part_again = "ask the buffer for a part that it still has, or grow it again";
     bool staged() const noexcept { return memory->staged(); }
+    // Whether the host may access the memory while a device does: what concurrent views and atomics of both sides need.
+    AccessAnswer concurrent_access() const;
     // The host memory of copies between the two sides.
     void* copied_side() const noexcept { return memory->relay != nullptr ? memory->relay : memory->host; }
     // Whether the host may have a part of it open while the rest is used. Only then are parts of launches

@@ -39,8 +39,7 @@ Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
 
 // A concurrent view needs memory that both sides may access at the same time.
 Result<void> refuse_unshared(const BufferState& buffer) {
-    const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
-                                                       buffer.memory->path, buffer.memory->io_memory);
+    const AccessAnswer answer = buffer.concurrent_access();
     if (answer) return {};
     return make_error<errors::concurrent_view_of_unshared_memory>(name(buffer.memory->kind), named(*buffer.device),
                                                                   answer.reason, answer.remedy);
@@ -144,9 +143,7 @@ Result<ViewScope> open_salvage(BufferState& buffer) {
 }
 
 Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
-    const bool shared =
-        use != ArgumentUse::concurrent || rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
-                                                                 buffer.memory->path, buffer.memory->io_memory);
+    const bool shared = use != ArgumentUse::concurrent || buffer.concurrent_access();
     return open_scope(buffer, shared ? use : ArgumentUse::read_write, Wait{}, span);
 }
 

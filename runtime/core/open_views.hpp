@@ -20,7 +20,7 @@ class OpenViews {
 public:
     OpenViews() = default;
     // `moves_pages`: launches prefetch what the host touched.
-    OpenViews(bool host_touched, bool moves_pages) noexcept : host_touched_(host_touched), moves_pages_(moves_pages) {}
+    OpenViews(bool host_touched, bool moves_pages) noexcept { begin(host_touched, moves_pages); }
     OpenViews(const OpenViews&) = delete;
     OpenViews& operator=(const OpenViews&) = delete;
 

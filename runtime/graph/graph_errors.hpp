@@ -23,11 +23,11 @@ inline constexpr auto stream_captured_by_other_code =
                 "let it end that capture first");
 inline constexpr auto capture_ended_before =
     error_entry("G004", Code::invalid_handle,
-                "the capture has ended already, or was moved from",
+                "ending a capture: it has ended already, or was moved from",
                 "keep the graph that end() answered with");
 inline constexpr auto recording_into_ended_capture =
     error_entry("G005", Code::invalid_handle,
-                "the capture has ended already, or was moved from",
+                "recording into a capture: it has ended already, or was moved from",
                 "record before end(); an instance of the graph is launched with Stream::launch()");
 inline constexpr auto stream_outside_of_capture =
     error_entry("G006", Code::capture_error,
@@ -35,7 +35,7 @@ inline constexpr auto stream_outside_of_capture =
                 "let it wait for an event of the capture first: it joins by that");
 inline constexpr auto appended_graph_of_another_device =
     error_entry("G007", Code::wrong_device,
-                "the graph was recorded on another device than this stream's",
+                "appending a graph: it was recorded on another device than this stream's",
                 "append it on a stream of the device that recorded it");
 inline constexpr auto appended_graph_allocates =
     error_entry("G008", Code::unsupported,
@@ -89,7 +89,7 @@ inline constexpr auto graph_buffer_not_usable =
                 "{remedy}");
 inline constexpr auto launched_graph_of_another_device =
     error_entry("G020", Code::wrong_device,
-                "the graph was recorded on another device than this stream's",
+                "launching a graph: no part of it was recorded on this stream's device",
                 "launch it on a stream of a device that takes part in it");
 inline constexpr auto instance_on_captured_stream =
     error_entry("G021", Code::capture_error,

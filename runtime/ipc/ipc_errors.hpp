@@ -27,7 +27,7 @@ inline constexpr auto shared_memory_out_of_memory =
 inline constexpr auto shared_memory_system_failure =
     error_entry("I004", Code::ok,
                 "{what}: {reason}",
-                "see the error of the system");
+                "see the error of the system; shared memory needs memory files (memfd_create) that may be sealed and mapped");
 
 // Sealed files.
 inline constexpr auto sealed_memory_size_out_of_range =
@@ -102,11 +102,11 @@ inline constexpr auto impossible_granularity =
                 "as the driver tells it: a power of two");
 inline constexpr auto no_way_to_other_machines =
     error_entry("I021", Code::unsupported,
-                "making a buffer to be exported was refused: {reason}",
+                "making a buffer to be exported to other machines was refused: {reason}",
                 "{remedy}");
 inline constexpr auto no_way_to_other_gpus =
     error_entry("I022", Code::unsupported,
-                "making a buffer to be exported was refused: {reason}",
+                "making a buffer to be exported to other GPUs was refused: {reason}",
                 "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the host works on every machine");
 inline constexpr auto no_older_handles =
     error_entry("I023", Code::unsupported,
@@ -170,13 +170,13 @@ inline constexpr auto import_of_another_granularity =
                 "import it with a device of the exporter's kind");
 inline constexpr auto imported_file_unknown =
     error_entry("I036", Code::invalid_argument,
-                "importing memory was refused: what came with the descriptor is no memory of this driver, or its exporter gave it "
-                "up ({reason})",
+                "importing memory was refused: the file descriptor is for no memory of this driver, or its exporter gave the "
+                "memory up ({reason})",
                 "send the file descriptor of export_memory() itself, of a process on the same driver");
 inline constexpr auto imported_fabric_handle_unknown =
     error_entry("I037", Code::invalid_argument,
-                "importing memory was refused: what came with the descriptor is no memory of this driver, or its exporter gave it "
-                "up ({reason})",
+                "importing memory was refused: the fabric handle is for no memory of this driver, or its exporter gave the "
+                "memory up ({reason})",
                 "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and let the exporter "
                 "hold the memory until it was imported");
 inline constexpr auto imported_memory_of_this_process =
@@ -206,10 +206,6 @@ inline constexpr auto memory_imported_twice =
                 "use that buffer; the driver opens the same memory at the same address again");
 
 // Shared memory: flush and invalidate.
-inline constexpr auto shared_buffer_is_empty =
-    error_entry("I044", Code::invalid_handle,
-                "{call}: the buffer is empty, moved from or already released",
-                "use the buffer that it was moved to");
 inline constexpr auto buffer_of_this_process_alone =
     error_entry("I045", Code::invalid_argument,
                 "{call} was refused: the buffer is of this process alone",

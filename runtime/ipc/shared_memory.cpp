@@ -9,6 +9,7 @@
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
 #include "ipc_errors.hpp"
+#include "memory_errors.hpp"
 #include "refused_handle.hpp"
 #include "share_method.hpp"
 #include "shared_host_memory.hpp"
@@ -294,7 +295,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
 namespace {
 
 Result<void> refuse_private(const BufferState* state, const char* what) {
-    if (state == nullptr) return make_error<errors::shared_buffer_is_empty>(what);
+    if (state == nullptr) return make_error<errors::call_on_empty_buffer>(what);
     if (state->memory->shared) return {};
     return make_error<errors::buffer_of_this_process_alone>(what);
 }

@@ -216,8 +216,7 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     AtomicQuestion question =
         question_of(wish, buffer.memory->kind, reinterpret_cast<std::uintptr_t>(buffer.memory->host));
     question.io_memory = buffer.memory->io_memory;
-    const AccessAnswer together =
-        rules::concurrent_view(decides, buffer.memory->kind, buffer.memory->path, buffer.memory->io_memory);
+    const AccessAnswer together = buffer.concurrent_access();
     if (!together) {
         const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
         return make_error_as<errors::atomics_refused>(

@@ -99,10 +99,6 @@ inline constexpr auto physical_memory_of_no_bytes =
     error_entry("V022", Code::invalid_argument,
                 "physical memory of 0 bytes was asked for",
                 "ask for at least one byte");
-inline constexpr auto physical_memory_too_large =
-    error_entry("V023", Code::invalid_argument,
-                "{bytes:number} bytes are more than any machine has",
-                "check the size for an overflow or a negative number");
 inline constexpr auto driver_tells_no_granularity =
     error_entry("V024", Code::driver_error,
                 "the driver tells no granularity of memory",

@@ -6,6 +6,7 @@
 
 #include "composed.hpp"
 #include "mapping_errors.hpp"
+#include "memory_errors.hpp"
 #include "multicast_rules.hpp"
 #include "multicast_state.hpp"
 
@@ -76,7 +77,7 @@ Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
     found.granularity = *granularity;
     const std::optional<std::size_t> rounded = rules::round_up(wish.bytes, granularity->minimum_bytes);
     if (!rounded || *rounded > detail::max_physical_bytes) {
-        return make_error<errors::physical_memory_too_large>(wish.bytes);
+        return make_error<errors::allocation_larger_than_any_machine>(wish.bytes);
     }
     found.request.bytes = *rounded;
     return found;

@@ -5,6 +5,7 @@
 #include <isthmus/device.hpp>
 
 #include "mapping_errors.hpp"
+#include "memory_errors.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <utility>
@@ -84,7 +85,7 @@ Result<PhysicalMemory> PhysicalMemory::create(const Device& device, std::size_t 
     Result<platform::Granularity> granularity = detail::ask_granularity(*state, options);
     if (!granularity) return std::move(granularity).error();
     const std::optional<std::size_t> rounded = rules::round_up(bytes, granularity->minimum_bytes);
-    if (!rounded) return make_error<errors::physical_memory_too_large>(bytes);
+    if (!rounded) return make_error<errors::allocation_larger_than_any_machine>(bytes);
     Result<std::shared_ptr<detail::PhysicalState>> made =
         detail::PhysicalState::create(state, bytes, *rounded, options);
     if (!made) return std::move(made).error();

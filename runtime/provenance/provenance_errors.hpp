@@ -91,7 +91,7 @@ inline constexpr auto block_of_another_address =
                 "give back the block as the allocator returned it");
 inline constexpr auto block_known_by_address_alone =
     error_entry("P020", Code::unknown_pointer,
-                "releasing 0x{address} (identity {identity:number}): this runtime handed out no such block",
+                "releasing 0x{address} (identity {identity:number}): the address is known, and the identity is not",
                 "give back the whole block: an address alone may name somebody else's memory by then");
 inline constexpr auto block_is_unknown =
     error_entry("P021", Code::unknown_pointer,

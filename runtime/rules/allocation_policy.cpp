@@ -123,14 +123,12 @@ std::optional<std::size_t> copied_from_bytes(const platform::Row& row, Use use) 
     return std::max(row.reads_often_copied_from_bytes.value, row.writes_often_copied_from_bytes.value);
 }
 
-constexpr std::size_t models = static_cast<std::size_t>(Model::c2c) + 1;
-constexpr std::size_t uses = static_cast<std::size_t>(Use::reads_and_writes) + 1;
-using AllReasons = std::array<std::array<SizeReasons, uses>, models>;
+using AllReasons = std::array<std::array<SizeReasons, use_count>, model_count>;
 
 AllReasons* make_reasons() {
     auto* const made = new AllReasons;
-    for (std::size_t model = 0; model < models; ++model) {
-        for (std::size_t use = 0; use < uses; ++use) {
+    for (std::size_t model = 0; model < model_count; ++model) {
+        for (std::size_t use = 0; use < use_count; ++use) {
             const auto least = copied_from_bytes(platform::row(static_cast<Model>(model)), static_cast<Use>(use));
             if (least) (*made)[model][use] = reasons_for(static_cast<Use>(use), *least);
         }

@@ -34,12 +34,12 @@ inline constexpr auto shared_buffer_out_of_reach =
 inline constexpr auto shared_updates_atomic_elsewhere =
     error_entry("W006", Code::unsupported,
                 "a shared buffer of {kind} memory is refused: CPU and GPU were declared to update it at the same time, and "
-                "{reason}",
+                "{reason}; other memory of this machine makes these updates atomic",
                 "leave the kind to the policy, which knows memory where this is atomic");
 inline constexpr auto shared_updates_of_kind_not_atomic =
     error_entry("W007", Code::unsupported,
                 "a shared buffer of {kind} memory is refused: CPU and GPU were declared to update it at the same time, and "
-                "{reason}",
+                "{reason}; no memory of this machine makes these updates atomic",
                 "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores");
 inline constexpr auto shared_updates_atomic_nowhere =
     error_entry("W008", Code::unsupported,
@@ -81,7 +81,7 @@ inline constexpr auto adoption_of_memory_without_pages =
                 "leave the kind to the policy, or ask for device memory, which copies");
 inline constexpr auto adoption_of_unreachable_host_memory =
     error_entry("W017", Code::not_accessible,
-                "adopting the memory is refused: {reason}",
+                "adopting the memory is refused: the caller asked for host memory, and {reason}",
                 "leave the kind to the policy, or ask for device memory, which copies");
 inline constexpr auto adoption_as_impossible_kind =
     error_entry("W018", Code::unsupported,
@@ -89,7 +89,7 @@ inline constexpr auto adoption_as_impossible_kind =
                 "leave the kind to the policy, or ask for host, registered or device memory");
 inline constexpr auto adoption_without_registering =
     error_entry("W019", Code::unsupported,
-                "adopting the memory is refused: {reason}",
+                "adopting the memory is refused: the caller asked for registered memory, and {reason}",
                 "leave the kind to the policy, or ask for device memory, which copies");
 // clang-format on
 

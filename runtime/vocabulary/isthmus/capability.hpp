@@ -70,6 +70,7 @@ enum class MemoryModel : std::uint8_t { host, separate, shared_dram, coherent_no
 enum class ManagedModel : std::uint8_t { none, phase_guarded, concurrent, direct };
 enum class LinkAtomics : std::uint8_t { none, partial, native };
 enum class Model : std::uint8_t { cpu, discrete, hmm, integrated, ats, c2c };
+inline constexpr int model_count = 6;
 ISTHMUS_API std::string_view name(Translation axis) noexcept;
 ISTHMUS_API std::string_view name(MemoryModel axis) noexcept;
 ISTHMUS_API std::string_view name(ManagedModel axis) noexcept;

@@ -15,6 +15,7 @@ namespace isthmus {
 inline namespace v0 {
 
 enum class Use : std::uint8_t { never, reads_once, reads_often, writes_once, writes_often, reads_and_writes };
+inline constexpr int use_count = 6;
 enum class Prefer : std::uint8_t { throughput, latency };
 ISTHMUS_API std::string_view name(Use use) noexcept;
 

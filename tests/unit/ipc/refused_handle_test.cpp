@@ -2,6 +2,7 @@
 // How an import reports the driver's answers, and what its error says of the handle.
 #include "fake_device.hpp"
 #include "ipc_errors.hpp"
+#include "memory_errors.hpp"
 #include "refused_handle.hpp"
 #include "refused_with.hpp"
 #include "shared_memory_bytes.hpp"
@@ -120,6 +121,14 @@ TEST_F(OlderHandles, OneThatIsHeldAlreadyIsRefusedAndClosedAsOftenAsItWasOpened)
     }
     EXPECT_EQ(closed(), 2u);
     EXPECT_TRUE(import().ok()) << "whoever let go may take it in again";
+}
+
+// keeps I1: by the error that other calls give
+TEST(SharedMemory, AnEmptyBufferHasNothingToFlush) {
+    Buffer<std::int32_t> none;
+    using isthmus::testing::refused_with;
+    EXPECT_TRUE(refused_with<errors::call_on_empty_buffer>(flush_shared(none)));
+    EXPECT_TRUE(refused_with<errors::call_on_empty_buffer>(invalidate_shared(none)));
 }
 
 // keeps I1: an integrated GPU without virtual memory

@@ -2,7 +2,9 @@
 // Shared memory of fixed size, and descriptors of anything else.
 #include "sealed_memory.hpp"
 
+#include "ipc_errors.hpp"
 #include "process_state.hpp"
+#include "refused_with.hpp"
 
 #include <gtest/gtest.h>
 
@@ -139,6 +141,26 @@ TEST(SealedMemory, AKernelThatCannotSealAgainstWritingIsNamed) {
     EXPECT_EQ(refused.error().call(), "fcntl(F_ADD_SEALS)");
     EXPECT_NE(refused.error().message().find("Linux 5.1"), std::string::npos);
     EXPECT_TRUE(SealedMemory::create(4096, "isthmus-test", old, detail::SealedFor::both).ok());
+}
+
+// keeps I5
+TEST(SealedMemory, WhatTheSystemRefusesHasTheCodeOfItsReason) {
+    const NothingLeft nothing_left;
+    ProcessCalls calls = ProcessCalls::real();
+    const auto refused = [&calls](int (*memfd_create)(const char*, unsigned)) {
+        calls.memfd_create = memfd_create;
+        return SealedMemory::create(4096, "isthmus-test", calls);
+    };
+    using errors::shared_memory_system_failure;
+    using isthmus::testing::refused_with;
+    EXPECT_TRUE(refused_with<shared_memory_system_failure>(
+        refused([](const char*, unsigned) { return errno = EPERM, -1; }), Code::not_permitted));
+    EXPECT_TRUE(refused_with<shared_memory_system_failure>(
+        refused([](const char*, unsigned) { return errno = ENOSYS, -1; }), Code::unsupported));
+    EXPECT_TRUE(refused_with<shared_memory_system_failure>(
+        refused([](const char*, unsigned) { return errno = EIO, -1; }), Code::system_error));
+    EXPECT_TRUE(refused_with<errors::shared_memory_system_limit>(
+        refused([](const char*, unsigned) { return errno = EMFILE, -1; })));
 }
 
 }  // namespace

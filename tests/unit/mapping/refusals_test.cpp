@@ -2,6 +2,7 @@
 // Refusals of virtual memory that need a driver in a rare state, or a second holder of the same state.
 #include "fake_device.hpp"
 #include "mapping_errors.hpp"
+#include "memory_errors.hpp"
 #include "refused_with.hpp"
 
 #include "virtual_memory_state.hpp"
@@ -143,6 +144,18 @@ TEST_F(MappingRefusals, ADriverThatTellsNoGranularityIsNotAskedForMemory) {  // 
     EXPECT_EQ(memory.created, 0);
     memory.granularity_bytes = granule;
     EXPECT_EQ(PhysicalMemory::create(device, 1).value().size_bytes(), granule);
+}
+
+// keeps V2: by the error that every allocation gives
+TEST_F(MappingRefusals, MoreBytesThanAnyMachineHasAreNotAskedOfTheDriver) {
+    const Device second{runtime.open(world, mapping_facts(1))};
+    constexpr std::size_t most = ~std::size_t{0};
+    using errors::allocation_larger_than_any_machine;
+    EXPECT_TRUE(refused_with<allocation_larger_than_any_machine>(PhysicalMemory::create(device, most)));
+    EXPECT_TRUE(refused_with<allocation_larger_than_any_machine>(MulticastGroup::create(device, 2, most)));
+    EXPECT_EQ(memory.created, 0);
+    EXPECT_EQ(multicast.created, 0);
+    EXPECT_TRUE(PhysicalMemory::create(device, granule).ok());
 }
 
 TEST_F(MappingRefusals, ADriverThatTellsNoGranularityOfMulticastObjectsMakesNone) {  // keeps V2

@@ -153,7 +153,8 @@ TEST(Adoption, ReadOnlyMemoryIsRegisteredOnRequestWhereTheDeviceCanAndElseRefuse
         const auto plan = plan_adoption(c, {.writable = false}, use, bytes);
         ASSERT_EQ(plan.code(), Code::unsupported);
         EXPECT_EQ(plan.error().message(),
-                  "adopting the memory is refused: " + c.feature(Feature::host_register_read_only).reason);
+                  "adopting the memory is refused: the caller asked for registered memory, and " +
+                      c.feature(Feature::host_register_read_only).reason);
         ++refused;
     }
     EXPECT_GT(refused, 0);

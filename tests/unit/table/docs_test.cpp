@@ -97,7 +97,7 @@ TEST(Docs, RenewingThePageOfMemoryKeepsWhatWasWrittenByHandAndReplacesTheRest) {
             "\n| " + std::string(name(static_cast<MemoryKind>(kind))) + " (" + std::to_string(kind) + ") | ";
         EXPECT_NE(renewed.find(row), std::string::npos) << row;
     }
-    for (int model = 0; model <= static_cast<int>(Model::c2c); ++model) {
+    for (int model = 0; model < model_count; ++model) {
         EXPECT_NE(renewed.find("\n| " + std::string(name(static_cast<Model>(model)))), std::string::npos) << model;
     }
 }

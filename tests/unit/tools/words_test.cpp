@@ -4,6 +4,7 @@
 #include "common/number_options.hpp"
 #include "text/printable.hpp"
 #include "share/notices.hpp"
+#include "text/version_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -90,6 +91,12 @@ TEST(Nearest, IsAWordAFewLettersAway) {
     EXPECT_EQ(edit_distance("abcd", "abdc"), 1u);
     EXPECT_EQ(edit_distance("", "abc"), 3u);
     EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(VersionText, ShowsMajorAndMinorOfACudaVersion) {
+    EXPECT_EQ(version_text(12060), "12.6");
+    EXPECT_EQ(version_text(13000), "13.0");
+    EXPECT_EQ(version_text(11081), "11.8");  // the last digit is no part of the version
 }
 
 TEST(NoticeRate, SaysSoManyAtOnceAndThenOneForEachInterval) {

@@ -39,7 +39,7 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
     expect_distinct_names<MemoryModel>(5);
     expect_distinct_names<ManagedModel>(4);
     expect_distinct_names<LinkAtomics>(3);
-    expect_distinct_names<Model>(6);
+    expect_distinct_names<Model>(model_count);
     expect_distinct_names<AtomicOperation>(atomic_operation_count);
     expect_distinct_names<MemoryKind>(memory_kind_count);
     expect_distinct_names<LitmusShape>(litmus_shape_count);
@@ -47,7 +47,7 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
     expect_distinct_names<LaunchMode>(5);
     expect_distinct_names<Locality>(5);
     expect_distinct_names<Placed>(4);
-    expect_distinct_names<Use>(6);
+    expect_distinct_names<Use>(use_count);
     expect_distinct_names<LaunchPath>(5);
 }
 

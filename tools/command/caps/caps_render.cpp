@@ -4,6 +4,7 @@
 
 #include "caps_screen.hpp"
 #include "caps_sections.hpp"
+#include "text/version_text.hpp"
 
 #include <platform/capability_table.hpp>
 #include <platform/detect.hpp>
@@ -22,9 +23,8 @@ std::string text(std::string_view view) {
     return std::string(view);
 }
 
-std::string version_text(int version) {
-    if (version == 0) return "no driver";
-    return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + " driver";
+std::string driver_text(int version) {
+    return version == 0 ? "no driver" : "CUDA " + version_text(version) + " driver";
 }
 
 std::string nodes_text(const std::vector<NumaNode>& nodes) {
@@ -44,7 +44,7 @@ std::string device_title(const DeviceView& device) {
 
 Section machine_section(const MachineView& view) {
     const MachineFacts& m = view.machine;
-    std::string line = version_text(m.driver_version) + (m.simulated ? " (simulated)" : "");
+    std::string line = driver_text(m.driver_version) + (m.simulated ? " (simulated)" : "");
     if (!m.kernel_release.empty()) line += "; Linux " + m.kernel_release;
     if (!m.cpu_name.empty()) line += "; " + m.cpu_name;
     line += "; pages of " + std::to_string(m.page_size_bytes >> 10) + " KiB; " + nodes_text(m.numa_nodes);

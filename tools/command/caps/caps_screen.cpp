@@ -3,6 +3,7 @@
 #include "caps_screen.hpp"
 
 #include "caps_sections.hpp"
+#include "text/version_text.hpp"
 
 #include <access_rules.hpp>
 #include <allocation_policy.hpp>
@@ -75,10 +76,6 @@ std::string labelled(std::string_view label, const std::vector<std::string>& ite
         "  " + coloured(label, colour, style.has_colour) + std::string(indent - 2 - display_columns(label), ' ');
     const std::size_t width = style.width > 2 * indent ? style.width - indent : indent;
     return front + printed(lines_of_items(items, signs.dot, width), style, indent, Colour::plain).substr(indent);
-}
-
-std::string version_text(int version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 // "Jetson AGX Orin, JetPack 6 (simulated: orin)", followed by the driver, the system, CPUs and memory.

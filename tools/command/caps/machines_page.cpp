@@ -2,6 +2,7 @@
 // Writes docs/machines.md and docs/access.md: the facts of each machine, and the answers of the capability table and
 // the rules.
 #include "caps_sections.hpp"
+#include "text/version_text.hpp"
 
 #include <allocation_policy.hpp>
 
@@ -29,10 +30,9 @@ Section machines_section(const std::vector<MachineView>& views) {
         for (const DeviceView& device : view.devices) {
             if (!device.facts.is_cpu()) rows += (rows.empty() ? "" : ", ") + text(name(device.capabilities.model));
         }
-        const int version = view.machine.driver_version;
-        section.rows.push_back(
-            {view.name, view.title, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10),
-             std::to_string(view.machine.page_size_bytes >> 10) + " KiB", rows.empty() ? view.cuda_absence : rows});
+        section.rows.push_back({view.name, view.title, version_text(view.machine.driver_version),
+                                std::to_string(view.machine.page_size_bytes >> 10) + " KiB",
+                                rows.empty() ? view.cuda_absence : rows});
     }
     return section;
 }
@@ -74,7 +74,7 @@ Section attributes_section(const std::vector<Column>& columns) {
 
 Section meaning_section() {
     Section section{"What the rows are", "", {"row", "meaning", "found by", "examples"}};
-    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+    for (int i = 0; i < model_count; ++i) {
         const platform::Row& row = platform::row(static_cast<Model>(i));
         section.rows.push_back({text(name(row.model)), text(row.meaning), text(row.found_by), text(row.examples)});
     }
@@ -86,7 +86,7 @@ Section additions_section() {
                     "Facts that no attribute states, each with its source.",
                     {"row", "field", "value", "source"}};
     const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
-    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+    for (int i = 0; i < model_count; ++i) {
         const platform::Row& row = platform::row(static_cast<Model>(i));
         const auto add = [&](const char* field, std::string value, std::string_view source) {
             section.rows.push_back({text(name(row.model)), field, std::move(value), text(source)});

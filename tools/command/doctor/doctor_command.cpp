@@ -9,6 +9,7 @@
 #include "doctor_gather.hpp"
 #include "common/number_options.hpp"
 #include "common/session.hpp"
+#include "text/version_text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ using Json = nlohmann::ordered_json;
 std::string driver_text(const DoctorFacts& facts) {
     const int version = facts.machine.driver_version;
     if (version == 0) return "none";
-    std::string text = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+    std::string text = "CUDA " + version_text(version);
     if (facts.machine.simulated) return text + " (simulated)";
     if (!facts.module_version.empty()) text += fmt::format(", kernel module {}", facts.module_version);
     return text;

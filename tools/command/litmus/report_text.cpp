@@ -2,6 +2,8 @@
 // Prints the results of trials: a table with a line per row, and the conclusion.
 #include "report.hpp"
 
+#include "text/version_text.hpp"
+
 #include <fmt/format.h>
 
 namespace isthmus::tools::litmus {
@@ -75,8 +77,7 @@ void add_remarks(const Report& report, std::size_t width, std::string& text) {
 std::string driver_text(const Report& report) {
     if (report.device.empty()) return "not known";  // the child ended before it reported the machine
     if (report.driver_version == 0) return "none";
-    return fmt::format("CUDA {}.{}{}", report.driver_version / 1000, report.driver_version % 1000 / 10,
-                       report.simulated ? " (simulated)" : "");
+    return "CUDA " + version_text(report.driver_version) + (report.simulated ? " (simulated)" : "");
 }
 
 }  // namespace
