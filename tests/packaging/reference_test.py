@@ -197,7 +197,8 @@ def check_reference(root, doxyfile, doxygen):
 
     with tempfile.TemporaryDirectory() as name:
         header = pathlib.Path(name) / 'wrong.hpp'
-        for text, said in (('See Nowhere::at_all().', 'Nowhere::at_all'), ('See docs/nowhere.md.', 'page_docs_nowhere')):
+        for text, said in (('See Nowhere::at_all().', 'Nowhere::at_all'),
+                           ('See docs/nowhere.md.', 'page_docs_nowhere')):
             header.write_text(f'// SPDX\n// {text}\n#pragma once\n', encoding='utf-8')
             done = made(name, f'INPUT = "{header}"')
             assert done.returncode != 0 and said in done.stderr, (done.returncode, done.stderr)
