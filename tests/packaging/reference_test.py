@@ -210,7 +210,7 @@ if __name__ == '__main__':
     if what == 'filter':
         check_filter(top)
     elif not sys.argv[4]:
-        print('skipped: doxygen was not found when the build was set up')
+        print('skipped: no doxygen of 1.9.4 or newer was found when the build was set up')
         sys.exit(SKIPPED)
     else:
         check_reference(top, *sys.argv[3:])
