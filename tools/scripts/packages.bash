@@ -30,6 +30,10 @@ packages_to_test=(
     "command cmake cmake"
     "command make make"
 )
+# Tests of the generated reference skip without it.
+packages_for_reference=(
+    "command doxygen doxygen"
+)
 packages_to_show=(
     "${packages_to_build[@]}"
     "${packages_for_pictures[@]}"

@@ -192,6 +192,7 @@ private:
     std::variant<T, Error> state_;
 };
 
+// Success without a value, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
 public:

@@ -31,7 +31,7 @@ struct SharedUse {
     AtomicSet updates = AtomicSet::load_store;
 };
 
-// How a launch passes a buffer of this memory to the device; explained by `isthmus caps` and AllocationPlan::reason.
+// How a launch passes a buffer of this memory to the device; explained by `isthmus caps` and BufferBase::explain().
 enum class LaunchPath : std::uint8_t {
     pass,      // the device uses the memory in place
     attach,    // managed memory is attached to the stream before the use, and to the host after it (89=0)

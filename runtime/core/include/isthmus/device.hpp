@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device: one GPU, or the CPU. Owned by the Runtime; all functions are thread-safe.
+// Device: one GPU, or the CPU; where memory, streams and launches come from.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -43,6 +43,7 @@ struct StreamOptions {
     int priority = 0;  // −1 high, 0 low; clamped (S13)
 };
 
+// One GPU, or the CPU. Owned by the Runtime; all functions are thread-safe.
 class ISTHMUS_API Device {
 public:
     explicit Device(std::shared_ptr<detail::DeviceState> state);

@@ -71,8 +71,8 @@ public:
     ISTHMUS_KERNEL_FUNCTION explicit MailboxServer(const protocol::ServicePlace<std::uint32_t*>& place)
         : server_(protocol::SystemAtomics{}, place) {}
     // Waits for the next request. The kernel then sees what the host wrote before it sent the request; with
-    // Publishes::message_only only the request, a fifth of a microsecond sooner on a GPU behind a link. false: the host
-    // sent stop, return from the kernel.
+    // protocol::Publishes::message_only only the request, a fifth of a microsecond sooner on a GPU behind a link.
+    // false: the host sent stop, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool receive(Request& request,
                                          protocol::Publishes publishes = protocol::Publishes::all_memory) {
         std::uint32_t words[detail::message_words<Request>];
@@ -81,8 +81,8 @@ public:
         return true;
     }
     // Waits for room. false: as above. The receiver of the reply also sees what this thread wrote into other memory
-    // before, which costs a GPU behind a link a large part of a microsecond: pass Publishes::message_only where only
-    // the reply has to be visible. The end of the service makes everything visible in any case.
+    // before, which costs a GPU behind a link a large part of a microsecond: pass protocol::Publishes::message_only
+    // where only the reply has to be visible. The end of the service makes everything visible in any case.
     ISTHMUS_KERNEL_FUNCTION bool reply(const Reply& reply,
                                        protocol::Publishes publishes = protocol::Publishes::all_memory) {
         std::uint32_t words[detail::message_words<Reply>] = {};

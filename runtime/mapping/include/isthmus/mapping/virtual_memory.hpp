@@ -43,7 +43,7 @@ struct PhysicalOptions {
 
 // As the driver reports it, which may differ from the request (V3).
 struct PhysicalProperties {
-    MemoryPlace place;  // for Where::host the driver may report the node that it chose (host_node)
+    MemoryPlace place;  // for MemoryPlace::Where::host the driver may report the node that it chose (host_node)
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;
