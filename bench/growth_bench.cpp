@@ -55,7 +55,7 @@ void doubling_in_place(benchmark::State& state) {
     Device& device = runtime().default_device();
     for (auto _ : state) {
         state.PauseTiming();
-        auto buffer = GrowableBuffer<std::byte>::make(device, most).value();
+        auto buffer = GrowableBuffer<std::byte>::create(device, most).value();
         buffer.resize(2 * mebibyte).value();
         state.ResumeTiming();
         for (std::size_t bytes = 4 * mebibyte; bytes <= most; bytes *= 2) {
@@ -166,7 +166,7 @@ void add_in_place(benchmark::State& state) {
     const std::size_t bytes = static_cast<std::size_t>(state.range(0)) * mebibyte;
     if (!has_room(state, bytes + step_bytes)) return;
     Device& device = runtime().default_device();
-    auto buffer = GrowableBuffer<std::byte>::make(device, bytes + step_bytes, {.growth = Growth::exact}).value();
+    auto buffer = GrowableBuffer<std::byte>::create(device, bytes + step_bytes, {.growth = Growth::exact}).value();
     for (std::size_t made = step_bytes; made <= bytes; made += step_bytes) buffer.resize(made).value();
     const bool counted = bench::driver_calls() >= 0;
     long calls = 0;

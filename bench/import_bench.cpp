@@ -44,7 +44,7 @@ ChannelOptions channel_options() {
 
 // The exporting process: sends its memory on request, until the channel ends.
 int serve(FileDescriptor socket) {
-    Result<Channel> channel = Channel::over(std::move(socket), ChannelSide::offering, channel_options());
+    Result<Channel> channel = Channel::adopt(std::move(socket), ChannelSide::offering, channel_options());
     if (!channel) return 1;
     Runtime runtime = Runtime::open().value();
     std::array<ExportableBuffer<std::uint8_t>, sizes_mib.size()> memories;
@@ -62,7 +62,7 @@ int serve(FileDescriptor socket) {
         if (index >= memories.size()) return 1;
         ExportableBuffer<std::uint8_t>& memory = memories[index];
         if (!memory) {
-            auto made = ExportableBuffer<std::uint8_t>::make(runtime.default_device(), sizes_mib[index] * mebibyte);
+            auto made = ExportableBuffer<std::uint8_t>::create(runtime.default_device(), sizes_mib[index] * mebibyte);
             if (!made) std::fprintf(stderr, "%s\n", made.error().text().c_str());
             if (made && made->share_method() == ShareMethod::posix_fd) memory = std::move(made).value();
         }
@@ -262,14 +262,14 @@ BENCHMARK(message_with_import)->DenseRange(0, 2)->Unit(benchmark::kMicrosecond)-
 int main(int count, char** words) {
     benchmark::Initialize(&count, words);
     if (benchmark::ReportUnrecognizedArguments(count, words)) return 1;
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const pid_t child = ::fork();
     if (child == 0) {
         pair.ours.close();
         ::_exit(serve(std::move(pair.childs)));
     }
     pair.childs.close();
-    Channel channel = Channel::over(std::move(pair.ours), ChannelSide::receiving, channel_options()).value();
+    Channel channel = Channel::adopt(std::move(pair.ours), ChannelSide::receiving, channel_options()).value();
     importer.emplace(Importer{Runtime::open().value(), std::move(channel), {}, false, {}});
     importer->has_raw = importer->raw.find();
     benchmark::RunSpecifiedBenchmarks();

@@ -146,8 +146,8 @@ std::unique_ptr<End> end_of(Way way, bool first, std::size_t bytes, Device* devi
     const WaitPolicy waiting = way == Way::ring_spin    ? WaitPolicy::spin
                                : way == Way::ring_sleep ? WaitPolicy::sleep
                                                         : WaitPolicy::adaptive;
-    Channel channel = first ? Channel::over(std::move(pair.ours), ChannelSide::offering).value()
-                            : Channel::over(std::move(pair.childs), ChannelSide::receiving).value();
+    Channel channel = first ? Channel::adopt(std::move(pair.ours), ChannelSide::offering).value()
+                            : Channel::adopt(std::move(pair.childs), ChannelSide::receiving).value();
     return std::make_unique<RingEnd>(*device, std::move(channel), bytes, waiting, first);
 }
 
@@ -160,7 +160,7 @@ void measure(const char* name, Way way, std::size_t bytes, std::uint64_t rounds)
         there[1] = back[0] = both[0];
         there[0] = back[1] = both[1];
     }
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const bool ring = way != Way::pipe && way != Way::socket;
     std::fflush(stdout);
     const pid_t child = ::fork();  // before a runtime is opened: each process opens its own

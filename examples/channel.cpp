@@ -28,7 +28,7 @@ isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
     isthmus::ChannelOptions options;
     options.allow = [](const isthmus::PeerCredentials& peer) { return peer.uid == ::geteuid(); };  // also the default
     isthmus::Result<isthmus::Channel> channel =
-        isthmus::Channel::over(std::move(socket), isthmus::ChannelSide::offering, options);
+        isthmus::Channel::adopt(std::move(socket), isthmus::ChannelSide::offering, options);
     if (!channel) return channel.error();
     const std::string_view name = "a pipe";
     isthmus::Result<void> sent = channel->send(here_is_a_pipe, std::as_bytes(std::span(name)), std::span(&pipe_end, 1));
@@ -40,7 +40,7 @@ isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
 // show: receiving
 isthmus::Result<void> take(isthmus::FileDescriptor socket) {
     isthmus::Result<isthmus::Channel> channel =
-        isthmus::Channel::over(std::move(socket), isthmus::ChannelSide::receiving);
+        isthmus::Channel::adopt(std::move(socket), isthmus::ChannelSide::receiving);
     if (!channel) return channel.error();
     isthmus::Result<isthmus::ChannelMessage> message = channel->receive();
     if (!message) return message.error();
@@ -56,7 +56,7 @@ isthmus::Result<void> take(isthmus::FileDescriptor socket) {
 }  // namespace
 
 int main() {
-    isthmus::Result<isthmus::ChannelPair> pair = isthmus::make_channel_pair();
+    isthmus::Result<isthmus::ChannelPair> pair = isthmus::create_channel_pair();
     if (!pair) fail(pair.error());
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) return 1;

@@ -27,7 +27,7 @@ int main() {
         mapped.push_back(device.adopt<std::uint8_t>(std::aligned_alloc(4096, size), size, std::move(options)).value());
     }
     std::printf("frames: %.*s\n", static_cast<int>(mapped[0].explain().size()), mapped[0].explain().data());
-    auto ring = isthmus::FrameRing<std::uint8_t>::of(device, std::move(mapped), isthmus::WhenFull::wait).value();
+    auto ring = isthmus::FrameRing<std::uint8_t>::create(device, std::move(mapped), isthmus::WhenFull::wait).value();
 
     std::thread camera([&] {
         for (int number = 0; number < frames; ++number) {

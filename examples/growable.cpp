@@ -13,7 +13,7 @@ int main() {
 
     // Reserves addresses for the largest film; they cost no memory.
     constexpr std::size_t picture = 640 * 480;
-    auto film = isthmus::GrowableBuffer<std::uint8_t>::make(device, 100 * picture).value();
+    auto film = isthmus::GrowableBuffer<std::uint8_t>::create(device, 100 * picture).value();
     film.resize(picture).value();
     stream.fill(film, std::uint8_t{10}).value();
     const auto base = film.device_address();
@@ -30,7 +30,7 @@ int main() {
     std::printf("memory: %.*s\n", static_cast<int>(film.explain().size()), film.explain().data());
 
     // The last ten bytes and the first ten in one launch: they are consecutive in memory.
-    auto ring = isthmus::MirroredBuffer<std::uint8_t>::make(device, 1 << 20).value();
+    auto ring = isthmus::MirroredBuffer<std::uint8_t>::create(device, 1 << 20).value();
     stream.fill(ring, std::uint8_t{1}).value();
     stream.launch(brighten, 20, ring.part(ring.capacity() - 10, 20).value(), 1).value();
     stream.copy(first, 0, ring, 0, 1).value();

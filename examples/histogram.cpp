@@ -42,7 +42,7 @@ isthmus::Result<Histogram> in_shared_words(isthmus::Device& device, isthmus::Str
 
 // Each side adds in a lane of its own.
 Histogram in_lanes(isthmus::Device& device, isthmus::Stream& stream, isthmus::Buffer<std::uint8_t>& values) {
-    isthmus::ShardedCounter counts = isthmus::ShardedCounter::make(device, 256).value();
+    isthmus::ShardedCounter counts = isthmus::ShardedCounter::create(device, 256).value();
     stream.launch(count_values_apart, half, values, counts).value();
     for (std::size_t i = half; i < 2 * half; ++i) counts.add(value_at(i), 1);  // while the kernel runs
     Histogram sums{};

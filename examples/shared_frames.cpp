@@ -70,14 +70,14 @@ int consume(isthmus::Channel channel) {
 }  // namespace
 
 int main() {
-    isthmus::ChannelPair pair = isthmus::make_channel_pair().value();
+    isthmus::ChannelPair pair = isthmus::create_channel_pair().value();
     const pid_t child = ::fork();  // before a runtime is opened: each process opens its own
     if (child == 0) {
         pair.ours.close();
-        return consume(isthmus::Channel::over(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
+        return consume(isthmus::Channel::adopt(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
     }
     pair.childs.close();
-    produce(isthmus::Channel::over(std::move(pair.ours), isthmus::ChannelSide::offering).value());
+    produce(isthmus::Channel::adopt(std::move(pair.ours), isthmus::ChannelSide::offering).value());
     int status = 0;
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;

@@ -20,7 +20,7 @@ enum Kind : std::uint32_t { image, event, given, nothing };
 
 // Whether this machine shares GPU memory and events. Elsewhere use a SharedFrameRing.
 bool shares(isthmus::Device& device) {
-    const auto made = isthmus::ExportableBuffer<std::uint8_t>::make(device, 1);
+    const auto made = isthmus::ExportableBuffer<std::uint8_t>::create(device, 1);
     const auto order = device.create_event({.interprocess = true});
     if (!made) std::printf("no memory is shared: %s\n", made.error().text().c_str());
     if (made && !order) std::printf("no events are shared: %s\n", order.error().text().c_str());
@@ -33,7 +33,7 @@ void produce(isthmus::Channel channel) {
     isthmus::Device& gpu = runtime.default_device();
     isthmus::Stream& stream = gpu.stream();
     if (!shares(gpu)) return channel.send(nothing, {}).value();
-    auto pixels = isthmus::ExportableBuffer<std::uint8_t>::make(gpu, size).value();
+    auto pixels = isthmus::ExportableBuffer<std::uint8_t>::create(gpu, size).value();
     isthmus::Event written = gpu.create_event({.interprocess = true}).value();
     {
         const isthmus::SharedMemoryDescriptor memory = export_memory(pixels).value();
@@ -90,14 +90,14 @@ int consume(isthmus::Channel channel) {
 }  // namespace
 
 int main() {
-    isthmus::ChannelPair pair = isthmus::make_channel_pair().value();
+    isthmus::ChannelPair pair = isthmus::create_channel_pair().value();
     const pid_t child = ::fork();  // before a runtime is opened: each process opens its own
     if (child == 0) {
         pair.ours.close();
-        return consume(isthmus::Channel::over(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
+        return consume(isthmus::Channel::adopt(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
     }
     pair.childs.close();
-    produce(isthmus::Channel::over(std::move(pair.ours), isthmus::ChannelSide::offering).value());
+    produce(isthmus::Channel::adopt(std::move(pair.ours), isthmus::ChannelSide::offering).value());
     int status = 0;
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;

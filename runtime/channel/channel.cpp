@@ -59,7 +59,7 @@ private:
     std::uint64_t forks_;
 };
 
-Result<Channel> ChannelAccess::over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
+Result<Channel> ChannelAccess::adopt(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
                                     const platform::os::ProcessCalls& calls) {
     Result<std::unique_ptr<ChannelState>> state = ChannelState::greet(std::move(socket), side, options, calls);
     if (!state) return std::move(state).error();
@@ -71,7 +71,7 @@ Result<Channel> ChannelAccess::connect(const std::string& directory, const Chann
     if (Result<void> fine = check(options); !fine) return std::move(fine).error();
     Result<FileDescriptor> socket = connect_to_place(directory, options.step_timeout, calls);
     if (!socket) return std::move(socket).error();
-    return over(std::move(socket).value(), ChannelSide::receiving, options, calls);
+    return adopt(std::move(socket).value(), ChannelSide::receiving, options, calls);
 }
 
 Result<Listener> ChannelAccess::listen(const std::string& directory, const ChannelOptions& options,
@@ -94,8 +94,8 @@ Channel::Channel(Channel&&) noexcept = default;
 Channel& Channel::operator=(Channel&&) noexcept = default;
 Channel::~Channel() = default;
 
-Result<Channel> Channel::over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options) {
-    return detail::ChannelAccess::over(std::move(socket), side, options, platform::os::ProcessCalls::real());
+Result<Channel> Channel::adopt(FileDescriptor socket, ChannelSide side, const ChannelOptions& options) {
+    return detail::ChannelAccess::adopt(std::move(socket), side, options, platform::os::ProcessCalls::real());
 }
 PeerCredentials Channel::peer() const noexcept {
     return state_ ? state_->peer() : PeerCredentials{};
@@ -158,7 +158,7 @@ Result<Channel> connect_channel(const std::string& directory, const ChannelOptio
     return detail::ChannelAccess::connect(directory, options, platform::os::ProcessCalls::real());
 }
 
-Result<ChannelPair> make_channel_pair() {
+Result<ChannelPair> create_channel_pair() {
     int ends[2] = {-1, -1};
     if (platform::os::ProcessCalls::real().socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return detail::channel_error("socketpair", errno, "a pair of sockets could not be made");

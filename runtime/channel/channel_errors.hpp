@@ -108,7 +108,7 @@ inline constexpr auto listener_accepts_nobody =
 inline constexpr auto channel_socket_refused =
     error_entry("H023", Code::invalid_argument,
                 "a channel over a descriptor was refused: {reason}",
-                "one end of make_channel_pair(), or a connected SOCK_SEQPACKET socket of the UNIX domain");
+                "one end of create_channel_pair(), or a connected SOCK_SEQPACKET socket of the UNIX domain");
 inline constexpr auto channel_quota_out_of_bounds =
     error_entry("H024", Code::invalid_argument,
                 "the quota of a channel is out of bounds",
@@ -130,7 +130,7 @@ inline constexpr auto channel_handshake_displaced =
 inline constexpr auto channel_in_forked_child =
     error_entry("H028", Code::forked,
                 "a channel was used in a child of the process that opened it",
-                "open one in the child: make_channel_pair() before fork(), Channel::over() behind it");
+                "open one in the child: create_channel_pair() before fork(), Channel::adopt() behind it");
 inline constexpr auto channel_closed_here =
     error_entry("H029", Code::invalid_handle,
                 "a channel was used that this end had closed",

@@ -80,8 +80,8 @@ private:
 
 // Entry points of tests, which provide their own system calls.
 struct ChannelAccess {
-    static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
-                                const platform::os::ProcessCalls& calls);
+    static Result<Channel> adopt(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
+                                 const platform::os::ProcessCalls& calls);
     static Result<Channel> connect(const std::string& directory, const ChannelOptions& options,
                                    const platform::os::ProcessCalls& calls);
     static Result<Listener> listen(const std::string& directory, const ChannelOptions& options,

@@ -23,7 +23,7 @@ class ListenerState {};
 Result<Channel> connect_channel(const std::string& /*directory*/, const ChannelOptions& /*options*/) {
     return refused();
 }
-Result<ChannelPair> make_channel_pair() {
+Result<ChannelPair> create_channel_pair() {
     return refused();
 }
 
@@ -31,7 +31,7 @@ Channel::Channel(std::unique_ptr<detail::ChannelState> state) noexcept : state_(
 Channel::Channel(Channel&&) noexcept = default;
 Channel& Channel::operator=(Channel&&) noexcept = default;
 Channel::~Channel() = default;
-Result<Channel> Channel::over(FileDescriptor /*socket*/, ChannelSide /*side*/, const ChannelOptions& /*options*/) {
+Result<Channel> Channel::adopt(FileDescriptor /*socket*/, ChannelSide /*side*/, const ChannelOptions& /*options*/) {
     return refused();
 }
 PeerCredentials Channel::peer() const noexcept {

@@ -27,7 +27,7 @@ Result<void> wait_until_changed(bool (* /*changed*/)(const void*), const void* /
     return refused();
 }
 
-// FrameRing::of() calls check_ring() before it makes a ring.
+// FrameRing::create() calls check_ring() before it makes a ring.
 struct RingCore::Parts {};
 std::chrono::nanoseconds wait_timeout_of(const Device& /*device*/) noexcept {
     return {};

@@ -21,8 +21,8 @@ namespace detail {
 
 class RingFiles {};
 
-Result<MadeExportable> make_exportable(Device& /*device*/, std::size_t /*bytes*/, std::uint32_t /*element_bytes*/,
-                                       const ExportableOptions& /*options*/) {
+Result<MadeExportable> create_exportable(Device& /*device*/, std::size_t /*bytes*/, std::uint32_t /*element_bytes*/,
+                                         const ExportableOptions& /*options*/) {
     return refused();
 }
 ShareMethod share_method_of(const SharedPiece* /*memory*/) noexcept {

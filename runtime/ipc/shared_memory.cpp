@@ -186,8 +186,8 @@ Result<void> check_owner(PhysicalState& memory, ShareMethod method) {
 
 }  // namespace
 
-Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
-                                       const ExportableOptions& options) {
+Result<MadeExportable> create_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
+                                         const ExportableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, making); !now) return std::move(now).error();
     const Result<ShareMethod> method = method_for(*owner, options);

@@ -158,7 +158,7 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     if (shape.element_bytes != element_bytes) {
         return make_error<errors::ring_of_other_elements>(shape.element_bytes, element_bytes);
     }
-    std::array<FileDescriptor, SharedRingDescriptor::fd_count> fds = descriptor.take_fds();
+    std::array<FileDescriptor, SharedRingDescriptor::fd_count> fds = descriptor.release_fds();
     if (Result<void> fine = check_line(calls, fds[2].get()); !fine) return std::move(fine).error();
     const SealedFor writers = shape.rights == ReaderRights::read_only ? SealedFor::maker : SealedFor::both;
     Result<SealedMemory> frames =

@@ -61,9 +61,9 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
 
 }  // namespace
 
-Result<MadeGrowable> make_growable(const Device& device, std::size_t max_bytes, const GrowableOptions& options) {
+Result<MadeGrowable> create_growable(const Device& device, std::size_t max_bytes, const GrowableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
-    if (owner->bars(rules::PublicCall::make_growable)) return owner->refusal(rules::PublicCall::make_growable);
+    if (owner->bars(rules::PublicCall::create_growable)) return owner->refusal(rules::PublicCall::create_growable);
     if (max_bytes == 0 || max_bytes > max_growable_bytes) {
         return make_error<errors::growable_buffer_size>(max_bytes);
     }

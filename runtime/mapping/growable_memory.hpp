@@ -55,7 +55,7 @@ Result<DeviceStates> let_into_stripe(const std::shared_ptr<DeviceState>& device,
 // Do they reach ordinary host memory?
 Result<void> check_host_reach(const std::vector<const Device*>& also);
 
-// Validates, then reserves the addresses. Errors as GrowableBuffer::make.
+// Validates, then reserves the addresses. Errors as GrowableBuffer::create.
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
                                                          std::size_t max_bytes, const GrowableOptions& options);
 

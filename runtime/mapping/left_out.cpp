@@ -23,8 +23,8 @@ AccessAnswer not_here() {
 
 namespace detail {
 
-Result<MadeGrowable> make_growable(const Device& /*device*/, std::size_t /*max_bytes*/,
-                                   const GrowableOptions& /*options*/) {
+Result<MadeGrowable> create_growable(const Device& /*device*/, std::size_t /*max_bytes*/,
+                                     const GrowableOptions& /*options*/) {
     return refused();
 }
 Result<void> resize_growable(const std::shared_ptr<BufferState>& /*state*/, GrowableMemory* /*memory*/,
@@ -40,8 +40,9 @@ GrowableFigures figures_of(const GrowableMemory* /*memory*/) noexcept {
 std::optional<MemoryPlace> place_in(const GrowableMemory* /*memory*/, std::size_t /*byte*/) noexcept {
     return std::nullopt;
 }
-Result<std::shared_ptr<BufferState>> make_mirrored(const Device& /*device*/, std::size_t /*least_bytes*/,
-                                                   std::size_t /*element_bytes*/, const MirroredOptions& /*options*/) {
+Result<std::shared_ptr<BufferState>> create_mirrored(const Device& /*device*/, std::size_t /*least_bytes*/,
+                                                     std::size_t /*element_bytes*/,
+                                                     const MirroredOptions& /*options*/) {
     return refused();
 }
 

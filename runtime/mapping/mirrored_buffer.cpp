@@ -143,10 +143,10 @@ Result<std::shared_ptr<BufferMemory>> mirror_host(const std::shared_ptr<DeviceSt
 
 }  // namespace
 
-Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::size_t least_bytes,
-                                                   std::size_t element_bytes, const MirroredOptions& options) {
+Result<std::shared_ptr<BufferState>> create_mirrored(const Device& device, std::size_t least_bytes,
+                                                     std::size_t element_bytes, const MirroredOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
-    if (owner->bars(rules::PublicCall::make_mirrored)) return owner->refusal(rules::PublicCall::make_mirrored);
+    if (owner->bars(rules::PublicCall::create_mirrored)) return owner->refusal(rules::PublicCall::create_mirrored);
     if (least_bytes == 0 || least_bytes > max_ring_bytes) return make_error<errors::mirrored_buffer_size>(least_bytes);
     if (Result<void> named = check_also(*owner, options.also, "a mirrored buffer"); !named) {
         return std::move(named).error();

@@ -70,7 +70,7 @@ struct LogFile {
 
 }  // namespace
 
-Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std::string& path) {
+Result<LoggingAllocator> LoggingAllocator::create(Allocator upstream, const std::string& path) {
     const int opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     if (opened < 0) {
         const int error = errno;

@@ -53,11 +53,11 @@ void take(Channel channel) {
 
 // keeps I4
 TEST(Channels, CarryDescriptorsOverAPair) {
-    ChannelPair pair = isthmus::make_channel_pair().value();
+    ChannelPair pair = isthmus::create_channel_pair().value();
     Thread other([end = std::make_shared<FileDescriptor>(std::move(pair.childs))] {
-        take(Channel::over(std::move(*end), ChannelSide::receiving, patient()).value());
+        take(Channel::adopt(std::move(*end), ChannelSide::receiving, patient()).value());
     });
-    offer(Channel::over(std::move(pair.ours), ChannelSide::offering, patient()).value());
+    offer(Channel::adopt(std::move(pair.ours), ChannelSide::offering, patient()).value());
     other.join();
 }
 

@@ -132,7 +132,7 @@ TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
         auto here = device.allocate<std::int32_t>(count).value();
         auto there = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> out = holding(device, 0, count);
-        auto mapped = GrowableBuffer<std::int32_t>::make(device, count, {.where = MemoryPlace::Where::host});
+        auto mapped = GrowableBuffer<std::int32_t>::create(device, count, {.where = MemoryPlace::Where::host});
         if (mapped) mapped->resize(count).value();
         Capture inner = scene.stream.begin_capture().value();
         scene.stream.launch(add_one, count, here).value();

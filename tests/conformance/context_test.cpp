@@ -37,7 +37,7 @@ struct Belongings {
             device.stream().fill_bytes(pooled, 1).value();
         }
         if (device.capabilities().has(Feature::virtual_memory) && test::has_component("mapping")) {
-            grown = GrowableBuffer<std::int32_t>::make(device, 2 * count).value();
+            grown = GrowableBuffer<std::int32_t>::create(device, 2 * count).value();
             grown.resize(count).value();
             device.stream().fill(grown, 1).value();
         }

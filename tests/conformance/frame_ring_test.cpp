@@ -40,7 +40,7 @@ TEST(FrameRing, FramesComeOutInOrderAndTheirBuffersGoRound) {  // keeps G8
             EXPECT_EQ(frame.number(), static_cast<std::uint64_t>(number));
             // The frame goes back while the kernel may still read it: the producer's view waits.
             (void)device.stream().launch(scale_into, count, out, frame.buffer(), 1).value();
-            frame.give_back();
+            frame.release();
             EXPECT_TRUE(holds_frame(out, number));
         }
         const RingCounts counts = ring.counts();
@@ -129,7 +129,7 @@ TEST(FrameRing, RingsThatCannotGoRoundAreRefused) {
         std::vector<Buffer<std::int32_t>> unequal;
         unequal.push_back(device.allocate_shared<std::int32_t>(8).value());
         unequal.push_back(device.allocate_shared<std::int32_t>(9).value());
-        EXPECT_TRUE(refused_as(Ring::of(device, std::move(unequal), WhenFull::wait), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Ring::create(device, std::move(unequal), WhenFull::wait), Code::invalid_argument));
     });
 }
 
@@ -172,7 +172,7 @@ void run_chain(Device& device, WhenFull when_full) {
             auto result = results.begin_frame().value();
             (void)device.stream().launch(scale_into, count, result.buffer(), frame->buffer(), 1).value();
             const auto number = static_cast<std::int32_t>(frame->number());
-            frame->give_back();
+            frame->release();
             result.publish();
             EXPECT_TRUE(holds_frame(results.next_frame().value().buffer(), number));
             ++seen;
@@ -206,7 +206,7 @@ TEST(FrameRing, GoingRoundCallsNoDriver) {
         const long before = driver_calls();
         for (int round = 0; round < 100; ++round) {
             ring.begin_frame().value().publish();
-            if (round % 3 != 0) ring.next_frame().value().give_back();
+            if (round % 3 != 0) ring.next_frame().value().release();
         }
         EXPECT_TRUE(unless_fault(driver_calls() == before));
     });

@@ -28,7 +28,7 @@ Devices mapping_devices() {
 }
 
 bool reach_each_other(const Device& a, const Device& b) {
-    return &a == &b || (Numbers::make(a, 1, {.also = {&b}}).ok() && Numbers::make(b, 1, {.also = {&a}}).ok());
+    return &a == &b || (Numbers::create(a, 1, {.also = {&b}}).ok() && Numbers::create(b, 1, {.also = {&a}}).ok());
 }
 
 // Runs the body for every GPU that maps memory, with a stripe over all GPUs that reach each other; where there is only
@@ -58,7 +58,7 @@ Device& usable(const Device& device) {
 TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
     on_every_stripe([](Device& device, const Devices& stripe) {
         const std::size_t n = stripe.size();
-        Numbers buffer = Numbers::make(device, 16 * n * granule, {.stripe = stripe}).value();
+        Numbers buffer = Numbers::create(device, 16 * n * granule, {.stripe = stripe}).value();
         EXPECT_EQ(buffer.figures().devices, n);
         EXPECT_NE(buffer.explain().find("in turn"), std::string_view::npos) << buffer.explain();
         EXPECT_FALSE(buffer.place(0));
@@ -114,7 +114,7 @@ TEST(Growable, AStripesStepCreatesAndMapsOnceForEachDeviceAndLetsAllInByOneCall)
     on_every_stripe([](Device& device, const Devices& stripe) {
         const auto n = static_cast<long>(stripe.size());
         for (const Growth growth : {Growth::exact, Growth::doubling}) {
-            Numbers buffer = Numbers::make(device, 256 * granule, {.stripe = stripe, .growth = growth}).value();
+            Numbers buffer = Numbers::create(device, 256 * granule, {.stripe = stripe, .growth = growth}).value();
             for (int step = 0; step < 4; ++step) {
                 const std::array<long, 4> before{driver_calls("cuMemCreate"), driver_calls("cuMemMap"),
                                                  driver_calls("cuMemSetAccess"), driver_calls()};
@@ -137,7 +137,7 @@ TEST(Growable, AStripesStepCreatesAndMapsOnceForEachDeviceAndLetsAllInByOneCall)
 TEST(Growable, AStripeThatWasTrimmedGoesOnWithTheNextDevice) {
     on_every_stripe([](Device& device, const Devices& stripe) {
         const std::size_t n = stripe.size();
-        Numbers buffer = Numbers::make(device, 4 * n * granule, {.stripe = stripe, .growth = Growth::exact}).value();
+        Numbers buffer = Numbers::create(device, 4 * n * granule, {.stripe = stripe, .growth = Growth::exact}).value();
         buffer.resize(2 * n * granule).value();
         device.stream().fill(buffer, 3).value();
         buffer.resize(granule).value();  // one handle of 2 granules holds it
@@ -167,24 +167,24 @@ TEST(Growable, AStripeThatWasTrimmedGoesOnWithTheNextDevice) {
 TEST(Growable, AStripeThatNotAllReachIsRefusedAndNamesThePair) {
     on_every_device([](Device& device) {
         const bool maps = device.capabilities().has(Feature::virtual_memory);
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.stripe = {nullptr}}), Code::invalid_argument));
-        const auto over_cpu = Numbers::make(device, 1, {.stripe = {&device, &runtime().cpu()}});
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.stripe = {nullptr}}), Code::invalid_argument));
+        const auto over_cpu = Numbers::create(device, 1, {.stripe = {&device, &runtime().cpu()}});
         EXPECT_TRUE(refused_as(over_cpu, Code::unsupported));
         GrowableOptions on_host;
         on_host.where = MemoryPlace::Where::host;
         on_host.stripe = {&device};
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, on_host), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, on_host), Code::invalid_argument));
         if (!maps) {
-            const auto refused = Numbers::make(device, 1, {.stripe = {&device}});
+            const auto refused = Numbers::create(device, 1, {.stripe = {&device}});
             ASSERT_TRUE(refused_as(refused, Code::unsupported));
             EXPECT_NE(refused.error().message().find(device.name()), std::string_view::npos);
             EXPECT_FALSE(refused.error().remedy().empty());
             return;
         }
-        EXPECT_TRUE(
-            refused_as(Numbers::make(device, 1, {.also = {&runtime().cpu()}, .stripe = {&device}}), Code::unsupported));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.also = {&runtime().cpu()}, .stripe = {&device}}),
+                               Code::unsupported));
         for (const Device* other : mapping_devices()) {
-            const auto made = Numbers::make(device, 1, {.stripe = {&device, other}});
+            const auto made = Numbers::create(device, 1, {.stripe = {&device, other}});
             if (reach_each_other(device, *other)) {
                 EXPECT_TRUE(worked(made));
                 continue;
@@ -207,7 +207,7 @@ TEST(Growable, AStripeThatNotAllReachIsRefusedAndNamesThePair) {
 TEST(Growable, KernelsUpdateWordsInThePartsOfAStripeThatLieOnTheirDevice) {
     on_every_stripe([](Device& device, const Devices& stripe) {
         auto buffer =
-            GrowableBuffer<std::uint32_t>::make(device, 2 * stripe.size() * granule, {.stripe = stripe}).value();
+            GrowableBuffer<std::uint32_t>::create(device, 2 * stripe.size() * granule, {.stripe = stripe}).value();
         buffer.resize(stripe.size() * granule).value();
         device.stream().fill(buffer, 0u).value();
         device.synchronize().value();

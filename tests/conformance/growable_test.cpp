@@ -32,7 +32,7 @@ void on_every_growing_device(Body body) {
         if (device.is_cpu() || maps_memory(device) || uses_host) {
             body(device);
         } else {
-            const auto refused = Numbers::make(device, 1);
+            const auto refused = Numbers::create(device, 1);
             ASSERT_TRUE(refused_as(refused, Code::unsupported));
             EXPECT_FALSE(refused.error().remedy().empty());
         }
@@ -60,7 +60,7 @@ void expect_filled(Device& device, const Numbers& buffer, std::size_t first, std
 // keeps V11
 TEST(Growable, GrowsWhereItIsAndKeepsWhatItHolds) {
     on_every_growing_device([](Device& device) {
-        Numbers buffer = Numbers::make(device, 16 * granule).value();
+        Numbers buffer = Numbers::create(device, 16 * granule).value();
         EXPECT_EQ(buffer.kind(), maps_memory(device) ? MemoryKind::vmm : MemoryKind::host);
         EXPECT_EQ(buffer.size(), 0u);
         EXPECT_EQ(buffer.capacity(), 0u);
@@ -97,9 +97,9 @@ TEST(Growable, AStepIsThreeDriverCallsHoweverLargeTheBufferAndHoweverManyDevices
         GrowableOptions options;
         options.growth = Growth::exact;
         for (Device& other : all_devices()) {
-            if (!other.is_cpu() && Numbers::make(device, 1, {.also = {&other}}).ok()) options.also.push_back(&other);
+            if (!other.is_cpu() && Numbers::create(device, 1, {.also = {&other}}).ok()) options.also.push_back(&other);
         }
-        Numbers buffer = Numbers::make(device, 64 * granule, options).value();
+        Numbers buffer = Numbers::create(device, 64 * granule, options).value();
         for (std::size_t size = 1; size <= 32; size *= 2) {
             for (const char* const call : {"cuMemCreate", "cuMemMap", "cuMemSetAccess"}) {
                 const long before = driver_calls(call);
@@ -120,10 +120,10 @@ TEST(Growable, AStepIsThreeDriverCallsHoweverLargeTheBufferAndHoweverManyDevices
 // keeps V11, V1
 TEST(Growable, WhatCannotGrowSaysWhyAndStaysAsItWas) {
     on_every_growing_device([](Device& device) {
-        EXPECT_TRUE(refused_as(Numbers::make(device, 0), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(Numbers::make(device, ~std::size_t{0}), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {nullptr}}), Code::invalid_argument));
-        Numbers buffer = Numbers::make(device, granule).value();
+        EXPECT_TRUE(refused_as(Numbers::create(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, ~std::size_t{0}), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.also = {nullptr}}), Code::invalid_argument));
+        Numbers buffer = Numbers::create(device, granule).value();
         buffer.resize(10).value();
         for (const std::size_t beyond : {granule + 1, ~std::size_t{0}}) {
             EXPECT_TRUE(refused_as(buffer.resize(beyond), Code::invalid_argument));
@@ -142,7 +142,7 @@ TEST(Growable, WhatCannotGrowSaysWhyAndStaysAsItWas) {
         GrowableOptions node;
         node.where = MemoryPlace::Where::host_node;
         const bool possible = device.capabilities().has(Feature::host_numa_virtual_memory);
-        const auto placed = Numbers::make(device, 1, node);
+        const auto placed = Numbers::create(device, 1, node);
         EXPECT_TRUE(possible ? worked(placed) : refused_as(placed, Code::unsupported));
     });
 }
@@ -150,19 +150,19 @@ TEST(Growable, WhatCannotGrowSaysWhyAndStaysAsItWas) {
 // keeps V11, G8
 TEST(Growable, TheHostLooksWhereTheMemoryIsItsOwnAndNowhereElse) {
     on_every_growing_device([](Device& device) {
-        Numbers own = Numbers::make(device, granule).value();
+        Numbers own = Numbers::create(device, granule).value();
         own.resize(10).value();
         const auto view = own.read_on_host();
         EXPECT_TRUE(maps_memory(device) ? refused_as(view, Code::not_accessible) : worked(view));
 
-        const Result<Numbers> made = Numbers::make(device, 4 * granule, on_the_host());
+        const Result<Numbers> made = Numbers::create(device, 4 * granule, on_the_host());
         const auto& can = device.capabilities();
         const bool possible =
             device.is_cpu() || can.has(Feature::host_virtual_memory) || can.has(Feature::pageable_access);
         ASSERT_TRUE(possible ? worked(made) : refused_as(made, Code::unsupported));
     });
     on_every_device([](Device& device) {
-        Result<Numbers> made = Numbers::make(device, 4 * granule, on_the_host());
+        Result<Numbers> made = Numbers::create(device, 4 * granule, on_the_host());
         if (!made) return;  // refused, as above
         Numbers& shared = *made;
         shared.resize(100).value();
@@ -186,7 +186,7 @@ TEST(Growable, TheHostLooksWhereTheMemoryIsItsOwnAndNowhereElse) {
 // keeps V11
 TEST(Growable, TrimmingGivesWholeHandlesBackAndRefusesWhatWouldPullMemoryAway) {
     on_every_growing_device([](Device& device) {
-        Numbers buffer = Numbers::make(device, 8 * granule).value();
+        Numbers buffer = Numbers::create(device, 8 * granule).value();
         buffer.resize(granule).value();
         device.stream().fill(buffer, 4).value();
         buffer.resize(8 * granule).value();
@@ -230,7 +230,7 @@ TEST(Growable, TrimmingGivesWholeHandlesBackAndRefusesWhatWouldPullMemoryAway) {
 // keeps V11, S15
 TEST(Growable, AGraphGoesOnWithTheElementsThatItWasCapturedWith) {
     on_every_growing_device([](Device& device) {
-        Numbers buffer = Numbers::make(device, 8 * granule).value();
+        Numbers buffer = Numbers::create(device, 8 * granule).value();
         buffer.resize(100).value();
         device.stream().fill(buffer, 0).value();
         device.synchronize().value();
@@ -270,11 +270,11 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
         if (!device.capabilities().has(Feature::virtual_memory)) return;
         for (Device& other : all_devices()) {
             if (other.is_cpu() || other.index() == device.index()) continue;
-            Numbers closed = Numbers::make(device, granule).value();
+            Numbers closed = Numbers::create(device, granule).value();
             closed.resize(100).value();
             EXPECT_EQ(other.can_access(closed).verdict, Verdict::no);
             EXPECT_TRUE(refused_as(other.stream().launch(checked, add_one, 100, closed), Code::not_accessible));
-            Result<Numbers> open = Numbers::make(device, 4 * granule, {.also = {&other}});
+            Result<Numbers> open = Numbers::create(device, 4 * granule, {.also = {&other}});
             if (!open) {
                 EXPECT_TRUE(refused_as(open, Code::unsupported));
                 continue;
@@ -289,7 +289,7 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
             expect_filled(device, *open, 3 * granule - 100, 100, 21);
         }
         // No machine gives the CPU access to device memory.
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {&runtime().cpu()}}), Code::unsupported));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.also = {&runtime().cpu()}}), Code::unsupported));
     });
 }
 
@@ -297,8 +297,8 @@ TEST(Growable, DevicesOfAnotherRuntimeAreNotLetIn) {
     Runtime second = Runtime::open().value();
     on_every_growing_device([&](Device& device) {
         const Device* const theirs = second.device(device.index()).value();
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {theirs}}), Code::wrong_device));
-        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {nullptr}}), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.also = {theirs}}), Code::wrong_device));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 1, {.also = {nullptr}}), Code::invalid_argument));
     });
 }
 
@@ -306,7 +306,7 @@ TEST(Growable, DevicesOfAnotherRuntimeAreNotLetIn) {
 TEST(Growable, HostMemoryIsForDevicesThatReachIt) {
     for (const Device& other : all_devices()) {
         if (other.is_cpu()) continue;
-        const auto made = Numbers::make(runtime().cpu(), 1, {.also = {&other}});
+        const auto made = Numbers::create(runtime().cpu(), 1, {.also = {&other}});
         const bool reaches = other.capabilities().has(Feature::pageable_access);
         EXPECT_TRUE(reaches ? worked(made) : refused_as(made, Code::unsupported)) << other.name();
     }
@@ -314,7 +314,7 @@ TEST(Growable, HostMemoryIsForDevicesThatReachIt) {
 
 // keeps V11
 TEST(Growable, IsNotTrimmedUnderAnOpenView) {
-    Numbers buffer = Numbers::make(runtime().cpu(), 4 * granule).value();
+    Numbers buffer = Numbers::create(runtime().cpu(), 4 * granule).value();
     buffer.resize(granule).value();
     buffer.resize(2 * granule).value();
     buffer.resize(1).value();  // the second handle is unused
@@ -328,7 +328,7 @@ TEST(Growable, IsNotTrimmedUnderAnOpenView) {
 // keeps V11, R5: it is a buffer to everything that takes one
 TEST(Growable, IsABufferToCopiesAndOutlivesItsHandleThere) {
     on_every_growing_device([](Device& device) {
-        Numbers grown = Numbers::make(device, 4 * granule).value();
+        Numbers grown = Numbers::create(device, 4 * granule).value();
         grown.resize(100).value();
         device.stream().fill(grown, 6).value();
         Buffer<std::int32_t> copy = device.allocate<std::int32_t>(100).value();

@@ -30,7 +30,7 @@ void on_every_growing_device(Body body) {
 // keeps V11, G8: what a part reaches is what the buffer has
 TEST(Growable, PartsOfABufferThatShrankAreRefusedUntilItHasThemAgain) {
     on_every_growing_device([](Device& device) {
-        Numbers buffer = Numbers::make(device, granule).value();
+        Numbers buffer = Numbers::create(device, granule).value();
         buffer.resize(100).value();
         device.stream().fill(buffer, 1).value();
         const auto whole = buffer.part(0, 100).value();
@@ -65,7 +65,7 @@ TEST(Growable, KernelsUpdateWordsInItWhereTheyMayInOtherMemoryOfThatPlace) {
     on_every_device([](Device& device) {
         for (const bool on_host : {false, true}) {
             auto made =
-                GrowableBuffer<std::uint32_t>::make(device, granule, on_host ? on_the_host() : GrowableOptions{});
+                GrowableBuffer<std::uint32_t>::create(device, granule, on_host ? on_the_host() : GrowableOptions{});
             if (!made) continue;  // refused, as above
             made->resize(64).value();
             device.stream().fill(*made, 0u).value();
@@ -101,7 +101,7 @@ struct Sixteen {
 template <class T>
 void fill_on_the_host(Device& device, T value, T other) {
     constexpr std::size_t half = (std::size_t{2} << 20) / sizeof(T), all = half + 100;
-    auto made = GrowableBuffer<T>::make(device, 4 * half, on_the_host());
+    auto made = GrowableBuffer<T>::create(device, 4 * half, on_the_host());
     if (!made) return;  // refused, as above
     GrowableBuffer<T>& buffer = *made;
     buffer.resize(half).value();
@@ -134,7 +134,7 @@ TEST(Growable, FillsOfMemoryOnTheHostAreExactForEveryWidth) {
 // keeps V11, S3, S14: nobody waits, and a graph does it at each launch
 TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
     on_every_device([](Device& device) {
-        auto made = Numbers::make(device, 4 * granule, on_the_host());
+        auto made = Numbers::create(device, 4 * granule, on_the_host());
         if (!made) return;  // refused, as above
         made->resize(granule).value();
         made->resize(granule + 100).value();
@@ -186,7 +186,7 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
 TEST(Growable, CopiesReachOverItsHandlesInEveryDirection) {
     on_every_device([](Device& device) {
         for (const bool on_host : {false, true}) {
-            auto made = Numbers::make(device, 4 * granule, on_host ? on_the_host() : GrowableOptions{});
+            auto made = Numbers::create(device, 4 * granule, on_host ? on_the_host() : GrowableOptions{});
             if (!made) continue;  // refused, as elsewhere
             made->resize(granule).value();
             made->resize(granule + 100).value();
@@ -220,7 +220,7 @@ TEST(Growable, CopiesReachOverItsHandlesInEveryDirection) {
 // keeps V11: its growing is for its own memory
 TEST(Growable, MovedFromOrAssignedToItGrowsNoMoreThanItHas) {
     on_every_growing_device([](Device& device) {
-        Numbers grown = Numbers::make(device, 2 * granule).value();
+        Numbers grown = Numbers::create(device, 2 * granule).value();
         grown.resize(10).value();
         Stream stream = device.create_stream().value();
         Capture capture = stream.begin_capture().value();  // the grown memory ends after it
@@ -241,7 +241,7 @@ TEST(Growable, MovedFromOrAssignedToItGrowsNoMoreThanItHas) {
 
 // keeps V13: what was asked for is had, or refused
 TEST(Growable, TheSystemsMemoryIsNotCompressed) {
-    EXPECT_TRUE(refused_as(Numbers::make(runtime().cpu(), 1, {.compressible = true}), Code::unsupported));
+    EXPECT_TRUE(refused_as(Numbers::create(runtime().cpu(), 1, {.compressible = true}), Code::unsupported));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
     const View<const std::int32_t> raw{
         reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(theirs.front().device_address())), count};
     std::optional<GrowableBuffer<std::int32_t>> stripe;
-    if (auto made = GrowableBuffer<std::int32_t>::make(device, std::size_t{1} << 21, {.stripe = {&device, &other}})) {
+    if (auto made = GrowableBuffer<std::int32_t>::create(device, std::size_t{1} << 21, {.stripe = {&device, &other}})) {
         stripe.emplace(std::move(made).value());
         stripe->resize(std::size_t{1} << 20).value();  // one granule on each
         stream.fill(*stripe, 5).value();

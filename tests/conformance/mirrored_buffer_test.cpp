@@ -22,7 +22,7 @@ std::int32_t element(Device& device, const Ring& ring, std::size_t at) {
 // keeps V12
 TEST(MirroredBuffer, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
     on_every_device([](Device& device) {
-        Result<Ring> made = Ring::make(device, 1000);
+        Result<Ring> made = Ring::create(device, 1000);
         if (!device.is_cpu() && !device.capabilities().has(Feature::virtual_memory)) return;  // tested with the rules
         ASSERT_TRUE(worked(made));
         Ring& ring = *made;
@@ -52,7 +52,7 @@ TEST(MirroredBuffer, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
 // keeps V12
 TEST(MirroredBuffer, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
     on_every_device([](Device& device) {
-        Result<Ring> made = Ring::make(device, 1000);
+        Result<Ring> made = Ring::create(device, 1000);
         if (!made) return;  // refused, as above
         Buffer<std::int32_t> seen = pinned(device, 1000, 0);
         device.stream().fill(*made, 0).value();
@@ -70,7 +70,7 @@ TEST(MirroredBuffer, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsE
     if (driver_calls() < 0) GTEST_SKIP() << "what a real GPU reads is undefined; the CPU is coherent";
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
-        Result<Ring> made = Ring::make(device, 1000);
+        Result<Ring> made = Ring::create(device, 1000);
         if (!made || made->kind() != MemoryKind::vmm) return;  // refused, as above; pages of the system are coherent
         Buffer<std::int32_t> seen = pinned(device, 1000, -1);
         device.stream().fill(*made, 7).value();
@@ -100,7 +100,7 @@ TEST(MirroredBuffer, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
         const auto& can = device.capabilities();
         const bool possible =
             device.is_cpu() || can.has(Feature::host_virtual_memory) || can.has(Feature::pageable_access);
-        Result<Ring> made = Ring::make(device, 1000, options);
+        Result<Ring> made = Ring::create(device, 1000, options);
         ASSERT_TRUE(possible ? worked(made) : refused_as(made, Code::unsupported));
         if (!made) return;
         Ring& ring = *made;
@@ -127,7 +127,7 @@ TEST(MirroredBuffer, PartsAndCopiesWithinItAreNotApart) {
     on_every_device([](Device& device) {
         MirroredOptions options;
         options.where = MemoryPlace::Where::host;
-        Result<Ring> made = Ring::make(device, 1000, options);
+        Result<Ring> made = Ring::create(device, 1000, options);
         if (!made) return;  // refused, as above
         Ring& ring = *made;
         device.stream().fill(ring, 0).value();
@@ -139,8 +139,8 @@ TEST(MirroredBuffer, PartsAndCopiesWithinItAreNotApart) {
         EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, 10, second), Code::in_use));
     });
     on_every_device([](Device& device) {
-        EXPECT_TRUE(refused_as(Ring::make(device, ~std::size_t{0}), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(Ring::make(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Ring::create(device, ~std::size_t{0}), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Ring::create(device, 0), Code::invalid_argument));
     });
 }
 

@@ -106,11 +106,11 @@ TEST_F(Services, NothingIsMappedOrUnmappedBesideOneAndWhatGoesMeanwhileGoesWhenI
     on_every_server([](Device& device) {
         if (!device.capabilities().has(Feature::virtual_memory)) return;
         const std::size_t granule = memory_granularity(device).value().minimum_bytes;
-        auto grown = GrowableBuffer<std::byte>::make(device, 4 * granule).value();
+        auto grown = GrowableBuffer<std::byte>::create(device, 4 * granule).value();
         grown.resize(granule).value();
         grown.resize(2 * granule).value();
         grown.resize(granule).value();
-        auto dropped = GrowableBuffer<std::byte>::make(device, granule).value();
+        auto dropped = GrowableBuffer<std::byte>::create(device, granule).value();
         dropped.resize(granule).value();
         Answering service = Answering::start(device, answer_until_stopped).value();
         const auto refused = [&](const auto& result) {
@@ -170,13 +170,13 @@ TEST_F(Services, NothingIsMappedOrUnmappedBesideOneOfADeviceThatWasLetIn) {
         if (!device.capabilities().has(Feature::virtual_memory)) return;
         on_every_server([&](Device& other) {
             const std::size_t granule = memory_granularity(device).value().minimum_bytes;
-            auto made = GrowableBuffer<std::byte>::make(device, 4 * granule, {.also = {&other}});
+            auto made = GrowableBuffer<std::byte>::create(device, 4 * granule, {.also = {&other}});
             if (other.index() == device.index() || made.code() == Code::unsupported) return;
             auto grown = std::move(made).value();
             grown.resize(granule).value();
             grown.resize(2 * granule).value();
             grown.resize(granule).value();
-            auto dropped = GrowableBuffer<std::byte>::make(device, granule, {.also = {&other}}).value();
+            auto dropped = GrowableBuffer<std::byte>::create(device, granule, {.also = {&other}}).value();
             dropped.resize(granule).value();
             const PhysicalMemory memory = PhysicalMemory::create(device, granule).value();
             AddressReservation addresses = AddressReservation::reserve(device, granule).value();

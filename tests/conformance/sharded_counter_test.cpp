@@ -11,7 +11,7 @@ TEST(ShardedCounter, SumsAreExactWhileBothSidesCount) {  // keeps G5
     NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     on_every_device([](Device& device) {
-        ShardedCounter counter = ShardedCounter::make(device, 3).value();
+        ShardedCounter counter = ShardedCounter::create(device, 3).value();
         SharedUse use;
         use.kind = MemoryKind::pinned;
         auto buffer = device.allocate_shared<std::uint32_t>(64, use).value();
@@ -39,7 +39,7 @@ TEST(ShardedCounter, SumsAreExactWhileBothSidesCount) {  // keeps G5
 
 TEST(ShardedCounter, CountsKernelsOfSeveralStreamsAndThreadsOfTheHost) {  // keeps G5
     on_every_device([](Device& device) {
-        ShardedCounter counter = ShardedCounter::make(device, 20).value();
+        ShardedCounter counter = ShardedCounter::create(device, 20).value();
         Stream other = device.create_stream().value();
         constexpr std::uint64_t items = 1000;
         EXPECT_TRUE(worked(device.stream().launch(count_items, items, counter)));
@@ -58,18 +58,18 @@ TEST(ShardedCounter, CountsKernelsOfSeveralStreamsAndThreadsOfTheHost) {  // kee
 
 TEST(ShardedCounter, BeginsAtZeroAndKnowsItsSlots) {
     on_every_device([](Device& device) {
-        const ShardedCounter counter = ShardedCounter::make(device).value();
+        const ShardedCounter counter = ShardedCounter::create(device).value();
         EXPECT_EQ(counter.size(), 1u);
         EXPECT_EQ(counter.read().value(), 0u);
         EXPECT_TRUE(refused_as(counter.read(1), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(ShardedCounter::make(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(ShardedCounter::create(device, 0), Code::invalid_argument));
     });
 }
 
 TEST(ShardedCounter, IsForTheDeviceThatItWasMadeFor) {  // keeps G2: the scope of one GPU on one side
     if (runtime().device_count() < 2) GTEST_SKIP() << "there is one device";
     on_every_device([](Device& device) {
-        ShardedCounter counter = ShardedCounter::make(device).value();
+        ShardedCounter counter = ShardedCounter::create(device).value();
         for (Device& other : all_devices()) {
             if (&other == &device) continue;
             EXPECT_TRUE(refused_as(other.stream().launch(count_items, 10, counter), Code::wrong_device));

@@ -37,7 +37,7 @@ std::optional<Event> take_in_event(const Device& device, Channel& line) {
 }
 // Empty where no memory is shared either.
 Numbers hand_out_memory(Device& device, Channel& line) {
-    Result<Numbers> made = Numbers::make(device, count);
+    Result<Numbers> made = Numbers::create(device, count);
     if (!made) {
         line.send(nothing, {}).value();
         return {};

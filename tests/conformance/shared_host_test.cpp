@@ -54,7 +54,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
         on_every_device([&](Device& device) {
             ExportableOptions options = by_cpus;
             options.use = use;
-            Numbers mine = Numbers::make(device, count, options).value();
+            Numbers mine = Numbers::create(device, count, options).value();
             EXPECT_EQ(mine.share_method(), ShareMethod::host_memory);
             EXPECT_TRUE(all(mine, 0));
             const SharedMemoryDescriptor sent = export_memory(mine).value();
@@ -94,7 +94,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
 // keeps I1: whichever device exports it
 TEST(SharedHostMemory, EveryDeviceImportsWhatAnyOtherOneExports) {
     on_every_device([](Device& device) {
-        Numbers mine = Numbers::make(device, count, by_cpus).value();
+        Numbers mine = Numbers::create(device, count, by_cpus).value();
         set_all(mine, 1);
         const SharedMemoryDescriptor sent = mine.export_memory().value();
         for (std::size_t at = 0; at < runtime().device_count(); ++at) {
@@ -112,16 +112,16 @@ TEST(SharedHostMemory, EveryDeviceImportsWhatAnyOtherOneExports) {
 // keeps I1: with no GPU at the end a CPU is among its users, whatever was declared
 TEST(SharedHostMemory, IsWhatTheCpuDeviceExports) {
     Device& cpu = runtime().cpu();
-    Numbers mine = Numbers::make(cpu, count).value();
+    Numbers mine = Numbers::create(cpu, count).value();
     EXPECT_EQ(mine.share_method(), ShareMethod::host_memory);
     EXPECT_TRUE(all(mine, 0));
-    EXPECT_TRUE(refused_as(Numbers::make(cpu, count, {.other_machines = true}), Code::unsupported));
+    EXPECT_TRUE(refused_as(Numbers::create(cpu, count, {.other_machines = true}), Code::unsupported));
     ExportableOptions elsewhere = by_cpus;
     elsewhere.other_machines = true;
     on_every_device([&](Device& device) {
-        EXPECT_TRUE(refused_as(Numbers::make(device, count, elsewhere), Code::unsupported));
-        EXPECT_TRUE(refused_as(Numbers::make(device, 0, by_cpus), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(Numbers::make(device, ~std::size_t{0}, by_cpus), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, count, elsewhere), Code::unsupported));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 0, by_cpus), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, ~std::size_t{0}, by_cpus), Code::invalid_argument));
     });
 }
 
@@ -130,7 +130,7 @@ TEST(SharedHostMemory, TurnsThatWouldLoseSomethingAreRefused) {
     on_every_device([](Device& device) {
         ExportableOptions copied = by_cpus;
         copied.use.kind = MemoryKind::device;
-        Numbers mine = Numbers::make(device, count, device.is_cpu() ? by_cpus : copied).value();
+        Numbers mine = Numbers::create(device, count, device.is_cpu() ? by_cpus : copied).value();
         {
             const auto view = mine.read_write_on_host().value();
             EXPECT_TRUE(refused_as(isthmus::flush_shared(mine), Code::in_use));
@@ -155,7 +155,7 @@ TEST(SharedHostMemory, TurnsThatWouldLoseSomethingAreRefused) {
 // keeps I6
 TEST(SharedHostMemory, TheExporterMayEndFirstAndThenExportsNoMore) {
     on_every_device([](Device& device) {
-        Numbers mine = Numbers::make(device, count, by_cpus).value();
+        Numbers mine = Numbers::create(device, count, by_cpus).value();
         set_all(mine, 5);
         const SharedMemoryDescriptor sent = mine.export_memory().value();
         EXPECT_TRUE(worked(mine.release()));
@@ -171,7 +171,7 @@ TEST(SharedHostMemory, TheExporterMayEndFirstAndThenExportsNoMore) {
 TEST(SharedHostMemory, ASteadyStateImportsNothing) {
     on_every_device([](Device& device) {
         if (driver_calls() < 0) return;
-        Numbers mine = Numbers::make(device, count, by_cpus).value();
+        Numbers mine = Numbers::create(device, count, by_cpus).value();
         Buffer<std::int32_t> theirs =
             isthmus::import_memory<std::int32_t>(device, mine.export_memory().value()).value();
         const long before = driver_calls();
@@ -199,7 +199,7 @@ FileDescriptor file_of(std::size_t bytes, int seals, unsigned flags = MFD_ALLOW_
 TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
     constexpr int right = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     on_every_device([&](Device& device) {
-        Numbers mine = Numbers::make(device, count, by_cpus).value();
+        Numbers mine = Numbers::create(device, count, by_cpus).value();
         const SharedMemoryDescriptor sent = mine.export_memory().value();
         const auto bytes = static_cast<std::size_t>(sent.facts().mapped_bytes);
         const auto answers = [&](const FileDescriptor& file) { return import(device, sent, file.get()); };
@@ -236,9 +236,9 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
 // keeps I5: files of one share method with the bytes of another one
 TEST(SharedHostMemory, FilesOfTheHostAndOfGpusAreNotTakenForEachOther) {
     on_every_device([](Device& device) {
-        const Result<Numbers> gpu = Numbers::make(device, count);
+        const Result<Numbers> gpu = Numbers::create(device, count);
         if (!gpu || gpu->share_method() != ShareMethod::posix_fd) return;
-        Numbers host = Numbers::make(device, count, by_cpus).value();
+        Numbers host = Numbers::create(device, count, by_cpus).value();
         const SharedMemoryDescriptor of_gpu = gpu->export_memory().value(), of_host = host.export_memory().value();
         EXPECT_TRUE(refused_as(import(device, of_gpu, of_host.fds()[0]), Code::invalid_argument));
         EXPECT_TRUE(refused_as(import(device, of_host, of_gpu.fds()[0]), Code::peer_broke_rules));

@@ -44,7 +44,7 @@ void add_four(Stream& stream, TypedBuffer<std::int32_t>& buffer, bool uncounted)
 
 // Sends the buffer. Returns an empty one, with a message, where this machine has none.
 Numbers hand_out(Device& device, Channel& line, const ExportableOptions& options) {
-    Result<Numbers> made = Numbers::make(device, count, options);
+    Result<Numbers> made = Numbers::create(device, count, options);
     if (!made) {
         const auto& can = device.capabilities();
         EXPECT_FALSE(can.has(Feature::virtual_memory) && can.has(Feature::export_posix_fd) && !options.other_machines)

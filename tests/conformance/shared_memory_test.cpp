@@ -56,7 +56,7 @@ void expect_all(Device& device, const TypedBuffer<std::int32_t>& buffer, std::in
 // keeps I1
 TEST(SharedMemory, BothSidesUseTheSameBytes) {
     on_every_exporting_device([](Device& device) {
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         EXPECT_EQ(made.share_method(), ShareMethod::posix_fd);
         EXPECT_EQ(made.kind(), MemoryKind::vmm);
         EXPECT_FALSE(made.explain().empty());
@@ -79,7 +79,7 @@ TEST(SharedMemory, BothSidesUseTheSameBytes) {
 // keeps K1, K2, K3, A1, A6, A16: by handle and by address, whatever mode judges it
 TEST(SharedMemory, WhatWasImportedIsOfAKindOfItsOwn) {
     on_every_exporting_device([](Device& device) {
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
         EXPECT_EQ(made.kind(), MemoryKind::vmm) << "its maker's";
         EXPECT_EQ(taken.kind(), MemoryKind::imported);
@@ -114,7 +114,7 @@ TEST(SharedMemory, IsZeroWhenItIsMadeAndNotUsedAgainForAnythingElse) {
     on_every_exporting_device([](Device& device) {
         for (int round = 0; round < 2; ++round) {
             const long fills = driver_calls("cuMemsetD8Async"), creations = driver_calls("cuMemCreate");
-            Numbers made = Numbers::make(device, count).value();
+            Numbers made = Numbers::create(device, count).value();
             if (fills >= 0) {
                 EXPECT_TRUE(unless_fault(driver_calls("cuMemsetD8Async") == fills + 1));
                 EXPECT_TRUE(unless_fault(driver_calls("cuMemCreate") == creations + 1)) << "from no pool";
@@ -135,7 +135,7 @@ TEST(SharedMemory, TheExporterMayEndFirst) {
     on_every_exporting_device([](Device& device) {
         Buffer<std::int32_t> taken;
         {
-            Numbers made = Numbers::make(device, count).value();
+            Numbers made = Numbers::create(device, count).value();
             device.stream().fill(made, 5).value();
             device.synchronize().value();
             taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
@@ -149,7 +149,7 @@ TEST(SharedMemory, TheExporterMayEndFirst) {
 TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
     on_every_exporting_device([](Device& device) {
         if (driver_calls() < 0) return;
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         SharedMemoryDescriptor descriptor = made.export_memory().value();
         const long nothing = driver_calls();
         Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(descriptor)).value();
@@ -178,7 +178,7 @@ TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
 TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
-        const Result<Numbers> made = Numbers::make(device, count);
+        const Result<Numbers> made = Numbers::create(device, count);
         // The last method; only an attempt shows whether it works.
         if (made && made->share_method() == ShareMethod::legacy_ipc) return;
         EXPECT_TRUE(refused_as(made, Code::unsupported));
@@ -193,7 +193,7 @@ TEST(SharedMemory, AnOlderHandleIsTheLastMethod) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
         const long allocations = driver_calls("cuMemAlloc_v2"), frees = driver_calls("cuMemFree_v2");
-        Result<Numbers> made = Numbers::make(device, count);
+        Result<Numbers> made = Numbers::create(device, count);
         if (!made) {
             EXPECT_TRUE(unless_fault(frees < 0 || driver_calls("cuMemFree_v2") - frees ==
                                                       driver_calls("cuMemAlloc_v2") - allocations));
@@ -233,11 +233,11 @@ TEST(SharedMemory, AnOlderHandleIsTheLastMethod) {
 // keeps I1
 TEST(SharedMemory, WhatIsNoneOfItIsNotMade) {
     on_every_exporting_device([](Device& device) {
-        EXPECT_TRUE(refused_as(Numbers::make(device, 0), Code::invalid_argument));
-        EXPECT_TRUE(refused_as(Numbers::make(device, ~std::size_t{0}), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::create(device, ~std::size_t{0}), Code::invalid_argument));
         const Numbers never;
         EXPECT_TRUE(refused_as(export_memory(never), Code::invalid_handle));
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         EXPECT_TRUE(worked(made.release()));
         EXPECT_TRUE(refused_as(export_memory(made), Code::invalid_handle));
     });
@@ -254,7 +254,7 @@ TEST(SharedMemory, OtherBuffersAreNotExportedAndTheRefusalSaysWhatIs) {
         EXPECT_TRUE(explains(export_memory(device.allocate_shared<std::int32_t>(count).value())));
         EXPECT_TRUE(refused_as(export_memory(Buffer<std::int32_t>()), Code::invalid_handle));
         if (!exports(device)) return;
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         const Buffer<std::int32_t> taken =
             isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
         EXPECT_TRUE(explains(export_memory(taken)));
@@ -264,7 +264,7 @@ TEST(SharedMemory, OtherBuffersAreNotExportedAndTheRefusalSaysWhatIs) {
 // keeps I1: by the UUID, which is the same in every process
 TEST(SharedMemory, OtherDevicesDoNotImportIt) {
     on_every_exporting_device([](Device& device) {
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         for (Device& other : all_devices()) {
             if (&other == &device) continue;
             const Code wanted = other.is_cpu() ? Code::unsupported : Code::wrong_device;
@@ -284,7 +284,7 @@ TEST(SharedMemory, OtherDevicesDoNotImportIt) {
 // keeps I6: nothing of it is believed, and nothing is left of it
 TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
     on_every_exporting_device([](Device& device) {
-        Numbers made = Numbers::make(device, count).value();
+        Numbers made = Numbers::create(device, count).value();
         const SharedMemoryDescriptor sent = made.export_memory().value();
         const Bytes good = bytes_of(sent);
         const auto import = [&](const Bytes& bytes, int file) -> Result<Buffer<std::int32_t>> {
@@ -309,7 +309,7 @@ TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
         put(larger, 16, 2 * granule);
         put(larger, 24, 2 * granule);
         EXPECT_TRUE(refused_as(import(larger, sent.fds()[0]), Code::invalid_argument));
-        Numbers twice = Numbers::make(device, 2 * granule / sizeof(std::int32_t)).value();
+        Numbers twice = Numbers::create(device, 2 * granule / sizeof(std::int32_t)).value();
         const SharedMemoryDescriptor other = twice.export_memory().value();
         EXPECT_TRUE(refused_as(import(good, other.fds()[0]), Code::invalid_argument))
             << "bytes and file of two exports";
@@ -328,8 +328,8 @@ TEST(SharedMemory, MemoryOfAnotherDeviceUnderThisOnesNameIsRefused) {
     on_every_exporting_device([](Device& device) {
         for (Device& other : all_devices()) {
             if (&other == &device || !exports(other)) continue;
-            Numbers mine = Numbers::make(device, count).value();
-            Numbers theirs = Numbers::make(other, count).value();
+            Numbers mine = Numbers::create(device, count).value();
+            Numbers theirs = Numbers::create(other, count).value();
             const SharedMemoryDescriptor file = theirs.export_memory().value();
             auto mixed = received(bytes_of(mine.export_memory().value()), file.fds()[0]).value();
             EXPECT_TRUE(
@@ -341,7 +341,7 @@ TEST(SharedMemory, MemoryOfAnotherDeviceUnderThisOnesNameIsRefused) {
 // keeps I1: only a try tells whether a fabric works
 TEST(SharedMemory, AFabricCarriesMemoryWhereItWorksAndElseSaysWhatIsMissing) {
     on_every_device([](Device& device) {
-        Result<Numbers> made = Numbers::make(device, count, {.other_machines = true});
+        Result<Numbers> made = Numbers::create(device, count, {.other_machines = true});
         if (!made) {
             const auto& can = device.capabilities();
             const bool says = can.has(Feature::virtual_memory) && can.has(Feature::export_fabric);
@@ -383,7 +383,7 @@ TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
             EXPECT_TRUE(unless_fault(before < 0 || !found.works || calls == 8)) << calls;
             EXPECT_EQ(found.works, found.driver_code == 0) << found.call << " " << found.message;
             const bool fabric = kind == ExportKinds::fabric;
-            const bool makes = Numbers::make(device, count, {.other_machines = fabric}).ok();
+            const bool makes = Numbers::create(device, count, {.other_machines = fabric}).ok();
             EXPECT_TRUE(unless_fault(found.works == makes)) << "a try is as good as the real thing";
 
             RuntimeOptions options;
@@ -401,7 +401,7 @@ TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
             }
             if (found.works) continue;
             Device& lowered = *second.device(device.facts().uuid).value();
-            EXPECT_TRUE(refused_as(Numbers::make(lowered, count, {.other_machines = fabric}), Code::unsupported));
+            EXPECT_TRUE(refused_as(Numbers::create(lowered, count, {.other_machines = fabric}), Code::unsupported));
             EXPECT_TRUE(refused_as(isthmus::probe_export(lowered, kind), Code::unsupported));
         }
         for (const ExportKinds kind : {ExportKinds::none, ExportKinds::posix_fd | ExportKinds::fabric}) {

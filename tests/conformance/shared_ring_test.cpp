@@ -35,7 +35,7 @@ Reader reader_of(Device& device, Ring& ring) {
     SharedRingDescriptor admitted = ring.admit().value();
     std::vector<FileDescriptor> fds;
     const std::vector<std::byte> bytes(admitted.bytes().begin(), admitted.bytes().end());
-    for (FileDescriptor& fd : admitted.take_fds()) fds.push_back(std::move(fd));
+    for (FileDescriptor& fd : admitted.release_fds()) fds.push_back(std::move(fd));
     return Reader::open(device, SharedRingDescriptor::received(bytes, std::move(fds)).value()).value();
 }
 

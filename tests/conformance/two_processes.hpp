@@ -40,13 +40,13 @@ inline int end_of(pid_t child) {
 inline isthmus::Channel opened(isthmus::FileDescriptor socket, isthmus::ChannelSide side) {
     isthmus::ChannelOptions options;
     options.step_timeout = std::chrono::seconds(60);  // a driver may start slowly
-    return isthmus::Channel::over(std::move(socket), side, options).value();
+    return isthmus::Channel::adopt(std::move(socket), side, options).value();
 }
 
 // Runs both; the parent keeps no end of their channel. Returns how the first, the exporter, ended.
 template <class Exporter, class Importer>
 int play(Exporter exporter, Importer importer) {
-    isthmus::ChannelPair pair = isthmus::make_channel_pair().value();
+    isthmus::ChannelPair pair = isthmus::create_channel_pair().value();
     const pid_t first = process([&] {
         pair.childs.close();
         exporter(opened(std::move(pair.ours), isthmus::ChannelSide::offering));

@@ -196,12 +196,12 @@ void pools() {
 }
 void mapped_memory() {
     auto grown =
-        std::optional(did("GrowableBuffer::make", GrowableBuffer<std::int32_t>::make(world->device, 4 * count)));
+        std::optional(did("GrowableBuffer::create", GrowableBuffer<std::int32_t>::create(world->device, 4 * count)));
     did("resize", grown->resize(count));
     did("resize", grown->resize(3 * count));
     did("launch", world->stream.launch(increase, count, *grown));
     gone("the end of a growable buffer", grown);
-    auto ring = tried("MirroredBuffer::make", MirroredBuffer<std::int32_t>::make(world->device, count));
+    auto ring = tried("MirroredBuffer::create", MirroredBuffer<std::int32_t>::create(world->device, count));
     gone("the end of a mirrored buffer", ring);
     if (!world->has(Feature::virtual_memory)) return;
     const MemoryGranularity unit = did("memory_granularity", memory_granularity(world->device));
@@ -222,8 +222,8 @@ void shared_memory() {
         (void)tried("probe_export", probe_export(world->device, kind));
     }
     for (const SeenBy seen_by : {SeenBy::gpus_only, SeenBy::cpus_and_gpus}) {
-        auto made = tried("ExportableBuffer::make",
-                          ExportableBuffer<std::int32_t>::make(world->device, count, {.seen_by = seen_by}));
+        auto made = tried("ExportableBuffer::create",
+                          ExportableBuffer<std::int32_t>::create(world->device, count, {.seen_by = seen_by}));
         if (!made) continue;
         auto descriptor = tried("export_memory", export_memory(*made));
         if (descriptor) {

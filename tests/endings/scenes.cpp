@@ -46,7 +46,7 @@ struct World {
     Numbers pinned = made_pinned();
     Numbers pooled;
     std::optional<MemoryPool> pool;
-    GrowableBuffer<std::int32_t> growing = GrowableBuffer<std::int32_t>::make(device, 4 * count).value();
+    GrowableBuffer<std::int32_t> growing = GrowableBuffer<std::int32_t>::create(device, 4 * count).value();
     FrameRing<std::int32_t> frames = FrameRing<std::int32_t>::create(device, count).value();
     std::optional<Event> event;
     std::optional<GraphInstance> graph;

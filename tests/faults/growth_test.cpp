@@ -65,7 +65,7 @@ private:
 // keeps V10, V11
 TEST_F(FailedSteps, AFailedGrowthLeavesNothingBehindAndTheNextOneWorksBesideACaptureToo) {
     const std::size_t granule = memory_granularity(device()).value().minimum_bytes / sizeof(std::int32_t);
-    auto buffer = GrowableBuffer<std::int32_t>::make(device(), 8 * granule).value();
+    auto buffer = GrowableBuffer<std::int32_t>::create(device(), 8 * granule).value();
     buffer.resize(granule).value();
     device().stream().fill(buffer, 1).value();
     device().synchronize().value();
@@ -90,7 +90,7 @@ TEST_F(FailedSteps, AFailedGrowthLeavesNothingBehindAndTheNextOneWorksBesideACap
 TEST_F(FailedSteps, AStepOfAStripeThatFailsAnywhereLeavesNothingBehind) {
     const std::size_t granule = memory_granularity(device()).value().minimum_bytes / sizeof(std::int32_t);
     auto buffer =
-        GrowableBuffer<std::int32_t>::make(device(), 9 * granule, {.stripe = {&device(), &device(), &device()}})
+        GrowableBuffer<std::int32_t>::create(device(), 9 * granule, {.stripe = {&device(), &device(), &device()}})
             .value();
     buffer.resize(granule).value();
     device().stream().fill(buffer, 1).value();

@@ -20,7 +20,7 @@ QUESTION = re.compile(r'\bforked\(\)|\bprocess::generation\(\)|\bis_lost\(\)|\bl
 # In an if's body: it may return an error. `false`, `nullptr` and the like refuse no call.
 RETURNS = re.compile(r'\breturn\b\s*(?!;|\{\s*\}|true\b|false\b|nullptr\b|std::nullopt\b|0\b)[^;]')
 
-FORK_ALONE = 'a channel belongs to no runtime: fork is all that bars it, and its own words name make_channel_pair()'
+FORK_ALONE = 'a channel belongs to no runtime: fork is all that bars it, and its own words name create_channel_pair()'
 MEMORY = 'depends on the kind of the memory, its pool, and the stream that a capture may record it on'
 SERVICE = 'depends on which driver call this memory, kernel or stream needs (service_rules.hpp)'
 FAILED = 'refuses nothing: chooses what is said of a driver call that failed already, or whether it is tried again'
@@ -59,7 +59,7 @@ BY_HAND = {
     ('device', 'trim'): NO_DRIVER,
     ('graph', 'update_in_place'): FAILED,
     ('graph', 'wait_for'): FAILED,
-    ('ipc', 'make_exportable'): FAILED,
+    ('ipc', 'create_exportable'): FAILED,
     ('launch', 'launch_with_care'): SERVICE,
     ('mapping', 'end_when_allowed'): END,
     ('mapping', 'refuse_beside_services'): SERVICE,

@@ -11,9 +11,9 @@ testing::AssertionResult refused(const Result<T>& answer) {
 }
 
 TEST(ChannelLeftOut, NothingIsMade) {
-    EXPECT_TRUE(refused(make_channel_pair()));
+    EXPECT_TRUE(refused(create_channel_pair()));
     EXPECT_TRUE(refused(connect_channel("")));
-    EXPECT_TRUE(refused(Channel::over(FileDescriptor(), ChannelSide::offering)));
+    EXPECT_TRUE(refused(Channel::adopt(FileDescriptor(), ChannelSide::offering)));
     EXPECT_TRUE(refused(Listener::create("")));
 }
 

@@ -21,7 +21,7 @@ TEST(ConcurrentLeftOut, NothingIsMade) {
     conformance::on_every_device([](Device& device) {
         EXPECT_TRUE(refused(FrameRing<std::int32_t>::create(device, 16)));
         EXPECT_TRUE(refused(FrameRing<std::int32_t>::create(device, 0, {.frames = 1})));
-        EXPECT_TRUE(refused(FrameRing<std::int32_t>::of(device, {}, WhenFull::wait)));
+        EXPECT_TRUE(refused(FrameRing<std::int32_t>::create(device, {}, WhenFull::wait)));
         EXPECT_TRUE(refused(Mailbox<std::int32_t, std::int32_t>::create(device)));
         EXPECT_TRUE(refused(Mailbox<std::int32_t, std::int32_t>::create(device, 3)));
         EXPECT_TRUE(refused(
@@ -33,7 +33,7 @@ TEST(ConcurrentLeftOut, NothingIsMade) {
 // They use the core only.
 TEST(ConcurrentLeftOut, ShardedCountersCount) {
     conformance::on_every_device([](Device& device) {
-        ShardedCounter counter = ShardedCounter::make(device).value();
+        ShardedCounter counter = ShardedCounter::create(device).value();
         counter.add(0, 3);
         device.launch(conformance::count_items, 5, counter).value();
         EXPECT_EQ(counter.read().value(), 3U + 1 + 2 + 3 + 4 + 5);

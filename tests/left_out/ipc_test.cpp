@@ -14,8 +14,8 @@ testing::AssertionResult refused(const Result<T>& answer) {
 
 TEST(IpcLeftOut, NothingIsMade) {
     conformance::on_every_device([](Device& device) {
-        EXPECT_TRUE(refused(ExportableBuffer<std::int32_t>::make(device, 16)));
-        EXPECT_TRUE(refused(ExportableBuffer<std::int32_t>::make(device, 0)));
+        EXPECT_TRUE(refused(ExportableBuffer<std::int32_t>::create(device, 16)));
+        EXPECT_TRUE(refused(ExportableBuffer<std::int32_t>::create(device, 0)));
         EXPECT_TRUE(refused(SharedFrameRing<std::int32_t>::create(device, 16)));
         EXPECT_TRUE(refused(SharedFrameReader<std::int32_t>::open(device, SharedRingDescriptor({}, {}))));
         EXPECT_TRUE(refused(probe_export(device, ExportKinds::none)));

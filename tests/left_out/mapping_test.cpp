@@ -17,9 +17,9 @@ PhysicalMemory no_memory() {
 
 TEST(MappingLeftOut, NothingIsMade) {
     conformance::on_every_device([](Device& device) {
-        EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::make(device, 16)));
-        EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::make(device, 0)));
-        EXPECT_TRUE(refused(MirroredBuffer<std::int32_t>::make(device, 16)));
+        EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::create(device, 16)));
+        EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::create(device, 0)));
+        EXPECT_TRUE(refused(MirroredBuffer<std::int32_t>::create(device, 16)));
         EXPECT_TRUE(refused(memory_granularity(device)));
         EXPECT_TRUE(refused(PhysicalMemory::create(device, 0)));
         EXPECT_TRUE(refused(PhysicalMemory::import_posix_fd(device, FileDescriptor(), 0)));

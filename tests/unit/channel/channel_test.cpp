@@ -32,11 +32,11 @@ struct Two {
     Channel receiving;
 };
 Two meet(const ChannelOptions& offering = patient(), const ChannelOptions& receiving = patient()) {
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     auto other = std::async(std::launch::async, [end = std::move(pair.childs), &receiving]() mutable {
-        return Channel::over(std::move(end), ChannelSide::receiving, receiving);
+        return Channel::adopt(std::move(end), ChannelSide::receiving, receiving);
     });
-    Result<Channel> ours = Channel::over(std::move(pair.ours), ChannelSide::offering, offering);
+    Result<Channel> ours = Channel::adopt(std::move(pair.ours), ChannelSide::offering, offering);
     return {std::move(ours).value(), other.get().value()};
 }
 
@@ -154,14 +154,14 @@ TEST(Channel, AnEndThatIsClosedIsKnownAtOnceAndForGood) {
 TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
     const NothingLeft nothing_left;
     const auto refused = [](const ChannelOptions& options, FileDescriptor socket) {
-        const Result<Channel> channel = Channel::over(std::move(socket), ChannelSide::offering, options);
+        const Result<Channel> channel = Channel::adopt(std::move(socket), ChannelSide::offering, options);
         EXPECT_EQ(channel.code(), Code::invalid_argument);
     };
     for (const ChannelQuota quota :
          {ChannelQuota{65537, 1, 1}, ChannelQuota{1, 65, 1}, ChannelQuota{1, 1, 65}, ChannelQuota{1, 1, 0}}) {
-        refused({.quota = quota}, std::move(make_channel_pair().value().ours));
+        refused({.quota = quota}, std::move(create_channel_pair().value().ours));
     }
-    refused({.step_timeout = 0s}, std::move(make_channel_pair().value().ours));
+    refused({.step_timeout = 0s}, std::move(create_channel_pair().value().ours));
     refused({}, FileDescriptor());
     refused({}, FileDescriptor(::dup(0)));
     refused({}, FileDescriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)));
@@ -173,7 +173,7 @@ TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
 }
 
 void speak_over(int number) {
-    Channel channel = Channel::over(FileDescriptor(number), ChannelSide::receiving, patient()).value();
+    Channel channel = Channel::adopt(FileDescriptor(number), ChannelSide::receiving, patient()).value();
     EXPECT_NE(::fcntl(channel.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
     const ChannelMessage message = channel.receive().value();
     EXPECT_TRUE(channel.send(message.kind + 1, message.bytes).ok());
@@ -185,7 +185,7 @@ TEST(Channel, AChildInheritsItsEndThroughExec) {
     // In the child, this program runs again and gets the descriptor's number from the environment.
     if (const char* number = std::getenv("ISTHMUS_TEST_FD")) return speak_over(std::atoi(number));
     const NothingLeft nothing_left;
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const pid_t child = ::fork();
     if (child == 0) {
         ::fcntl(pair.childs.get(), F_SETFD, 0);
@@ -195,7 +195,7 @@ TEST(Channel, AChildInheritsItsEndThroughExec) {
     }
     pair.childs.close();
     {
-        Result<Channel> channel = Channel::over(std::move(pair.ours), ChannelSide::offering, patient());
+        Result<Channel> channel = Channel::adopt(std::move(pair.ours), ChannelSide::offering, patient());
         ASSERT_TRUE(channel.ok()) << channel.error().text();
         ASSERT_TRUE(channel->send(5, bytes_of("to be sent back")).ok());
         const ChannelMessage message = channel->receive().value();
@@ -211,14 +211,14 @@ TEST(Channel, AChildInheritsItsEndThroughExec) {
 // keeps I4: one that comes from elsewhere is refused by default, root's as well as anybody's.
 TEST(Channel, AnotherUsersProcessIsRefusedByDefault) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const pid_t child = ::fork();
     if (child == 0) {
         if (::seteuid(65534) != 0) ::_exit(3);
-        ::_exit(Channel::over(std::move(pair.childs), ChannelSide::receiving).code() == Code::not_permitted ? 0 : 1);
+        ::_exit(Channel::adopt(std::move(pair.childs), ChannelSide::receiving).code() == Code::not_permitted ? 0 : 1);
     }
     pair.childs.close();
-    EXPECT_EQ(Channel::over(std::move(pair.ours), ChannelSide::offering).code(), Code::peer_lost);
+    EXPECT_EQ(Channel::adopt(std::move(pair.ours), ChannelSide::offering).code(), Code::peer_lost);
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);

@@ -37,7 +37,7 @@ public:
         : side_(ours),
           options_{{}, std::chrono::seconds(20), quota},
           theirs(ours == ChannelSide::offering ? ChannelSide::receiving : ChannelSide::offering, nonce(), quota) {
-        ChannelPair pair = make_channel_pair().value();
+        ChannelPair pair = create_channel_pair().value();
         socket_ = std::move(pair.ours);
         end_ = std::move(pair.childs);
         call_hooks = {};
@@ -101,7 +101,7 @@ public:
     }
     void give_it(std::chrono::nanoseconds timeout) { options_.step_timeout = timeout; }
 
-    Result<Channel> open() { return detail::ChannelAccess::over(std::move(socket_), side_, options_, wrapped_calls()); }
+    Result<Channel> open() { return detail::ChannelAccess::adopt(std::move(socket_), side_, options_, wrapped_calls()); }
     // Opened by both ends with a correct handshake.
     Channel opened() {
         for (int at = 0; at < 2; ++at) moves.push_back([this] { follow(); });

@@ -31,7 +31,7 @@ long play(Role faulty, Role other, bool listens, long nth, int code, bool persis
     bool unlinking_failed = false;
     {
         const NothingLeft nothing_left;
-        ChannelPair pair = make_channel_pair().value();
+        ChannelPair pair = create_channel_pair().value();
         std::atomic<bool> over{false};
         std::atomic<bool> other_over{false};
         const auto meeting = [&](FileDescriptor end, std::atomic<bool>& ended) {

@@ -195,14 +195,14 @@ TEST(HostilePeer, WrongFramesInTheHandshakeEndIt) {
 TEST(HostilePeer, WhoIsNotAdmittedHearsNothing) {
     for (const ChannelSide side : both_sides) {
         const NothingLeft nothing_left;
-        ChannelPair pair = make_channel_pair().value();
+        ChannelPair pair = create_channel_pair().value();
         ChannelOptions options;
         PeerCredentials asked;
         options.allow = [&asked](const PeerCredentials& peer) {
             asked = peer;
             return false;
         };
-        EXPECT_EQ(Channel::over(std::move(pair.ours), side, options).code(), Code::not_permitted);
+        EXPECT_EQ(Channel::adopt(std::move(pair.ours), side, options).code(), Code::not_permitted);
         EXPECT_EQ(asked.uid, ::geteuid());
         EXPECT_EQ(asked.gid, ::getegid());
         EXPECT_EQ(asked.pid, ::getpid());

@@ -68,7 +68,7 @@ Seen play(std::size_t number, const KillAt& kill) {
     OwnDirectory directory;
     const std::string place = way.listens ? directory.path() : "";
     const SharedPage<Shared> shared;
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const pid_t child = ::fork();
     if (child == 0) {
         pair.ours.close();

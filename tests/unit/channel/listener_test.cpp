@@ -66,7 +66,7 @@ TEST(Listener, NothingOfItSurvivesExec) {
     EXPECT_TRUE(listener.wait_for_connection(20s).value());
     const Channel ours = listener.accept().value();
     const Channel theirs = other.get().value();
-    const ChannelPair pair = make_channel_pair().value();
+    const ChannelPair pair = create_channel_pair().value();
     EXPECT_EQ(files_kept_by_exec(), kept);
 }
 
@@ -354,7 +354,7 @@ TEST(Transfer, RunsWholeOverBothWays) {
     for (const bool listens : {true, false}) {
         const NothingLeft nothing_left;
         OwnDirectory directory;
-        ChannelPair pair = make_channel_pair().value();
+        ChannelPair pair = create_channel_pair().value();
         Meeting offering{listens ? directory.path() : "", std::move(pair.ours), [] { return false; }};
         Meeting receiving{listens ? directory.path() : "", std::move(pair.childs), [] { return false; }};
         auto other = std::async(std::launch::async, [meeting = std::move(receiving)]() mutable {

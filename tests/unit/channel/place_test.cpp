@@ -123,14 +123,14 @@ ssize_t send_or_fail(int socket, const msghdr* message, int flags) {
 TEST(Place, AnEndIsOneThoughAForkedChildHoldsCopies) {
     OwnDirectory directory;
     std::optional<Listener> listener(Listener::create(directory.path(), patient()).value());
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     auto other = std::async(std::launch::async, [end = std::move(pair.childs)]() mutable {
-        return Channel::over(std::move(end), ChannelSide::receiving, patient());
+        return Channel::adopt(std::move(end), ChannelSide::receiving, patient());
     });
     ProcessCalls calls = ProcessCalls::real();
     calls.sendmsg = send_or_fail;
     std::optional<Channel> ours(
-        detail::ChannelAccess::over(std::move(pair.ours), ChannelSide::offering, patient(), calls).value());
+        detail::ChannelAccess::adopt(std::move(pair.ours), ChannelSide::offering, patient(), calls).value());
     Channel theirs = other.get().value();
     ASSERT_TRUE(ours->send(7, {}).ok());
     const Child child;
@@ -146,14 +146,14 @@ TEST(Place, AnEndIsOneThoughAForkedChildHoldsCopies) {
 TEST(Place, AnInheritedSocketPassesMessagesOnly) {
     const NothingLeft nothing_left;
     constexpr int pass_pidfd = 76;  // SO_PASSPIDFD, Linux 6.5
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const int on = 1;
     ASSERT_EQ(::setsockopt(pair.ours.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
     const bool known = ::setsockopt(pair.ours.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) == 0;
     auto other = std::async(std::launch::async, [end = std::move(pair.childs)]() mutable {
-        return Channel::over(std::move(end), ChannelSide::receiving, patient());
+        return Channel::adopt(std::move(end), ChannelSide::receiving, patient());
     });
-    Channel ours = Channel::over(std::move(pair.ours), ChannelSide::offering, patient()).value();
+    Channel ours = Channel::adopt(std::move(pair.ours), ChannelSide::offering, patient()).value();
     Channel theirs = other.get().value();
     for (const int option : {SO_PASSCRED, known ? pass_pidfd : SO_PASSCRED}) {
         int value = -1;
@@ -172,11 +172,11 @@ TEST(Place, AMessageForWhichMemoryIsShortLeavesTheChannelOpen) {
     const NothingLeft nothing_left;
     ProcessCalls calls = ProcessCalls::real();
     calls.sendmsg = send_or_fail;
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     auto other = std::async(std::launch::async, [end = std::move(pair.childs)]() mutable {
-        return Channel::over(std::move(end), ChannelSide::receiving, patient());
+        return Channel::adopt(std::move(end), ChannelSide::receiving, patient());
     });
-    Channel ours = detail::ChannelAccess::over(std::move(pair.ours), ChannelSide::offering, patient(), calls).value();
+    Channel ours = detail::ChannelAccess::adopt(std::move(pair.ours), ChannelSide::offering, patient(), calls).value();
     Channel theirs = other.get().value();
     const std::byte bytes[3] = {};
     for (const int code : {ENOMEM, ENOBUFS}) {

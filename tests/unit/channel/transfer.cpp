@@ -33,7 +33,7 @@ ChannelOptions options_of(const Meeting& meeting) {
 
 Result<Channel> connect(Meeting& meeting, const ProcessCalls& calls) {
     if (meeting.directory.empty()) {
-        return ChannelAccess::over(std::move(meeting.end), ChannelSide::receiving, options_of(meeting), calls);
+        return ChannelAccess::adopt(std::move(meeting.end), ChannelSide::receiving, options_of(meeting), calls);
     }
     // The listener may not exist yet; no_listener is peer_lost before any connection was made.
     while (true) {
@@ -57,7 +57,7 @@ Result<void> play_offering(Meeting meeting, const ProcessCalls& calls) {
     std::optional<Listener> listener;
     std::optional<Result<Channel>> met;
     if (meeting.directory.empty()) {
-        met = ChannelAccess::over(std::move(meeting.end), ChannelSide::offering, options_of(meeting), calls);
+        met = ChannelAccess::adopt(std::move(meeting.end), ChannelSide::offering, options_of(meeting), calls);
     } else {
         Result<Listener> made = ChannelAccess::listen(meeting.directory, options_of(meeting), calls);
         if (!made) return std::move(made).error();

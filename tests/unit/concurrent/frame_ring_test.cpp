@@ -185,7 +185,7 @@ TEST(FrameRing, GoingRoundMakesNothingWithNew) {
     const long before = allocations.load();
     for (int round = 0; round < 1000; ++round) {
         ring.begin_frame().value().publish();
-        if (round % 3 != 0) ring.next_frame().value().give_back();
+        if (round % 3 != 0) ring.next_frame().value().release();
     }
     EXPECT_EQ(allocations.load(), before);
 }

@@ -92,7 +92,7 @@ Result<void> take_turn(Channel& line, TypedBuffer<std::int32_t>& buffer) {
 }
 
 Result<void> play_exporting(Half& half, Channel& line) {
-    Result<Numbers> made = Numbers::make(half.device, count, {.seen_by = half.seen_by});
+    Result<Numbers> made = Numbers::create(half.device, count, {.seen_by = half.seen_by});
     if (!made) return std::move(made).error();
     if (Result<void> done = expect_all(half, *made, 0); !done) return done;
     if (Result<void> done = write_all(half, *made, 7); !done) return done;
@@ -128,7 +128,7 @@ Result<void> play_importing(Half& half, Channel& line) {
 
 // Plays both roles once within this process, so that everything that is opened once is open.
 void warm_up(Half& half) {
-    Numbers made = Numbers::make(half.device, count, {.seen_by = half.seen_by}).value();
+    Numbers made = Numbers::create(half.device, count, {.seen_by = half.seen_by}).value();
     write_all(half, made, 7).value();
     Buffer<std::int32_t> taken = import_memory<std::int32_t>(half.device, export_memory(made).value()).value();
     expect_all(half, taken, 7).value();
@@ -162,7 +162,7 @@ std::int64_t live_in_driver() {
             ChannelOptions options;
             options.step_timeout = survivors_step;
             Channel line =
-                Channel::over(std::move(end), exporting ? ChannelSide::offering : ChannelSide::receiving, options)
+                Channel::adopt(std::move(end), exporting ? ChannelSide::offering : ChannelSide::receiving, options)
                     .value();
             if (outcome == nullptr) {
                 if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(cannot_be_traced);
@@ -214,7 +214,7 @@ Seen play(std::size_t number, const KillAt& kill) {
     const Way& way = ways[number];
     const NothingLeft nothing_left;
     const SharedPage<Outcome> outcome;
-    ChannelPair pair = make_channel_pair().value();
+    ChannelPair pair = create_channel_pair().value();
     const auto fork = [&](bool victim) {
         const pid_t child = ::fork();
         if (child != 0) return child;

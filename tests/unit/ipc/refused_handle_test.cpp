@@ -137,9 +137,9 @@ TEST(DeviceMemoryForOthers, IsRefusedWhereTheDriverHasNoHandleForIt) {
     isthmus::testing::FakeRuntime runtime;
     Device device{runtime.open(world, isthmus::testing::with(isthmus::testing::discrete_facts(), 18, 1))};
     using Numbers = ExportableBuffer<std::int32_t>;
-    EXPECT_TRUE(isthmus::testing::refused_with<errors::no_way_to_other_gpus>(Numbers::make(device, 16)));
+    EXPECT_TRUE(isthmus::testing::refused_with<errors::no_way_to_other_gpus>(Numbers::create(device, 16)));
     EXPECT_TRUE(world.memory.empty());
-    EXPECT_TRUE(Numbers::make(device, 16, {.seen_by = SeenBy::cpus_and_gpus}).ok()) << "as the remedy says";
+    EXPECT_TRUE(Numbers::create(device, 16, {.seen_by = SeenBy::cpus_and_gpus}).ok()) << "as the remedy says";
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ Reader taken(Device& device, Channel& channel, WaitPolicy waiting) {
 class Victim {
 public:
     template <class Role>
-    explicit Victim(const Role& role) : Victim(role, make_channel_pair().value()) {}
+    explicit Victim(const Role& role) : Victim(role, create_channel_pair().value()) {}
     Channel& channel() { return channel_; }
     void kill() {
         EXPECT_EQ(::kill(pid_, SIGKILL), 0);
@@ -95,7 +95,7 @@ private:
     template <class Role>
     Victim(const Role& role, ChannelPair pair)
         : pid_(forked(role, pair)),
-          channel_(Channel::over(std::move(pair.ours), ChannelSide::offering, patient()).value()) {}
+          channel_(Channel::adopt(std::move(pair.ours), ChannelSide::offering, patient()).value()) {}
     template <class Role>
     static pid_t forked(const Role& role, ChannelPair& pair) {
         const pid_t pid = ::fork();
@@ -106,7 +106,7 @@ private:
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         pair.ours.close();
         Runtime runtime = Runtime::open(without_gpu()).value();
-        Channel channel = Channel::over(std::move(pair.childs), ChannelSide::receiving, patient()).value();
+        Channel channel = Channel::adopt(std::move(pair.childs), ChannelSide::receiving, patient()).value();
         role(runtime.default_device(), channel);
         ::_exit(0);
     }

@@ -183,7 +183,7 @@ TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
         Producer producer(options_of(SlowReaderPolicy::wait, 2));
         Consumer honest(producer);
         SharedRingDescriptor descriptor = producer.core->admit().value();
-        auto fds = descriptor.take_fds();
+        auto fds = descriptor.release_fds();
         SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
         // The false reader returns two frames, then writes the false cursor, at which the producer has to look.
         for (std::uint32_t value = 0; value < 9; ++value) {
@@ -283,7 +283,7 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
         SharedRingDescriptor good = producer.core->admit().value();
         SharedRingDescriptor::Bytes bytes{};
         std::copy(good.bytes().begin(), good.bytes().end(), bytes.begin());
-        std::array<FileDescriptor, 3> fds = good.take_fds();
+        std::array<FileDescriptor, 3> fds = good.release_fds();
         changes[at](fds);
         const auto opened = RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)),
                                                  sizeof(std::uint32_t), SharedReaderOptions{});
@@ -302,7 +302,7 @@ TEST(SharedRingDescriptors, ARingThatIsNotWhatTheReaderWantsIsRefusedBeforeItsFi
         SharedRingDescriptor good = producer.core->admit().value();
         SharedRingDescriptor::Bytes words{};
         std::copy(good.bytes().begin(), good.bytes().end(), words.begin());
-        std::array<FileDescriptor, 3> fds = good.take_fds();
+        std::array<FileDescriptor, 3> fds = good.release_fds();
         if (broken) fds[0].close();
         return RingReaderCore::open(device(), SharedRingDescriptor(words, std::move(fds)), sizeof(std::uint32_t),
                                     options)
@@ -406,7 +406,7 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
             // The parent's own ends, inherited by fork, would hide the death: only sent ones count.
             read_until_killed(frames, page, shape, at);
         }
-        for (FileDescriptor& fd : descriptor.take_fds()) fd.close();
+        for (FileDescriptor& fd : descriptor.release_fds()) fd.close();
         for (std::uint32_t value = 0; value < 8; ++value) {
             ASSERT_TRUE(producer.produce(value)) << value;
             const RingReaderCore::Taken taken = other.take(Wait::at_most(5s)).value();
@@ -561,7 +561,7 @@ TEST(SharedRingDeaths, AForkedChildEndsNobodysRing) {
 TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
     Producer producer(options_of(SlowReaderPolicy::wait, 2));
     SharedRingDescriptor descriptor = producer.core->admit().value();
-    auto fds = descriptor.take_fds();
+    auto fds = descriptor.release_fds();
     SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
     ASSERT_EQ(::fcntl(fds[2].get(), F_SETFL, 0), 0);
     // Marks itself asleep forever, never takes its wake-ups, and sends as much as it can.
@@ -582,7 +582,7 @@ TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
         SharedRingDescriptor descriptor = producer.core->admit().value();
         SharedRingDescriptor::Bytes bytes{};
         std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
-        auto fds = descriptor.take_fds();
+        auto fds = descriptor.release_fds();
         // A socket whose other end is closed, as a death closes it; the ring itself is not closed.
         int ends[2];
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -229,7 +229,7 @@ TEST(Adaptors, TheLogGoesToAFileOrSaysWhyNot) {
     const std::string path = testing::TempDir() + "allocations.csv";
     {
         Result<isthmus::LoggingAllocator> logged =
-            isthmus::LoggingAllocator::to_file(Allocator(HeapAllocator(world)), path);
+            isthmus::LoggingAllocator::create(Allocator(HeapAllocator(world)), path);
         ASSERT_TRUE(logged.ok());
         const Allocator allocator = *logged;
         ASSERT_TRUE(allocator.release(allocator.allocate(bytes(3)).value()).ok());
@@ -239,7 +239,7 @@ TEST(Adaptors, TheLogGoesToAFileOrSaysWhyNot) {
     text << file.rdbuf();
     EXPECT_NE(text.str().find(",release,1,0x"), std::string::npos) << text.str();
     std::remove(path.c_str());
-    EXPECT_EQ(isthmus::LoggingAllocator::to_file(Allocator(HeapAllocator(world)), "/nowhere/at/all.csv").code(),
+    EXPECT_EQ(isthmus::LoggingAllocator::create(Allocator(HeapAllocator(world)), "/nowhere/at/all.csv").code(),
               Code::system_error);
 }
 

@@ -91,7 +91,7 @@ public:
     ~LoggingAllocator() = default;
     // Creates or empties the file; system_error where that fails. Each line is written at once; a line whose write
     // fails is lost.
-    static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
+    static Result<LoggingAllocator> create(Allocator upstream, const std::string& path);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;  // of the upstream

@@ -83,7 +83,7 @@ public:
     // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; closes
     // the socket on failure. The peer is the process that holds the other end; its credentials name the maker of the
     // pair.
-    static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options = {});
+    static Result<Channel> adopt(FileDescriptor socket, ChannelSide side, const ChannelOptions& options = {});
     Channel(Channel&&) noexcept;
     Channel& operator=(Channel&&) noexcept;
     ~Channel();  // close()
@@ -148,14 +148,14 @@ private:
     std::unique_ptr<detail::ListenerState> state_;
 };
 
-// Two connected sockets for Channel::over(), one of them for a child. Both have FD_CLOEXEC set: clear it for the
+// Two connected sockets for Channel::adopt(), one of them for a child. Both have FD_CLOEXEC set: clear it for the
 // child's in the child (posix_spawn_file_actions_adddup2 does), and close the child's in the parent, which otherwise
 // does not notice the child's end.
 struct ChannelPair {
     FileDescriptor ours;
     FileDescriptor childs;
 };
-ISTHMUS_API Result<ChannelPair> make_channel_pair();
+ISTHMUS_API Result<ChannelPair> create_channel_pair();
 
 }  // namespace v0
 }  // namespace isthmus

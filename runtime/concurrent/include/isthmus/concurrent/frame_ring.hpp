@@ -138,28 +138,28 @@ public:
     ReadyFrame(ReadyFrame&&) noexcept = default;
     ReadyFrame& operator=(ReadyFrame&& other) noexcept {
         if (this != &other) {
-            give_back();
+            release();
             detail::RingSlot<T>::operator=(std::move(other));
         }
         return *this;
     }
-    ~ReadyFrame() { give_back(); }
+    ~ReadyFrame() { release(); }
     // As published; numbers missing between two frames were dropped.
     std::uint64_t number() const noexcept { return this->taken_.frame; }
-    void give_back() noexcept {
+    void release() noexcept {
         if (auto ring = std::move(this->ring_)) ring->core.give_back(this->taken_);
     }
 };
 
 // One thread produces and one consumes at a time; both may be the same thread. Frames come out in the order of
-// publication. begin_frame(), publish(), next_frame() and give_back() allocate nothing and make no driver call.
+// publication. begin_frame(), publish(), next_frame() and release() allocate nothing and make no driver call.
 template <class T>
 class FrameRing {
 public:
     // Buffers of `elements` elements each. Errors: invalid_argument (fewer than 2 frames, no elements), and those of
     // Device::allocate_shared.
     static Result<FrameRing> create(Device& device, std::size_t elements, RingOptions options = {}) {
-        // Checked before anything is allocated; of() checks all buffers.
+        // Checked before anything is allocated; the other create() checks all buffers.
         const std::size_t two[2] = {elements, elements};
         if (Result<void> fine = detail::check_ring(two, options.frames < 2 ? options.frames : 2); !fine) {
             return std::move(fine).error();
@@ -170,10 +170,10 @@ public:
             if (!made) return std::move(made).error();
             buffers.push_back(std::move(made).value());
         }
-        return of(device, std::move(buffers), options.when_full);
+        return create(device, std::move(buffers), options.when_full);
     }
     // The same with given buffers, for example adopted camera buffers. All have the same size.
-    static Result<FrameRing> of(const Device& device, std::vector<Buffer<T>> buffers, WhenFull when_full) {
+    static Result<FrameRing> create(const Device& device, std::vector<Buffer<T>> buffers, WhenFull when_full) {
         std::vector<std::size_t> bytes;
         for (const Buffer<T>& buffer : buffers) bytes.push_back(buffer.size_bytes());
         if (Result<void> fine = detail::check_ring(bytes.data(), bytes.size()); !fine) return std::move(fine).error();

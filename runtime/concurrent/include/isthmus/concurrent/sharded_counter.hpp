@@ -29,7 +29,7 @@ ISTHMUS_API Error no_such_counter_slot();
 class ShardedCounter {
 public:
     // All slots start at 0. Errors: as Device::allocate_shared and Buffer::write_on_host; invalid_argument (no slots).
-    static Result<ShardedCounter> make(Device& device, std::size_t slots = 1) {
+    static Result<ShardedCounter> create(Device& device, std::size_t slots = 1) {
         constexpr std::size_t per_line = sizeof(Line) / sizeof(detail::CounterCell);
         if (slots == 0) return detail::counter_without_slots();
         ShardedCounter made;

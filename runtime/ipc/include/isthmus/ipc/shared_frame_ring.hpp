@@ -253,7 +253,7 @@ public:
     SharedFrame(SharedFrame&&) noexcept = default;
     SharedFrame& operator=(SharedFrame&& other) noexcept {
         if (this != &other) {
-            give_back();
+            release();
             ring_ = std::move(other.ring_);
             taken_ = other.taken_;
         }
@@ -261,7 +261,7 @@ public:
     }
     // Finishes the frame. Where that is not possible yet (a view is still open, device work takes too long), the
     // reader's next calls finish it, and the producer waits meanwhile.
-    ~SharedFrame() { give_back(); }
+    ~SharedFrame() { release(); }
     const Buffer<T>& buffer() const noexcept { return ring_->buffers[taken_.slot]; }
     std::uint64_t number() const noexcept { return taken_.frame; }
     // Number of frames due to this reader that were overwritten between its previous frame and this one.
@@ -278,7 +278,7 @@ public:
     }
 
 private:
-    void give_back() noexcept {
+    void release() noexcept {
         if (auto ring = std::move(ring_)) ring->core->give_back(taken_.frame, ring->buffers[taken_.slot].state());
     }
     std::shared_ptr<State> ring_;

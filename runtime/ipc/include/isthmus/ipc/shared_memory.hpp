@@ -49,8 +49,8 @@ struct MadeExportable {
     std::shared_ptr<BufferState> state;
     std::shared_ptr<SharedPiece> memory;
 };
-ISTHMUS_API Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
-                                                   const ExportableOptions& options);
+ISTHMUS_API Result<MadeExportable> create_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
+                                                     const ExportableOptions& options);
 ISTHMUS_API ShareMethod share_method_of(const SharedPiece* memory) noexcept;
 ISTHMUS_API Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory);
 ISTHMUS_API Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
@@ -69,11 +69,11 @@ public:
     // (no elements, or more than any machine has), not_permitted (a fabric without an IMEX channel), out_of_memory,
     // capture_error (a capture is open on this thread), in_use (a service runs: the driver might wait for it),
     // device_lost; for host memory those of Device::adopt, and system_limit (file descriptors).
-    static Result<ExportableBuffer> make(Device& device, std::size_t count, const ExportableOptions& options = {}) {
+    static Result<ExportableBuffer> create(Device& device, std::size_t count, const ExportableOptions& options = {}) {
         const bool overflows = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         Result<detail::MadeExportable> made =
-            detail::make_exportable(device, overflows ? std::numeric_limits<std::size_t>::max() : count * sizeof(T),
-                                    static_cast<std::uint32_t>(sizeof(T)), options);
+            detail::create_exportable(device, overflows ? std::numeric_limits<std::size_t>::max() : count * sizeof(T),
+                                      static_cast<std::uint32_t>(sizeof(T)), options);
         if (!made) return std::move(made).error();
         return ExportableBuffer(std::move(*made));
     }

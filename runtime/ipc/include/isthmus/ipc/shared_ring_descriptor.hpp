@@ -40,7 +40,7 @@ public:
     // In the order above. This object keeps ownership: the kernel duplicates them when they are sent.
     std::array<int, fd_count> fds() const noexcept { return {fds_[0].get(), fds_[1].get(), fds_[2].get()}; }
     // The caller owns them from here on.
-    std::array<FileDescriptor, fd_count> take_fds() noexcept { return std::move(fds_); }
+    std::array<FileDescriptor, fd_count> release_fds() noexcept { return std::move(fds_); }
 
 private:
     Bytes bytes_;

@@ -49,8 +49,8 @@ struct MadeGrowable {
     std::shared_ptr<BufferState> state;
     std::shared_ptr<GrowableMemory> memory;
 };
-ISTHMUS_API Result<MadeGrowable> make_growable(const Device& device, std::size_t max_bytes,
-                                               const GrowableOptions& options);
+ISTHMUS_API Result<MadeGrowable> create_growable(const Device& device, std::size_t max_bytes,
+                                                 const GrowableOptions& options);
 ISTHMUS_API Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory,
                                          std::size_t bytes, std::size_t capacity_bytes);
 ISTHMUS_API Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait);
@@ -82,9 +82,9 @@ public:
     // message says which, why, and what works), invalid_argument (no elements, or more than any machine has; a null
     // device; a stripe on the host), wrong_device (a device of another runtime), out_of_memory, capture_error (a
     // capture is open on this thread), device_lost.
-    static Result<GrowableBuffer> make(const Device& device, std::size_t most, const GrowableOptions& options = {}) {
+    static Result<GrowableBuffer> create(const Device& device, std::size_t most, const GrowableOptions& options = {}) {
         const bool overflows = most > std::numeric_limits<std::size_t>::max() / sizeof(T);
-        Result<detail::MadeGrowable> made = detail::make_growable(
+        Result<detail::MadeGrowable> made = detail::create_growable(
             device, overflows ? std::numeric_limits<std::size_t>::max() : most * sizeof(T), options);
         if (!made) return std::move(made).error();
         return GrowableBuffer(std::move(*made), most);

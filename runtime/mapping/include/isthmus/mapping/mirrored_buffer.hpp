@@ -35,9 +35,9 @@ struct MirroredOptions {
 
 namespace detail {
 // Both copies together; their size in bytes is a multiple of twice `element_bytes`.
-ISTHMUS_API Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::size_t least_bytes,
-                                                               std::size_t element_bytes,
-                                                               const MirroredOptions& options);
+ISTHMUS_API Result<std::shared_ptr<BufferState>> create_mirrored(const Device& device, std::size_t least_bytes,
+                                                                 std::size_t element_bytes,
+                                                                 const MirroredOptions& options);
 }  // namespace detail
 
 // A Buffer of 2 · capacity() elements, usable wherever a Buffer is; size() counts both copies. Movable. Released as a
@@ -48,11 +48,11 @@ class MirroredBuffer : public TypedBuffer<T> {
 public:
     MirroredBuffer() = default;
     // At least `least` elements. capacity() answers the actual number: memory is mapped in granules, and whole elements
-    // have to fill them. Errors as GrowableBuffer::make; system_limit (no file descriptor).
-    static Result<MirroredBuffer> make(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
+    // have to fill them. Errors as GrowableBuffer::create; system_limit (no file descriptor).
+    static Result<MirroredBuffer> create(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
         Result<std::shared_ptr<detail::BufferState>> made =
-            detail::make_mirrored(device, least > most / sizeof(T) ? most : least * sizeof(T), sizeof(T), options);
+            detail::create_mirrored(device, least > most / sizeof(T) ? most : least * sizeof(T), sizeof(T), options);
         if (!made) return std::move(made).error();
         return MirroredBuffer(std::move(made).value());
     }
