@@ -60,7 +60,7 @@ private:
 };
 
 Result<Channel> ChannelAccess::adopt(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
-                                    const platform::os::ProcessCalls& calls) {
+                                     const platform::os::ProcessCalls& calls) {
     Result<std::unique_ptr<ChannelState>> state = ChannelState::greet(std::move(socket), side, options, calls);
     if (!state) return std::move(state).error();
     return Channel(std::move(state).value());

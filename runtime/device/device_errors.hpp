@@ -12,7 +12,8 @@ namespace errors {
 inline constexpr auto runtime_of_the_parent =
     error_entry("E001", Code::forked,
                 "{call} was refused: this runtime was opened before fork()",
-                "open a Runtime in the child itself, or start the child before opening one");
+                "start the child before opening a Runtime, or with exec; a Runtime that the child opens has no GPUs if "
+                "its parent used CUDA");
 inline constexpr auto called_from_host_function =
     error_entry("E002", Code::not_permitted,
                 "{call} was refused: the call came from a host function, where the driver takes none",

@@ -101,7 +101,9 @@ public:
     }
     void give_it(std::chrono::nanoseconds timeout) { options_.step_timeout = timeout; }
 
-    Result<Channel> open() { return detail::ChannelAccess::adopt(std::move(socket_), side_, options_, wrapped_calls()); }
+    Result<Channel> open() {
+        return detail::ChannelAccess::adopt(std::move(socket_), side_, options_, wrapped_calls());
+    }
     // Opened by both ends with a correct handshake.
     Channel opened() {
         for (int at = 0; at < 2; ++at) moves.push_back([this] { follow(); });

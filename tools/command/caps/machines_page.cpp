@@ -23,7 +23,9 @@ std::string text(std::string_view view) {
 
 Section machines_section(const std::vector<MachineView>& views) {
     Section section{"Machines",
-                    "Each machine is a record in platform/machines; `--machine NAME` plays it.",
+                    "Each machine is a record in platform/machines; `--machine NAME` plays it. "
+                    "To play another one: `isthmus caps --record FILE` there, `--machine FILE` here. "
+                    "To add one: [CONTRIBUTING.md](../CONTRIBUTING.md#a-machine).",
                     {"machine", "what it is", "driver", "page", "row of each device"}};
     for (const MachineView& view : views) {
         std::string rows;
