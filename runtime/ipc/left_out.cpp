@@ -134,8 +134,8 @@ Result<Event> import_event(const Device& /*device*/, const SharedEventDescriptor
     return refused();
 }
 
-Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> /*bytes*/,
-                                                                std::vector<FileDescriptor> /*fds*/) {
+Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(
+    std::span<const std::byte> /*bytes*/, std::vector<FileDescriptor> /*fds*/) {  // NOLINT: owned by the callee
     return refused();
 }
 Result<SharedMemoryDescriptor> export_memory(const BufferBase& /*buffer*/) {
@@ -148,8 +148,8 @@ Result<void> invalidate_shared(BufferBase& /*buffer*/, Wait /*wait*/) {
     return refused();
 }
 
-Result<SharedRingDescriptor> SharedRingDescriptor::received(std::span<const std::byte> /*bytes*/,
-                                                            std::vector<FileDescriptor> /*fds*/) {
+Result<SharedRingDescriptor> SharedRingDescriptor::received(
+    std::span<const std::byte> /*bytes*/, std::vector<FileDescriptor> /*fds*/) {  // NOLINT: owned by the callee
     return refused();
 }
 std::string_view name(ReaderState /*state*/) noexcept {

@@ -28,6 +28,7 @@ template <const auto& Own, const auto& Unknown>
 Error refused_handle(Error why) {
     const HandleRefusal refusal = judge_refused_handle(why);
     if (refusal == HandleRefusal::passed_on) return why;
+    // Some callers give one entry for both cases. NOLINTNEXTLINE(bugprone-branch-clone)
     Error refused = refusal == HandleRefusal::own ? make_error<Own>(why.message()) : make_error<Unknown>(why.message());
     return std::move(refused).from_call(why.call(), why.driver_code());
 }
