@@ -155,12 +155,17 @@ Result admission(CallId id) {
 void say(const char* format, ...) {
     static const bool quiet = ::secure_getenv("ISTHMUS_SIM_QUIET") != nullptr;
     if (quiet) return;
-    char text[1024];
+    char line[1024] = "isthmus simulator: ";
+    const std::size_t start = std::strlen(line);
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof(text), format, arguments);
+    std::vsnprintf(line + start, sizeof(line) - start - 1, format, arguments);  // room for the end of the line
     va_end(arguments);
-    std::fprintf(stderr, "isthmus simulator: %s\n", text);
+    // One fwrite() of the whole line: fprintf() of newer C libraries writes it in pieces, and lines of other threads
+    // would stand in the middle of it.
+    const std::size_t size = std::strlen(line);
+    line[size] = '\n';
+    std::fwrite(line, 1, size + 1, stderr);
 }
 
 void die_like_the_driver(const char* what) {
