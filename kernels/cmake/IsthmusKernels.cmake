@@ -35,8 +35,6 @@ function(isthmus_add_kernels target)
     foreach(arch IN LISTS arg_ARCHITECTURES)
       list(APPEND gpu_options --arch ${arch})
     endforeach()
-    list(APPEND gpu_options "$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>"
-      "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>")
   elseif(NOT arg_NO_GPU)
     if(arg_REQUIRE_GPU OR ISTHMUS_REQUIRE_GPU)
       message(FATAL_ERROR "isthmus_add_kernels(${target}): GPU code is required, and no nvcc was found; install CUDA, "
@@ -65,6 +63,7 @@ function(isthmus_add_kernels target)
     add_custom_command(OUTPUT "${base}.fatbin" "${base}.S" "${base}.cpp"
       COMMAND "${ISTHMUS_KERNEL_IMAGE_TOOL}" "${path}" --symbol ${symbol} --image "${base}.fatbin"
         --assembly "${base}.S" --definition "${base}.cpp" --depfile "${base}.d" ${gpu_options}
+        "$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>" "$<$<BOOL:${defines}>:-D$<JOIN:${defines},;-D>>"
       DEPENDS "${path}" "${ISTHMUS_KERNEL_IMAGE_TOOL}" DEPFILE "${base}.d"
       COMMENT "Compiling the kernels of ${source} for the GPU" COMMAND_EXPAND_LISTS VERBATIM)
     add_library(${symbol} OBJECT "${path}" "${base}.S" "${base}.cpp")
