@@ -2,30 +2,20 @@
 // Loads images and finds kernels in them.
 #include "kernel_modules.hpp"
 
-#include <memory>
+#include "composed.hpp"
+#include "first_use.hpp"
+
 #include <vector>
 
 namespace isthmus::platform::cuda {
 namespace {
 
-using SimulatedParameters = std::vector<isthmus_sim_parameter>;
-
-// The simulator keeps pointers to these until the process ends, longer than any runtime lives: so they are made once
-// per kernel and never freed. Not used with a real driver.
-const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
-    static std::mutex mutex;
-    static auto* made = new std::unordered_map<const KernelInfo*, std::unique_ptr<SimulatedParameters>>;
-    const std::lock_guard lock(mutex);
-    std::unique_ptr<SimulatedParameters>& parameters = (*made)[&kernel];
-    if (!parameters) {
-        parameters = std::make_unique<SimulatedParameters>();
-        for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
-            const ParameterInfo& from = kernel.parameter[i];
-            parameters->push_back(
-                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(from.use)});
-        }
-    }
-    return *parameters;
+// The entry of this kernel; nullptr: not found yet, or of a kernel that lay at its address before.
+template <class Kernels>
+auto* known_in(Kernels& kernels, const KernelInfo& kernel) {
+    const auto known = kernels.find(&kernel);
+    const bool same = known != kernels.end() && known->second.first_use == first_use_of(kernel.first_use);
+    return same ? &known->second.handle : nullptr;
 }
 
 }  // namespace
@@ -34,7 +24,12 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     // Both extent types must have one layout: the simulator calls the twin with its own.
     static_assert(sizeof(isthmus_sim_extent) == sizeof(Extent) &&
                   offsetof(isthmus_sim_extent, z) == offsetof(Extent, z));
-    const SimulatedParameters& parameters = parameters_for_simulator(kernel);
+    std::vector<isthmus_sim_parameter> parameters;  // the simulator copies them
+    for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
+        const ParameterInfo& from = kernel.parameter[i];
+        parameters.push_back(
+            {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(from.use)});
+    }
     isthmus_sim_kernel description{};
     description.struct_bytes = sizeof(description);
     description.image_hash = kernel.image->hash;
@@ -49,6 +44,7 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
     // SimulatedGpu and isthmus_sim_updates share a layout too (unit.kernels.atomic_ref compares them).
     description.play_gpu = reinterpret_cast<decltype(description.play_gpu)>(reinterpret_cast<void*>(kernel.play_gpu));
+    description.image_first_use = first_use_of(kernel.image->first_use);
     return library.register_twin(&description);
 }
 
@@ -63,15 +59,22 @@ KernelModules::~KernelModules() {
     }
 }
 
+// Equal code is one image, whichever library has it. A simulator runs the kernels' twins: there, the code is the
+// library's own.
+std::string KernelModules::key_of(const KernelImage& image) const {
+    const bool simulated = context_.library().register_twin != nullptr;
+    return composed("{} {} {}", image.hash, image.size_bytes, simulated ? first_use_of(image.first_use) : 0);
+}
+
 bool KernelModules::knows(const KernelInfo& kernel) {
     const std::lock_guard lock(mutex_);
-    return functions_.count(&kernel) != 0;
+    return known_in(functions_, kernel) != nullptr;
 }
 
 Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {
     const std::lock_guard lock(mutex_);
-    if (const auto known = functions_.find(&kernel); known != functions_.end()) {
-        out = known->second;
+    if (const FunctionHandle* known = known_in(functions_, kernel)) {
+        out = *known;
         return {};
     }
     const bool simulated = context_.library().register_twin != nullptr;
@@ -88,50 +91,52 @@ Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {
         "cuModuleGetFunction", [&] { return context_.api().module_get_function(&function, module, kernel.symbol); });
     if (!found.ok()) return found;
     out = handle_of<FunctionHandle>(function);
-    functions_.emplace(&kernel, out);
+    functions_[&kernel] = {first_use_of(kernel.first_use), out};
     return found;
 }
 
 // A failed load is repeated by the next resolve(): a memory shortage may pass.
 Status KernelModules::load(const KernelImage& image, CUmodule& module) {
-    if (const auto known = modules_.find(image.data); known != modules_.end()) {
+    const std::string key = key_of(image);
+    if (const auto known = modules_.find(key); known != modules_.end()) {
         module = known->second;
         return {};
     }
     const Status loaded =
         context_.inside("cuModuleLoadData", [&] { return context_.api().module_load_data(&module, image.data); });
-    if (loaded.ok()) modules_.emplace(image.data, module);
+    if (loaded.ok()) modules_.emplace(key, module);
     return loaded;
 }
 
 bool KernelModules::knows_free_of_context(const KernelInfo& kernel) {
     const std::lock_guard lock(mutex_);
-    return kernels_.count(&kernel) != 0;
+    return known_in(kernels_, kernel) != nullptr;
 }
 
 Status KernelModules::free_of_context(const KernelInfo& kernel, CUkernel& out) {
     const std::lock_guard lock(mutex_);
-    if (const auto known = kernels_.find(&kernel); known != kernels_.end()) {
-        out = known->second;
+    if (const CUkernel* known = known_in(kernels_, kernel)) {
+        out = *known;
         return {};
     }
     CUlibrary library = nullptr;
     if (Status loaded = load(*kernel.image, library); !loaded.ok()) return loaded;
     const Status found = context_.anywhere(
         "cuLibraryGetKernel", [&] { return context_.api().library_get_kernel(&out, library, kernel.symbol); });
-    if (found.ok()) kernels_.emplace(&kernel, out);
+    if (found.ok()) kernels_[&kernel] = {first_use_of(kernel.first_use), out};
     return found;
 }
 
 Status KernelModules::load(const KernelImage& image, CUlibrary& library) {
-    if (const auto known = libraries_.find(image.data); known != libraries_.end()) {
+    const std::string key = key_of(image);
+    if (const auto known = libraries_.find(key); known != libraries_.end()) {
         library = known->second;
         return {};
     }
     const Status loaded = context_.anywhere("cuLibraryLoadData", [&] {
         return context_.api().library_load_data(&library, image.data, nullptr, nullptr, 0, nullptr, nullptr, 0);
     });
-    if (loaded.ok()) libraries_.emplace(image.data, library);
+    if (loaded.ok()) libraries_.emplace(key, library);
     return loaded;
 }
 

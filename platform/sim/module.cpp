@@ -11,8 +11,8 @@ namespace {
 
 Result load(Driver& d, Context* context, Module** module, const void* image) {
     if (!module || !image) return result::invalid_value;
-    std::string hash = hash_of_image(image);
-    if (hash.empty()) {
+    ImageName name = name_of_image(image);
+    if (name.hash.empty()) {
         say("the image at %p holds no kernel with a registered CPU twin (isthmus_sim_register_kernel); answering "
             "CUDA_ERROR_NO_BINARY_FOR_GPU (209)",
             image);
@@ -20,7 +20,7 @@ Result load(Driver& d, Context* context, Module** module, const void* image) {
     }
     const std::lock_guard lock(d.mutex);
     Module* made = d.modules.create();
-    made->image_hash = std::move(hash);
+    made->image = std::move(name);
     made->context = context;
     *module = made;
     return result::ok;
@@ -52,7 +52,7 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
         *function = known->second;
         return result::ok;
     }
-    const Twin* twin = find_twin(module->image_hash, name);
+    const Twin* twin = find_twin(module->image, name);
     if (!twin) return result::not_found;
     Function* made = d.functions.create();
     made->twin = twin;

@@ -17,7 +17,7 @@ struct Function {
 };
 
 struct Module {
-    std::string image_hash;
+    ImageName image;
     std::map<std::string, Function*> functions;
     Context* context = nullptr;  // nullptr: a library
 };

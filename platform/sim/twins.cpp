@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <mutex>
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
@@ -20,18 +21,20 @@ Register& the_register() {
 }
 
 // The driver does not get an image's size, so the comparison stops at the first difference.
-bool same_bytes(const unsigned char* registered, std::size_t bytes, const unsigned char* image) {
-    for (std::size_t i = 0; i < bytes; ++i) {
+bool same_bytes(const std::vector<unsigned char>& registered, const unsigned char* image) {
+    for (std::size_t i = 0; i < registered.size(); ++i) {
         if (registered[i] != image[i]) return false;
     }
-    return bytes > 0;
+    return !registered.empty();
+}
+
+ImageName image_of(const isthmus_sim_kernel& kernel) {
+    return {kernel.image_hash, kernel.image_data, kernel.image_first_use};
 }
 
 Twin copy_of(const isthmus_sim_kernel& kernel) {
     Twin twin;
-    twin.image_hash = kernel.image_hash;
-    twin.image = kernel.image_data;
-    twin.image_bytes = kernel.image_bytes;
+    twin.image = image_of(kernel);
     twin.symbol = kernel.symbol;
     for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
         const isthmus_sim_parameter& p = kernel.parameter[i];
@@ -59,21 +62,25 @@ bool well_formed(const isthmus_sim_kernel* kernel) {
 
 }  // namespace
 
-std::string hash_of_image(const void* image) {
+ImageName name_of_image(const void* image) {
     const auto* bytes = static_cast<const unsigned char*>(image);
     Register& all = the_register();
     const std::lock_guard lock(all.mutex);
-    for (const Twin& twin : all.twins) {
-        if (twin.image == bytes || same_bytes(twin.image, twin.image_bytes, bytes)) return twin.image_hash;
+    const Twin* found = nullptr;
+    for (auto twin = all.twins.rbegin(); twin != all.twins.rend(); ++twin) {  // the newest first
+        const bool here = twin->image.address == bytes;
+        if ((!here && found) || !same_bytes(*twin->content, bytes)) continue;
+        if (here) return twin->image;
+        found = &*twin;
     }
-    return {};
+    return found ? found->image : ImageName{};
 }
 
-const Twin* find_twin(const std::string& image_hash, const char* symbol) {
+const Twin* find_twin(const ImageName& image, const char* symbol) {
     Register& all = the_register();
     const std::lock_guard lock(all.mutex);
     for (const Twin& twin : all.twins) {
-        if (twin.image_hash == image_hash && twin.symbol == symbol) return &twin;
+        if (twin.image == image && twin.symbol == symbol) return &twin;
     }
     return nullptr;
 }
@@ -85,12 +92,20 @@ extern "C" __attribute__((visibility("default"))) int isthmus_sim_register_kerne
     if (!well_formed(kernel)) return 1;
     Register& all = the_register();
     const std::lock_guard lock(all.mutex);
+    const ImageName image = image_of(*kernel);
+    std::shared_ptr<const std::vector<unsigned char>> content;
     for (const Twin& twin : all.twins) {
-        if (twin.image_hash != kernel->image_hash || twin.symbol != kernel->symbol) continue;
+        if (twin.image.hash == image.hash && twin.content->size() == kernel->image_bytes) content = twin.content;
+        if (twin.image != image || twin.symbol != kernel->symbol) continue;
         const bool same = twin.pack_bytes == kernel->pack_bytes && twin.rank == kernel->rank &&
-                          twin.parameters.size() == kernel->parameter_count;
+                          twin.parameters.size() == kernel->parameter_count && twin.run == kernel->twin;
         return same ? 0 : 1;
     }
+    if (!content) {
+        content = std::make_shared<const std::vector<unsigned char>>(kernel->image_data,
+                                                                     kernel->image_data + kernel->image_bytes);
+    }
     all.twins.push_back(copy_of(*kernel));
+    all.twins.back().content = std::move(content);
     return 0;
 }

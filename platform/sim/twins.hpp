@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,18 @@ struct Parameter {
     bool writes() const { return (use & 6) != 0; }  // ArgumentUse: write 2, read_write 3, concurrent 4
 };
 
+// One loading of an image by the program: libraries that are closed leave images behind, and equal content may lie at
+// several addresses with twins of its own.
+struct ImageName {
+    std::string hash;                        // empty: none
+    const unsigned char* address = nullptr;  // for comparisons alone: the image may be gone
+    std::uint64_t first_use = 0;
+    friend bool operator==(const ImageName&, const ImageName&) = default;
+};
+
 struct Twin {
-    std::string image_hash;
-    const unsigned char* image = nullptr;
-    std::size_t image_bytes = 0;
+    ImageName image;
+    std::shared_ptr<const std::vector<unsigned char>> content;  // of the image
     std::string symbol;
     std::vector<Parameter> parameters;
     std::uint32_t pack_bytes = 0;
@@ -31,9 +40,9 @@ struct Twin {
     void (*play_gpu)(const isthmus_sim_updates* updates) = nullptr;
 };
 
-// The hash under which an image with these bytes was registered; empty: none was.
-std::string hash_of_image(const void* image);
+// The newest image with these bytes, one at this address first; an empty name: none is registered.
+ImageName name_of_image(const void* image);
 // nullptr: not registered yet; kernels of a loaded image may still be registered. Twins are never removed.
-const Twin* find_twin(const std::string& image_hash, const char* symbol);
+const Twin* find_twin(const ImageName& image, const char* symbol);
 
 }  // namespace isthmus::sim

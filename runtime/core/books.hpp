@@ -6,6 +6,7 @@
 #include "address_map.hpp"
 #include "hints.hpp"
 #include "host_calls.hpp"
+#include "kept_kernels.hpp"
 #include "launch_books.hpp"
 #include "ledger.hpp"
 #include "mapped_ranges.hpp"
@@ -28,6 +29,8 @@ struct Books {
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;
+
+    KeptKernels kernels;
 
     std::unique_ptr<OrderChecker> order;  // nullptr: nothing is checked
 

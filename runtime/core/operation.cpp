@@ -125,10 +125,15 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
     return {};
 }
 
+// For what is kept longer than the kernel's library may stay loaded.
+const KernelInfo* Operation::kept_kernel() const {
+    return kernel_ == nullptr ? nullptr : &device_.books->kernels.of(*kernel_);
+}
+
 // Positions that the claim will make the stream wait for count as waited for.
 OrderChecker::Attempt Operation::order_attempt() {
     OrderChecker& order = *device_.books->order;
-    OrderChecker::Attempt attempt{stream_, name_, kernel_};
+    OrderChecker::Attempt attempt{stream_, name_, kept_kernel()};
     attempt.uses = within_;
     for (std::size_t at = 0; at < count_ && within_.empty(); ++at) {
         const Entry& entry = entries()[at];
@@ -143,6 +148,7 @@ OrderChecker::Attempt Operation::order_attempt() {
 // Answers false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
+    if (kernel_ != nullptr) name_ = stream_.name_of(*kernel_);
     if (stream_.recording != nullptr) {
         Result<HeldCapture> captured = stream_.capture();
         if (!captured) return std::move(captured).error();
@@ -247,7 +253,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     }
     RecordedOperation operation;
     operation.name = name_;
-    operation.kernel = kernel_;
+    operation.kernel = kept_kernel();
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         // Memory of the graph needs no claim outside the graph.

@@ -100,6 +100,7 @@ private:
     rules::ByteSpan span_of(std::size_t entry) const noexcept;
     Result<std::uint64_t> issue_erased(Action action, void* erased);
     Result<bool> attempt(Action action, void* erased);
+    const KernelInfo* kept_kernel() const;
     OrderChecker::Attempt order_attempt();
     rules::ByteRange range_of(std::size_t entry) const noexcept;
     Result<void> order_uploads();
@@ -123,7 +124,7 @@ private:
 
     StreamState& stream_;
     DeviceState& device_;
-    const char* const name_;
+    const char* name_;  // outlives the operation once attempt() has begun
     const KernelInfo* const kernel_;
     std::array<Entry, 16> few_;
     std::vector<Entry> many_;  // all of them, once few_ is too small

@@ -176,19 +176,26 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
     return issued;
 }
 
+StreamState::CachedKernel& StreamState::known(const KernelInfo& kernel) {
+    CachedKernel& entry = kernels_[slot(kernel)];
+    if (!entry.is(kernel)) {
+        entry = {&kernel, first_use_of(kernel.first_use), platform::FunctionHandle::none,
+                 device->books->kernels.of(kernel).name};
+    }
+    return entry;
+}
+
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     // Not cached while the order is checked: launch_at_once(), which does not check it, then finds no function.
     if (device->books->order != nullptr) return device->resolve(kernel, out);
     // Nor on external streams, where each operation asks whether other code captures the stream.
     if (external) return device->resolve(kernel, out);
-    CachedFunction& cached = functions_[slot(kernel)];
-    if (cached.kernel != &kernel) {
-        platform::FunctionHandle function = platform::FunctionHandle::none;
-        const platform::Status status = device->resolve(kernel, function);
+    CachedKernel& entry = known(kernel);
+    if (entry.function == platform::FunctionHandle::none) {
+        const platform::Status status = device->resolve(kernel, entry.function);
         if (!status.ok()) return status;
-        cached = {&kernel, function};
     }
-    out = cached.function;
+    out = entry.function;
     return {};
 }
 

@@ -11,6 +11,7 @@
 #include <platform/driver.hpp>
 
 #include "device_state.hpp"
+#include "first_use.hpp"
 #include "host_calls.hpp"
 
 #include <array>
@@ -122,14 +123,29 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     void fence_external() noexcept;
     // Called before an operation on `uses`: records a fence if the operation leaves a buffer of the tail.
     Result<void> depart(BufferState* const* uses, std::size_t count);
-    // Numbers the operation that was just given to the driver (or refused by it), and keeps its name for messages.
+    // Numbers the operation that was just given to the driver (or refused by it), and keeps its name for messages:
+    // static storage, or name_of().
     std::uint64_t advance(const char* operation) noexcept;
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
-    // The result of an earlier resolve() on this stream; none: call resolve().
-    platform::FunctionHandle cached_function(const KernelInfo& kernel) const noexcept {
-        const CachedFunction& cached = functions_[slot(kernel)];
-        return cached.kernel == &kernel ? cached.function : platform::FunctionHandle::none;
+    // What this stream knows of a kernel. A kernel of another library may lie at its address later, with another first
+    // use (ADR 94).
+    struct CachedKernel {
+        const KernelInfo* kernel = nullptr;
+        std::uint64_t first_use = 0;
+        platform::FunctionHandle function = platform::FunctionHandle::none;  // none: call resolve()
+        const char* name = nullptr;  // for advance() and gives(); lives as long as the runtime's books
+
+        bool is(const KernelInfo& other) const noexcept {
+            return kernel == &other && first_use == other.first_use.ns.load(std::memory_order_relaxed);
+        }
+    };
+    // nullptr: nothing yet.
+    const CachedKernel* cached(const KernelInfo& kernel) const noexcept {
+        const CachedKernel& known = kernels_[slot(kernel)];
+        return known.is(kernel) ? &known : nullptr;
     }
+    // The kernel's name as text that outlives its library.
+    const char* name_of(const KernelInfo& kernel) { return known(kernel).name; }
 
     // Waits until the position is reached. Expects `mutex` not to be held.
     Result<void> wait_until(std::uint64_t position, Wait wait);
@@ -179,14 +195,11 @@ private:
         std::uint64_t position;
         FenceEvent* event;
     };
-    struct CachedFunction {
-        const KernelInfo* kernel = nullptr;
-        platform::FunctionHandle function = platform::FunctionHandle::none;
-    };
-    static constexpr std::size_t cached_functions = 32;
+    static constexpr std::size_t cached_kernels = 32;
     static std::size_t slot(const KernelInfo& kernel) noexcept {
-        return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
+        return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_kernels;
     }
+    CachedKernel& known(const KernelInfo& kernel);
     Fence recorded_fence(std::uint64_t position);  // with a reference; without an event: none. Expects no lock
     bool any_fence();
     Result<Fence> covering_fence(std::uint64_t position);
@@ -206,7 +219,7 @@ private:
     std::deque<Fence> fences_;  // ascending; appended to with both locks held
     SharedCount fenced_;        // position of the newest recorded fence; changes with `mutex` held
     std::vector<std::shared_ptr<BufferState>> kept_;  // guarded by fences_mutex_
-    std::array<CachedFunction, cached_functions> functions_{};
+    std::array<CachedKernel, cached_kernels> kernels_{};
     std::array<std::atomic<const char*>, 64> names_{};
 };
 

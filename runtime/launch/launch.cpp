@@ -68,10 +68,11 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
         if (stream.recording != nullptr) continue;  // another thread has just begun a capture
         platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
         platform::Status status = stream.resolve(kernel, request.function);
-        stream.gives(kernel.name);
+        const char* const name = stream.name_of(kernel);
+        stream.gives(name);
         if (status.ok()) status = stream.device->driver->execution().launch(request);
         if (!status.ok()) return stream.device->failure(status, kernel.name);
-        report.position = stream.advance(kernel.name);
+        report.position = stream.advance(name);
         return {};
     }
     return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);

@@ -64,7 +64,8 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
 }
 
 // Expects the stream's lock. Out of line, so that launches over device-only memory stay within launch_at_once().
-[[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request, void* pack,
+[[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request,
+                                             const char* name, void* pack,
                                              const std::shared_ptr<BufferState>* const* buffers,
                                              std::uint64_t& position, platform::Status& status) {
     const DeviceState& device = *stream.device;
@@ -95,11 +96,11 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
         }
         claims[at].buffer->touch(stream, stream.issued + 1, claims[at].use);
     }
-    position = stream.advance(kernel.name);
+    position = stream.advance(name);
     for (; buffers != next; ++buffers) {
         if ((*buffers)->get()->memory->host == nullptr) (*buffers)->get()->first_use.raise(position);
     }
-    stream.gives(kernel.name);
+    stream.gives(name);
     status = device.execution.launch(request);
     if (!status.ok()) return AtOnce::failed;
     std::vector<BufferState*>& tail = stream.tail;
@@ -118,24 +119,29 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
                       platform::Status& status) {
     const DeviceState& device = *stream.device;
     const std::lock_guard lock(stream.mutex);
-    platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
-    if (request.function == platform::FunctionHandle::none || stream.recording != nullptr) return AtOnce::not_so_simple;
+    const StreamState::CachedKernel* const cached = stream.cached(kernel);
+    if (cached == nullptr || cached->function == platform::FunctionHandle::none || stream.recording != nullptr) {
+        return AtOnce::not_so_simple;
+    }
+    platform::LaunchRequest request{&kernel, cached->function, extent, pack, stream.handle};
     // The tail holds buffers that the host may view.
-    if (!stream.tail.empty()) return launch_beside_views(stream, request, pack, buffers, position, status);
+    if (!stream.tail.empty()) {
+        return launch_beside_views(stream, request, cached->name, pack, buffers, position, status);
+    }
     const std::shared_ptr<BufferState>* const* next = buffers;
     const ParameterInfo* const end = kernel.parameter + kernel.parameter_count;
     for (const ParameterInfo* parameter = kernel.parameter; parameter != end; ++parameter) {
         if (parameter->use == ArgumentUse::value) continue;
         const BufferState* const buffer = (*next++)->get();
         if (buffer == nullptr || !buffer->only_for(stream, device)) {
-            return launch_beside_views(stream, request, pack, buffers, position, status);
+            return launch_beside_views(stream, request, cached->name, pack, buffers, position, status);
         }
         write_view(*buffer, *parameter, pack);
     }
     // Before the driver call, so that a concurrent release of a buffer waits for this launch (ADR 4).
-    position = stream.advance(kernel.name);
+    position = stream.advance(cached->name);
     for (; buffers != next; ++buffers) (*buffers)->get()->first_use.raise(position);
-    stream.gives(kernel.name);
+    stream.gives(cached->name);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;
 }

@@ -151,6 +151,7 @@ def with_meson(work, prefix, libdir, compiler, version):
         sys.exit(77)
     prefix = moved_away(prefix, work)
     environment = dict(pkg_config_environment(prefix, libdir), CXX=shlex.join(compiler))
+    environment['PATH'] = os.path.join(prefix, 'bin') + os.pathsep + environment['PATH']  # isthmus-kernel-image
     build = os.path.join(work, 'build')
     run('meson', 'setup', build, meson_project(work, version), '--wrap-mode=nofallback', env=environment)
     run('ninja', '-C', build, env=environment)

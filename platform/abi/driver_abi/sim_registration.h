@@ -36,7 +36,8 @@ struct isthmus_sim_updates {
     void (*end)(void);
 };
 
-/* A kernel's CPU twin. All pointers must stay valid as long as the process uses the simulator. */
+/* A kernel's CPU twin. What the pointers name is copied, except for the functions: their library must stay loaded while
+ * kernels of the image are launched and run. */
 struct isthmus_sim_kernel {
     size_t struct_bytes;             /* sizeof(struct isthmus_sim_kernel): new members are added at the end */
     const char* image_hash;          /* hexadecimal text of the image that holds it */
@@ -51,6 +52,8 @@ struct isthmus_sim_kernel {
     void (*twin)(const struct isthmus_sim_extent* extent, uint64_t first, uint64_t last, const void* pack);
     /* Called on the thread that runs the twin, before it and, with NULL, after it; NULL: not needed. */
     void (*play_gpu)(const struct isthmus_sim_updates* updates);
+    /* Differs where two images lay at one address, one after the other: a library was closed, another one opened. */
+    uint64_t image_first_use;
 };
 
 /* Registers the twin before its image is loaded. Registering the same kernel again is no error.

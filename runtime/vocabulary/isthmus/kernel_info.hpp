@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // KernelInfo: a kernel with its types erased, for the drivers and the simulator. Made by ISTHMUS_KERNEL (kernel.hpp);
-// every member points to static storage.
+// every member points to static storage of the shared library that defines the kernel.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,6 +37,17 @@ struct ParameterInfo {
     bool own_device = false;  // updated at the scope of one GPU: for launches on the device that made the memory
 };
 
+// When a kernel or an image was first used, in ns. 0: not yet. With the address it is unique within a process: it lies in
+// the memory of the shared library, which takes it along when it is closed, and what is loaded at the same
+// addresses later gets another number. Set by the runtime on any thread; copies begin at 0.
+struct FirstUseStamp {
+    constexpr FirstUseStamp() noexcept = default;
+    constexpr FirstUseStamp(const FirstUseStamp&) noexcept {}
+    constexpr FirstUseStamp& operator=(const FirstUseStamp&) noexcept { return *this; }
+
+    mutable std::atomic<std::uint64_t> ns{0};
+};
+
 // GPU code of one source file: a fatbin, or, without a GPU compiler, a named placeholder. The simulator accepts a
 // placeholder (it runs the CPU twins); a real driver never gets one.
 struct KernelImage {
@@ -44,6 +56,7 @@ struct KernelImage {
     const char* hash;  // of the content, as hexadecimal text
     const char* name;  // of the source file, for display
     bool has_gpu_code;
+    FirstUseStamp first_use{};
 };
 
 struct SimulatedGpu;  // detail/play_gpu.hpp; only simulators make one
@@ -64,6 +77,7 @@ struct KernelInfo {
     // For the simulator: from here on this thread updates memory as that GPU does; nullptr: as a CPU thread again. Null
     // for a kernel without an image: no simulated GPU runs it.
     void (*play_gpu)(const SimulatedGpu* gpu) = nullptr;
+    FirstUseStamp first_use{};
 };
 
 }  // namespace v0

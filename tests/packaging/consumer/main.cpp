@@ -21,6 +21,9 @@ int main() {
         for (int i = 0; i < 10; ++i) (*view)[static_cast<std::size_t>(i)] = i;
     }
     if (!cpu.stream().launch(consumer::doubled, values->size(), *values)) return 4;
+#if defined(HAS_IMAGE)
+    if (consumer::doubled.info().image == nullptr) return 7;  // built with the recipe for kernels
+#endif
     auto view = values->read_on_host();
     if (!view) return 5;
     int sum = 0;

@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <new>
+#include <string>
+
 namespace isthmus::platform::cuda {
 namespace {
 
@@ -274,6 +277,50 @@ TEST_F(CudaCalls, AnImageIsLoadedOnceAndAKernelFoundOnce) {
     drivers_.clear();
     EXPECT_STREQ(fake().calls(),
                  "cuCtxPushCurrent_v2 cuCtxGetId cuModuleUnload cuCtxPopCurrent_v2 cuDevicePrimaryCtxRelease_v2 ");
+}
+
+std::size_t times(const std::string& calls, const char* name) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = calls.find(name, at)) != std::string::npos; ++at) ++count;
+    return count;
+}
+
+// keeps W9
+TEST_F(CudaCalls, AKernelAtTheAddressOfAnotherIsFoundAnew) {
+    alignas(KernelInfo) unsigned char place[sizeof(KernelInfo)];
+    const KernelImage other_image{image_bytes, 4, "beef", "scale.cpp", true};  // where gpu_image lies, with other code
+    FunctionHandle function{};
+    const auto* kernel = new (place) KernelInfo(kernel_with(&gpu_image));
+    ASSERT_TRUE(execution().resolve(*kernel, function).ok());
+    EXPECT_TRUE(execution().is_resolved(*kernel));
+    kernel = new (place) KernelInfo(kernel_with(&other_image));
+    EXPECT_FALSE(execution().is_resolved(*kernel));
+    ASSERT_TRUE(execution().resolve(*kernel, function).ok());
+    EXPECT_EQ(times(fake().calls(), "cuModuleLoadData"), 2u);
+    EXPECT_EQ(times(fake().calls(), "cuModuleGetFunction"), 2u);
+}
+
+// keeps W9
+TEST_F(CudaCalls, AnImageThatIsOpenedAgainElsewhereIsNotLoadedAgain) {
+    const unsigned char elsewhere[] = {1, 2, 3, 4};
+    const KernelImage again{elsewhere, 4, gpu_image.hash, "scale.cpp", true};
+    FunctionHandle function{};
+    ASSERT_TRUE(execution().resolve(kernel_with(&gpu_image), function).ok());
+    ASSERT_TRUE(execution().resolve(kernel_with(&again), function).ok());
+    EXPECT_EQ(times(fake().calls(), "cuModuleLoadData"), 1u);
+}
+
+// keeps W9
+TEST_F(CudaCalls, TheSimulatorLoadsEachLibrarysImageForItsOwnTwins) {
+    open("simulator");
+    const KernelImage again{placeholder.data, 3, placeholder.hash, "scale.cpp", false};
+    FunctionHandle function{};
+    ASSERT_TRUE(execution().resolve(kernel_with(&placeholder), function).ok());
+    const std::uint64_t first = fake().twin()->image_first_use;
+    ASSERT_TRUE(execution().resolve(kernel_with(&again), function).ok());
+    EXPECT_EQ(times(fake().calls(), "cuModuleLoadData"), 2u);
+    EXPECT_NE(first, 0u);
+    EXPECT_NE(fake().twin()->image_first_use, first);
 }
 
 TEST_F(CudaCalls, ARealDriverIsNeverShownAPlaceholder) {

@@ -64,6 +64,7 @@ struct State {
     CUgraphExecUpdateResult update_result = graph_update::success;
     FakeSeen seen{};
     isthmus_sim_kernel twin{};
+    std::vector<isthmus_sim_parameter> twin_parameters;
 };
 State& state() {
     static State it;
@@ -197,6 +198,8 @@ EXPORT const unsigned* fake_block() {
 #ifdef FAKE_SIMULATOR
 EXPORT int isthmus_sim_register_kernel(const isthmus_sim_kernel* kernel) {
     state().twin = *kernel;
+    state().twin_parameters.assign(kernel->parameter, kernel->parameter + kernel->parameter_count);  // as documented
+    state().twin.parameter = state().twin_parameters.data();
     return fake_answer("isthmus_sim_register_kernel");
 }
 EXPORT const isthmus_sim_kernel* fake_twin() {

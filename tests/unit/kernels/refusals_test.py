@@ -5,9 +5,11 @@
     refusals_test.py refusals.txt -I include … -- compiler and its options
 Further compilers found on this machine are tried too, because users choose theirs.
 """
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 
 def read_snippets(path):
@@ -16,25 +18,37 @@ def read_snippets(path):
         if line.startswith('# ') or line == '== prologue':
             continue
         if line.startswith('-- '):
-            current = {'title': line[3:], 'expect': [], 'code': []}
+            current = {'title': line[3:], 'expect': [], 'first': '', 'lines': 0, 'code': []}
             snippets.append(current)
         elif current is None:
             prologue.append(line)
         elif line.startswith('expect: '):
             current['expect'].append(line[8:])
+        elif line.startswith('first: '):
+            current['first'] = line[7:]
+        elif line.startswith('lines: '):
+            current['lines'] = int(line[7:])
         else:
             current['code'].append(line)
     return '\n'.join(prologue), snippets
 
 
 def check(compiler, options, prologue, snippet):
-    command = compiler + ['-std=c++20', '-fsyntax-only', '-x', 'c++'] + options + ['-']
-    done = subprocess.run(command, input=prologue + '\n' + '\n'.join(snippet['code']) + '\n', text=True,
-                          capture_output=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:  # from a file, as users see it: with the lines of the source
+        with open(os.path.join(folder, 'wrong.cpp'), 'w', encoding='utf-8') as file:
+            file.write(prologue + '\n' + '\n'.join(snippet['code']) + '\n')
+        command = compiler + ['-std=c++20', '-fsyntax-only', '-Wall'] + options + ['wrong.cpp']
+        done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
     if snippet['expect'] == ['compiles']:
         return done.returncode == 0 or done.stderr
     if done.returncode == 0:
         return 'it compiled'
+    if snippet['first']:
+        said = done.stderr.splitlines()
+        error = next((line for line in said if 'error: ' in line), '')
+        if 'isthmus: ' not in error or snippet['first'] not in error:
+            return f'the first error is not "{snippet["first"]}":\n{done.stderr}'
+        return len(said) <= snippet['lines'] or f'{len(said)} lines instead of {snippet["lines"]}:\n{done.stderr}'
     return any(text in done.stderr for text in snippet['expect']) or \
         f'none of {snippet["expect"]} is in:\n{done.stderr}'
 

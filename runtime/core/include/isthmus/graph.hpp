@@ -7,6 +7,7 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/detail/launch_refusal.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_node.hpp>
@@ -58,13 +59,16 @@ public:
     template <class Space, class... P, class... A>
     Result<void> set_arguments(const KernelNode<void(Space, P...)>& node,
                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
-        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+        using Check = detail::CheckArguments<void(Space, P...), A...>;
+        if constexpr (Check::value) {
             return detail::with_packed<P...>(
                 [&](void* pack, const detail::LaunchArgument* described, std::size_t count) {
                     return set_packed(node.name(), KernelTraits<void(Space, P...)>::extent(extent), pack, described,
                                       count);
                 },
                 arguments...);
+        } else {
+            return detail::refuse_launch<Result<void>, Check::found.mistake, Check::found.argument>();
         }
     }
     // Makes later launches do what `graph` says: in place where the driver can (both graphs have the same operations in
@@ -141,6 +145,10 @@ public:
                                                  A&&... arguments) {
         return launch_on(&stream, kernel, extent, arguments...);
     }
+    template <class K, class... A>
+    requires(detail::is_no_kernel<K>) Result<void> launch(const K&, detail::AnyExtent, A&&...) {
+        return detail::refuse_kernel<Result<void>, K>();
+    }
     // Makes a copy of a whole graph a part of this one, in the order of the stream and with the recorded arguments. The
     // new graph holds its buffers, too. (An instance cannot be launched on a captured stream.)
     // Errors: wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
@@ -165,7 +173,8 @@ private:
     Result<KernelNode<void(Space, P...)>> launch_on(const Stream* stream, const Kernel<void(Space, P...)>& kernel,
                                                     typename KernelTraits<void(Space, P...)>::ExtentType extent,
                                                     A&... arguments) {
-        if constexpr (detail::CheckArguments<void(Space, P...), A&...>::value) {
+        using Check = detail::CheckArguments<void(Space, P...), A&...>;
+        if constexpr (Check::value) {
             Result<detail::NodeName> name = detail::with_packed<P...>(
                 [&](void* pack, const detail::LaunchArgument* described, std::size_t count) {
                     return launch_packed(stream, {}, kernel.info(), KernelTraits<void(Space, P...)>::extent(extent),
@@ -174,6 +183,9 @@ private:
                 arguments...);
             if (!name) return std::move(name).error();
             return KernelNode<void(Space, P...)>(*name);
+        } else {
+            return detail::refuse_launch<Result<KernelNode<void(Space, P...)>>, Check::found.mistake,
+                                         Check::found.argument>();
         }
     }
     Result<detail::NodeName> launch_packed(const Stream* stream, const LaunchOptions& options, const KernelInfo& kernel,

@@ -27,7 +27,8 @@ struct KernelTraits<void(Space, P...)> : detail::SpaceTraits<Space> {  // Extent
     using Arguments = std::tuple<P...>;
     using Pack = detail::Pack<P...>;
     static constexpr std::size_t argument_count = sizeof...(P);
-    static constexpr std::array<ParameterInfo, sizeof...(P)> parameters =
+    // Hidden: a library's own, even if another one has a type of the same name with another layout.
+    [[gnu::visibility("hidden")]] static constexpr std::array<ParameterInfo, sizeof...(P)> parameters =
         detail::describe_parameters<P...>(std::index_sequence_for<P...>{});
     static_assert((detail::check_parameter<P>() && ...));
     // Drivers before CUDA 12.1 and GPUs before Volta pass at most 4 KiB, of which the extent takes a part.
@@ -46,7 +47,7 @@ class Kernel {
 public:
     using Traits = KernelTraits<Signature>;
     constexpr explicit Kernel(const KernelInfo& info) noexcept : info_(info) {}
-    Kernel(const Kernel&) = delete;  // drivers identify a kernel by its address
+    Kernel(const Kernel&) = delete;  // drivers identify a kernel by its address and its first use
     Kernel& operator=(const Kernel&) = delete;
     constexpr const KernelInfo& info() const noexcept { return info_; }
 
@@ -55,6 +56,15 @@ private:
 };
 
 namespace detail {
+template <class>
+constexpr bool is_plain() noexcept {
+    return true;
+}
+template <template <class...> class>
+constexpr bool is_plain() noexcept {
+    return false;
+}
+
 template <auto Body, std::uint32_t block_threads, class Space, class... P>
 constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, const char* symbol,
                                      const char* parameters, const KernelImage* image) noexcept {
@@ -97,12 +107,16 @@ extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KE
     static __device__ __forceinline__ void isthmus_body_##kernel(__VA_ARGS__)
 #define ISTHMUS_DECLARE_KERNEL(kernel, ...) static_assert(true)
 #else
-#define ISTHMUS_DETAIL_KERNEL(kernel, block_threads, max_threads, ...)                                \
-    static void isthmus_body_##kernel(__VA_ARGS__);                                                   \
-    ISTHMUS_DECLARE_KERNEL(kernel, __VA_ARGS__);                                                      \
-    constinit const ::isthmus::Kernel<void(__VA_ARGS__)> kernel{                                      \
-        ::isthmus::detail::describe_kernel<isthmus_body_##kernel, block_threads>(                     \
-            isthmus_body_##kernel, #kernel, "isthmus_" #kernel, #__VA_ARGS__, ISTHMUS_DETAIL_IMAGE)}; \
+// The struct shows whether `template <...>` stands before the macro.
+#define ISTHMUS_DETAIL_KERNEL(kernel, block_threads, max_threads, ...)                                            \
+    struct isthmus_tag_##kernel;                                                                                  \
+    static_assert(::isthmus::detail::is_plain<isthmus_tag_##kernel>(),                                            \
+                  "isthmus: a kernel is no template: define one kernel for each type, under names of their own"); \
+    static void isthmus_body_##kernel(__VA_ARGS__);                                                               \
+    [[gnu::visibility("hidden")]] extern const ::isthmus::Kernel<decltype(isthmus_body_##kernel)> kernel;         \
+    constinit const ::isthmus::Kernel<decltype(isthmus_body_##kernel)> kernel{                                    \
+        ::isthmus::detail::describe_kernel<isthmus_body_##kernel, block_threads>(                                 \
+            isthmus_body_##kernel, #kernel, "isthmus_" #kernel, #__VA_ARGS__, ISTHMUS_DETAIL_IMAGE)};             \
     static inline void isthmus_body_##kernel(__VA_ARGS__)
 // Declares a kernel that another file defines: ISTHMUS_DECLARE_KERNEL(scale, Index i, View<float> out, …);
 // Hidden: otherwise, if two shared libraries define a kernel of the same name, both would launch the first one's.

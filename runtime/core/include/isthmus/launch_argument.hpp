@@ -23,6 +23,8 @@ template <class B>
 requires(std::is_base_of_v<BufferBase, B>) struct ArgumentElement<B> {
     using type = typename B::element_type;
 };
+template <class B>
+requires(std::is_base_of_v<BufferBase, B>) inline constexpr bool const_is_read_only<B> = true;
 
 template <class T>
 struct ArgumentElement<BufferPart<T>> {
@@ -74,8 +76,6 @@ P argument_value(const A& argument) {
 template <class P, class A>
 LaunchArgument describe_argument(A& argument) {
     if constexpr (is_buffer<std::remove_const_t<A>>) {
-        static_assert(!std::is_const_v<A> || std::is_const_v<typename Parameter<P>::Element>,
-                      "isthmus: the kernel writes this argument, but the buffer is const");
         return {.buffer = &argument.state(), .is_view = true};
     } else if constexpr (is_part<std::remove_const_t<A>>) {
         return {.buffer = &argument.state(),

@@ -7,6 +7,7 @@
 #include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/copy.hpp>
+#include <isthmus/detail/launch_refusal.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/graph.hpp>
@@ -57,14 +58,20 @@ public:
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
-        return launch(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
+        using Check = detail::CheckArguments<void(Space, P...), A...>;
+        if constexpr (Check::value) {
+            return launch(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
+        } else {
+            return detail::refuse_launch<Result<LaunchReport>, Check::found.mistake, Check::found.argument>();
+        }
     }
     // The same with a launch mode for this launch alone (L10).
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
         using Traits = KernelTraits<void(Space, P...)>;
-        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+        using Check = detail::CheckArguments<void(Space, P...), A...>;
+        if constexpr (Check::value) {
             const Extent items = Traits::extent(extent);
             if constexpr ((detail::is_buffer_or_value<P, A> && ...)) {
                 detail::BufferLaunch<P...> launch(arguments...);
@@ -75,7 +82,24 @@ public:
                 }
             }
             return launch_described<Space, P...>(options, kernel.info(), items, arguments...);
+        } else {
+            return detail::refuse_launch<Result<LaunchReport>, Check::found.mistake, Check::found.argument>();
         }
+    }
+    // These do not compile, and say why in one sentence: something else than a kernel, and a kernel without its extent.
+    template <class K, class... A>
+    requires(detail::is_no_kernel<K>) Result<LaunchReport> launch(const K&, detail::AnyExtent, A&&...) {
+        return detail::refuse_kernel<Result<LaunchReport>, K>();
+    }
+    template <class K, class... A>
+    requires(detail::is_no_kernel<K>) Result<LaunchReport> launch(const LaunchOptions&, const K&, detail::AnyExtent,
+                                                                  A&&...) {
+        return detail::refuse_kernel<Result<LaunchReport>, K>();
+    }
+    template <class Space, class... P, class E, class... A>
+    requires(!std::is_convertible_v<E, typename KernelTraits<void(Space, P...)>::ExtentType>)
+        Result<LaunchReport> launch(const Kernel<void(Space, P...)>&, E&&, A&&...) {
+        return detail::refuse_extent<Result<LaunchReport>, typename KernelTraits<void(Space, P...)>::ExtentType, E>();
     }
     // Reports what launch() would do with these arguments, each and as a whole. Launches, waits for and changes
     // nothing. Like launch(), asks the driver about an address that the runtime does not know.
@@ -83,11 +107,14 @@ public:
     LaunchExplanation explain(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
         using Traits = KernelTraits<void(Space, P...)>;
-        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+        using Check = detail::CheckArguments<void(Space, P...), A...>;
+        if constexpr (Check::value) {
             const std::array<detail::LaunchArgument, sizeof...(P)> described{
                 detail::describe_argument<P>(arguments)...};
             return explain_described(options, kernel.info(), Traits::extent(extent), described.data(),
                                      described.size());
+        } else {
+            return detail::refuse_launch<LaunchExplanation, Check::found.mistake, Check::found.argument>();
         }
     }
     template <class Space, class... P, class... A>
@@ -95,6 +122,9 @@ public:
                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
         return explain(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
+    template <class K, class... A>
+    requires(detail::is_no_kernel<K>) LaunchExplanation explain(const K&, detail::AnyExtent, A&&...)
+    const { return detail::refuse_kernel<LaunchExplanation, K>(); }
 
     // Allocates pool memory in the order of this stream, without waiting. This stream may use it at once; others are
     // made to wait for the allocation before their first use. When released, it is freed behind the work that uses it,

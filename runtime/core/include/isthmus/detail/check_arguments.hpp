@@ -6,7 +6,10 @@
 #include <isthmus/index_space.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace isthmus {
 inline namespace v0 {
@@ -18,6 +21,10 @@ struct SpaceTraits {
     static_assert(!sizeof(Space),
                   "isthmus: the first parameter of a kernel names its index space: Index, Index2, "
                   "Index3 or Block");
+    // so that no further errors follow
+    using ExtentType = std::uint64_t;
+    static constexpr std::uint8_t rank = 1;
+    static constexpr Extent extent(ExtentType items) noexcept { return {items, 1, 1}; }
 };
 template <>
 struct SpaceTraits<Index> {
@@ -102,47 +109,54 @@ constexpr bool value_fits(const A& value) noexcept {
     }
 }
 
-// Compiles for an argument of type A passed to a parameter of type P; otherwise a message says why not.
+// true: a const object of this type is memory that may not be written. Buffers specialise it.
+template <class A>
+inline constexpr bool const_is_read_only = false;
+
+// What is wrong with the arguments of a launch; launch_refusal.hpp has the sentences.
+enum class Mistake : std::uint8_t { none, missing, too_many, not_memory, other_element, read_only, memory, lossy };
+
+// An argument of type A (a reference for a named object) passed to a parameter of type P.
 template <class P, class A>
-constexpr bool check_argument() noexcept {
+constexpr Mistake mistake_in_argument() noexcept {
     using Given = std::remove_cvref_t<A>;
     using Element = element_of<A>;
     if constexpr (Parameter<P>::is_view) {
         using Wanted = typename Parameter<P>::Element;
-        constexpr bool is_memory = !std::is_void_v<Element>;
-        static_assert(is_memory,
-                      "isthmus: this kernel parameter is a View or Out: pass a buffer or a view, "
-                      "neither a value nor a raw pointer");
-        if constexpr (is_memory) {
-            static_assert(std::is_same_v<std::remove_const_t<Wanted>, std::remove_const_t<Element>>,
-                          "isthmus: the buffer's element type is not the one that the kernel takes");
-            static_assert(std::is_const_v<Wanted> || !std::is_const_v<Element>,
-                          "isthmus: the kernel writes this argument, but it was given as read-only");
-        }
+        constexpr bool read_only =
+            std::is_const_v<Element> || (const_is_read_only<Given> && std::is_const_v<std::remove_reference_t<A>>);
+        if (std::is_void_v<Element>) return Mistake::not_memory;
+        if (!std::is_same_v<std::remove_const_t<Wanted>, std::remove_const_t<Element>>) return Mistake::other_element;
+        return read_only && !std::is_const_v<Wanted> ? Mistake::read_only : Mistake::none;
     } else {
-        static_assert(std::is_void_v<Element> || value_converts<P, Given>(),
-                      "isthmus: this kernel parameter is a value, but a buffer or a view was given");
-        static_assert(!std::is_void_v<Element> || value_converts<P, Given>(),
-                      "isthmus: this argument does not convert to the kernel's parameter without loss; write the "
-                      "conversion out (a double is not narrowed to float silently)");
+        if (value_converts<P, Given>()) return Mistake::none;
+        return std::is_void_v<Element> ? Mistake::lossy : Mistake::memory;
     }
-    return true;
 }
 
-// Compiles if `A...` are lawful arguments for a kernel of this signature.
+// The first mistake in `A...` as arguments for a kernel of this signature. Arguments are numbered from 1.
 template <class Signature, class... A>
 struct CheckArguments;
 template <class Space, class... P, class... A>
 struct CheckArguments<void(Space, P...), A...> {
-    static_assert(sizeof...(P) == sizeof...(A),
-                  "isthmus: wrong number of arguments: one for each kernel parameter after the index space");
-    static constexpr bool check() noexcept {
-        if constexpr (sizeof...(P) == sizeof...(A))
-            return (check_argument<P, A>() && ... && true);
-        else
-            return false;
+    struct Finding {
+        Mistake mistake;
+        std::size_t argument;
+    };
+    static constexpr Finding find() noexcept {
+        if constexpr (sizeof...(A) < sizeof...(P)) {
+            return {Mistake::missing, sizeof...(A) + 1};
+        } else if constexpr (sizeof...(A) > sizeof...(P)) {
+            return {Mistake::too_many, sizeof...(P) + 1};
+        } else {
+            Finding first{Mistake::none, 0};
+            std::size_t at = 0;
+            ((++at, first.mistake == Mistake::none ? void(first = {mistake_in_argument<P, A>(), at}) : void()), ...);
+            return first;
+        }
     }
-    static constexpr bool value = check();
+    static constexpr Finding found = find();
+    static constexpr bool value = found.mistake == Mistake::none;
 };
 
 }  // namespace detail
