@@ -98,6 +98,7 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     if (stream.device->bars(rules::PublicCall::launch)) {
         return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
+    if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return std::move(possible).error();
     if (mode == LaunchMode::verify && detail::in_capture(stream)) {
         return make_error<errors::verify_in_capture>(kernel.name);
     }
@@ -141,7 +142,7 @@ bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kern
                             const std::shared_ptr<BufferState>* const* buffers, Result<LaunchReport>& report) {
     StreamState& stream = *state_;
     // Device-only memory is allowed in every mode.
-    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
+    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify ||
         stream.device->bars(rules::PublicCall::launch)) {
         return false;
     }
