@@ -4,6 +4,7 @@
 #pragma once
 
 #include "address_map.hpp"
+#include "far_buffers.hpp"
 #include "hints.hpp"
 #include "host_calls.hpp"
 #include "launch_books.hpp"
@@ -28,6 +29,7 @@ struct Books {
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;
+    FarBuffers far_buffers;
 
     std::unique_ptr<OrderChecker> order;  // nullptr: nothing is checked
 

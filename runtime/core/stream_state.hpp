@@ -124,6 +124,11 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Result<void> depart(BufferState* const* uses, std::size_t count);
     // Numbers the operation that was just given to the driver (or refused by it), and keeps its name for messages.
     std::uint64_t advance(const char* operation) noexcept;
+    // The name that advance() got for the position; nullptr: too long ago. Expects no lock.
+    const char* name_of(std::uint64_t position) const noexcept {
+        if (issued - position >= names_.size()) return nullptr;
+        return names_[position % names_.size()].load(std::memory_order_relaxed);
+    }
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
     // The result of an earlier resolve() on this stream; none: call resolve().
     platform::FunctionHandle cached_function(const KernelInfo& kernel) const noexcept {
