@@ -55,7 +55,7 @@ void end_now(BufferState* buffer) {
 }  // namespace
 
 void end_buffer(BufferState* buffer) {
-    if (process::in_host_function &&
+    if (process::here.in_host_function &&
         !buffer->device->config->forked()) {  // the driver refuses there what this needs
         // All of it is deferred: a capture may be open by then.
         buffer->device->books->after_host_functions.put_off([buffer] { end_buffer(buffer); });

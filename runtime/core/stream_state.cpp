@@ -23,7 +23,7 @@ namespace detail {
 namespace {
 
 void end_of_stream(StreamState* stream) {
-    if (process::in_host_function && !stream->device->config->forked()) {
+    if (process::here.in_host_function && !stream->device->config->forked()) {
         stream->device->books->after_host_functions.put_off([stream] { delete stream; });
     } else {
         delete stream;

@@ -50,6 +50,11 @@ inline constexpr auto fault_with_suspects =
     error_entry("E009", Code::device_lost,
                 "{reason}{suspects}",
                 "{remedy}");
+inline constexpr auto called_inside_another_call =
+    error_entry("E010", Code::not_permitted,
+                "{call} was refused: this thread is inside a call that works on a stream, whose lock it holds: the refused "
+                "call came from a signal handler, or from a callback below that call",
+                "let the handler set a flag or write to a pipe, and make the call when the other one has returned");
 // clang-format on
 
 }  // namespace errors

@@ -51,6 +51,7 @@ Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) cons
     switch (bar(call)) {
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
         case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
+        case rules::Bar::inside_call: return make_error<errors::called_inside_another_call>(what);
         case rules::Bar::capture: return in_capture(what);
         default: break;  // a call that its rule allows on a lost device may still report the loss
     }

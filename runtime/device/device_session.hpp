@@ -65,7 +65,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
 
     bool is_lost() const noexcept { return lost_code() != 0; }
     // False in a forked child, on a lost device and in a host function. Makes no driver call (R2, R3, S20).
-    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
+    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::here.in_host_function; }
     // Each public call checks this once, before it takes a lock. The table of the calls and their bars is in
     // admission_rules.hpp.
     [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
@@ -109,7 +109,8 @@ private:
     struct Now {
         const DeviceSession& device;
         bool forked() const noexcept { return device.config->forked(); }
-        bool host_function() const noexcept { return process::in_host_function; }
+        bool host_function() const noexcept { return process::here.in_host_function; }
+        bool taken_thread() const noexcept { return process::here.taken(); }
         bool lost() const noexcept { return device.is_lost(); }
         bool on_cpu() const noexcept { return device.synchronous; }
         bool captured_here() const { return device.captures.here(); }

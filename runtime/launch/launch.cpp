@@ -11,6 +11,7 @@
 #include "launch_judge.hpp"
 #include "launch_node.hpp"
 #include "operation.hpp"
+#include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 
@@ -63,6 +64,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
             if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
             if (Result<void> opened = scopes.open(at); !opened) return opened;
         }
+        const process::OnStream here;
         const std::lock_guard lock(stream.mutex);
         if (Result<void> handle = stream.open_handle(); !handle) return handle;
         if (stream.recording != nullptr) continue;  // another thread has just begun a capture
