@@ -96,7 +96,7 @@ private:
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     Camera camera;  // lives longer than the buffers below: its memory has to stay mapped until `release` was called
     int released = 0;

@@ -9,6 +9,7 @@
 
 int main() {
     isthmus::RuntimeOptions options;
+    options.launch_mode = isthmus::LaunchMode::checked;
     options.order_check = isthmus::OrderCheck::refuse;  // for development; costs nothing when off
     isthmus::Runtime runtime = isthmus::Runtime::open(options).value();
     isthmus::Device& device = runtime.default_device();

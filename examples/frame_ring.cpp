@@ -12,7 +12,7 @@
 #include <vector>
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     constexpr std::size_t size = 640 * 480;
     constexpr int frames = 20;

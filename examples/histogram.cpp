@@ -53,7 +53,7 @@ Histogram in_lanes(isthmus::Device& device, isthmus::Stream& stream, isthmus::Bu
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
     auto values = device.allocate_shared<std::uint8_t>(half, {.host = isthmus::Use::writes_once}).value();

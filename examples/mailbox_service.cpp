@@ -34,7 +34,7 @@ std::uint64_t by_batches(isthmus::Device& device) {
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Result<Service> service = Service::start(device, squares);
     if (!service) std::printf("no service: %s\n", service.error().text().c_str());

@@ -56,7 +56,7 @@ isthmus::Result<isthmus::Buffer<std::uint8_t>> adopt_mat(isthmus::Device& device
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     constexpr int rows = 48;
     constexpr int cols = 64;

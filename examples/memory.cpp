@@ -222,7 +222,7 @@ void captured(Device& gpu, std::size_t size) {
 // fault (700, 716, 719 …) it does not: end the process.
 isthmus::Result<isthmus::Runtime> open_again(isthmus::Runtime lost) {
     { const isthmus::Runtime closed = std::move(lost); }
-    return isthmus::Runtime::open();
+    return isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked});
 }
 // end
 
@@ -243,7 +243,7 @@ void modes(Device& gpu) {
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     Device& gpu = runtime.default_device();
     constexpr std::size_t size = 640 * 480;
     shared(gpu, size);

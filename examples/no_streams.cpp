@@ -8,7 +8,7 @@
 #include <cstdio>
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.current_device();
 
     constexpr std::size_t size = 640 * 480;

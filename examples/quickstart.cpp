@@ -8,7 +8,7 @@
 
 int main() {
     // All GPUs and the CPU. Calls that can fail return a Result; value() returns its value or throws.
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
 

@@ -21,7 +21,7 @@ isthmus::Result<void> enhance(isthmus::Device& device, isthmus::Buffer<std::uint
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.current_device();
     isthmus::Stream first = device.current_stream();
     isthmus::Stream second = device.create_stream({.priority = -1}).value();

@@ -22,7 +22,7 @@ using Reader = isthmus::SharedFrameReader<std::uint8_t>;
 
 // show: producing
 void produce(isthmus::Channel channel) {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::SharedRingOptions options;
     options.policy = isthmus::SlowReaderPolicy::wait;  // for each reader, for reader_deadline at most
     Ring ring = Ring::create(runtime.default_device(), size, options).value();
@@ -44,7 +44,7 @@ void produce(isthmus::Channel channel) {
 
 // show: reading
 int consume(isthmus::Channel channel) {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::ChannelMessage message = channel.receive().value();
     auto descriptor = isthmus::SharedRingDescriptor::received(message.bytes, std::move(message.fds)).value();

@@ -29,7 +29,7 @@ bool shares(isthmus::Device& device) {
 
 // show: exporting
 void produce(isthmus::Channel channel) {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& gpu = runtime.default_device();
     isthmus::Stream& stream = gpu.stream();
     if (!shares(gpu)) return channel.send(nothing, {}).value();
@@ -58,7 +58,7 @@ void produce(isthmus::Channel channel) {
 
 // show: importing
 int consume(isthmus::Channel channel) {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::ChannelMessage first = channel.receive().value();
     if (first.kind == nothing) return 0;
     auto memory = isthmus::SharedMemoryDescriptor::received(first.bytes, std::move(first.fds)).value();

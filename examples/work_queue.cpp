@@ -45,7 +45,7 @@ std::uint32_t in_shares(isthmus::Stream& stream, isthmus::Buffer<std::uint64_t>&
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
     auto on_gpu = device.allocate_shared<std::uint64_t>(tasks, {.host = isthmus::Use::reads_once}).value();

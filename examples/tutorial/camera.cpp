@@ -64,7 +64,7 @@ void produce(isthmus::FrameRing<std::uint8_t>& ring) {
 }  // namespace
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
     // Everything is allocated before the loop: 4 frames, and the result of the kernel.
     auto ring = isthmus::FrameRing<std::uint8_t>::create(device, width * height, {.frames = 4}).value();

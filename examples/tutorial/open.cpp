@@ -6,7 +6,7 @@
 #include <string>
 
 int main() {
-    auto opened = isthmus::Runtime::open();
+    auto opened = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked});
     if (!opened) {
         std::fprintf(stderr, "%s\n", opened.error().text().c_str());
         return 1;

@@ -7,7 +7,7 @@
 #include <string>
 
 int main() {
-    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
 
     constexpr std::size_t width = 640;

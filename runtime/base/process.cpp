@@ -11,7 +11,7 @@
 namespace isthmus::process {
 
 constinit std::atomic<std::uint64_t> forks{0};
-constinit thread_local bool in_host_function = false;
+constinit thread_local ThreadState here;
 
 namespace {
 void in_child() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process this is, and whether this thread runs a host function: both bar calls of a runtime. A runtime that was
-// opened before fork() cannot be used in the child.
+// Which process this is, and whether this thread runs a host function or holds a stream: these bar calls of a runtime.
+// A runtime that was opened before fork() cannot be used in the child.
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 
@@ -15,9 +16,28 @@ inline std::uint64_t generation() noexcept {
     return forks.load(std::memory_order_relaxed);
 }
 
-// Does the calling thread run a host function? The driver then answers most calls with 800, or may wait for ever, so
-// calls of the runtime are refused (S20). Initial-exec: one load, and no call, at every launch.
-extern constinit thread_local bool in_host_function [[gnu::tls_model("initial-exec")]];
+// What the calling thread is in the middle of.
+struct alignas(2) ThreadState {
+    // It runs a host function: the driver answers most calls with 800, or may wait for ever (S20).
+    bool in_host_function = false;
+    // It holds a stream's lock: a signal handler that runs on the thread now, or a callback below the call, would wait
+    // for a lock that only this thread gives back.
+    bool on_stream = false;
+    // Calls of the runtime are then refused. Both at once: one comparison at every launch.
+    bool taken() const noexcept { return std::bit_cast<std::uint16_t>(*this) != 0; }
+};
+// Initial-exec: one load, and no call.
+extern constinit thread_local ThreadState here [[gnu::tls_model("initial-exec")]];
+
+// While it lives, the thread works on a stream. Made before the stream's lock is taken and destroyed after: a signal in
+// between finds it set. Two stores, because every launch makes one. Not nested.
+class OnStream {
+public:
+    OnStream() noexcept { here.on_stream = true; }
+    OnStream(const OnStream&) = delete;
+    OnStream& operator=(const OnStream&) = delete;
+    ~OnStream() { here.on_stream = false; }
+};
 
 // Keeps an object reachable and unchanged until the process ends: memory that a hung kernel may still use (R5).
 void keep_until_exit(std::shared_ptr<void> held);

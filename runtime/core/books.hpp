@@ -4,6 +4,7 @@
 #pragma once
 
 #include "address_map.hpp"
+#include "far_buffers.hpp"
 #include "hints.hpp"
 #include "host_calls.hpp"
 #include "kept_kernels.hpp"
@@ -29,6 +30,7 @@ struct Books {
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;
+    FarBuffers far_buffers;
 
     KeptKernels kernels;
 

@@ -55,7 +55,8 @@ void end_now(BufferState* buffer) {
 }  // namespace
 
 void end_buffer(BufferState* buffer) {
-    if (process::in_host_function && !buffer->device->config->forked()) {  // the driver refuses there what this needs
+    if (process::here.in_host_function &&
+        !buffer->device->config->forked()) {  // the driver refuses there what this needs
         // All of it is deferred: a capture may be open by then.
         buffer->device->books->after_host_functions.put_off([buffer] { end_buffer(buffer); });
         return;
@@ -211,11 +212,19 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
     if (use == nullptr) {
         if (uses.size() > 0) forget_ended_uses();
         use = &uses.add(stream);
+        note_far_use(*stream.device);
     }
     use->raise(position, how);
     // Streams in the PartBook are also in `uses`, and so are alive.
     views.touch(&stream, position, how, span,
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
+}
+
+// For the suspects of a fault. Memory that the device made and reaches is none.
+void BufferState::note_far_use(const DeviceState& user) {
+    if (far.books_ || (&user == device.get() && user.reaches(memory->kind))) return;
+    user.books->far_buffers.add(*this);
+    far.books_ = user.books;
 }
 
 void BufferState::forget_ended_uses() {

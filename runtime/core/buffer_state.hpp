@@ -16,6 +16,7 @@
 #include "access_rules.hpp"
 #include "buffer_sides.hpp"
 #include "buffer_storage.hpp"
+#include "far_buffers.hpp"
 #include "held_blocks.hpp"
 #include "open_views.hpp"
 #include "order_book.hpp"
@@ -56,6 +57,7 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     BufferSides sides;     // for copied or attached memory: which side is current
     HeldBlocks held;       // the blocks to give back
     OrderHistory order;    // guarded by the order checker
+    FarPlace far;          // whether a device uses it that may not reach it; ends first
 
     // A buffer that shrank may have fewer bytes than parts that were made before.
     bool holds(std::size_t first_byte, std::size_t count) const noexcept {
@@ -149,6 +151,7 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
+    void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
 };
 

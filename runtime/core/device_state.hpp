@@ -36,7 +36,7 @@ namespace detail {
 class Deadline;
 struct StreamState;
 
-struct DeviceState : DeviceSession {
+struct DeviceState final : DeviceSession {
     DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
                 std::unique_ptr<platform::Driver> opened, std::size_t position);
     ~DeviceState();
@@ -96,6 +96,7 @@ struct DeviceState : DeviceSession {
     std::vector<std::shared_ptr<StreamState>> live_streams();
 
 private:
+    std::string suspects(int driver_code) override;  // fault_suspects.cpp
     bool all_work_ended();
     bool external_capture_open();
     void free_leftovers();

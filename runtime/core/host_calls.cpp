@@ -17,8 +17,8 @@ using Progress = HostFunction::Progress;
 
 class InHostFunction {
 public:
-    InHostFunction() noexcept : before_(std::exchange(process::in_host_function, true)) {}
-    ~InHostFunction() { process::in_host_function = before_; }
+    InHostFunction() noexcept : before_(std::exchange(process::here.in_host_function, true)) {}
+    ~InHostFunction() { process::here.in_host_function = before_; }
     InHostFunction(const InHostFunction&) = delete;
     InHostFunction& operator=(const InHostFunction&) = delete;
 
@@ -54,7 +54,7 @@ void HostCalls::add(std::shared_ptr<HostFunction> function) {
 }
 
 void HostCalls::reap() {
-    if (!any() || process::in_host_function) return;
+    if (!any() || process::here.in_host_function) return;
     std::vector<std::shared_ptr<HostFunction>> ended;
     const std::lock_guard lock(mutex_);
     const auto runs_still = [](const std::shared_ptr<HostFunction>& function) {
@@ -68,7 +68,7 @@ void HostCalls::reap() {
 
 void HostCalls::drop_all() {
     // Users' closures are destroyed only where the runtime may be used.
-    if (!any() || process::in_host_function) return;
+    if (!any() || process::here.in_host_function) return;
     reap();
     std::vector<std::shared_ptr<HostFunction>> dropped;
     {
@@ -105,7 +105,7 @@ void AfterHostFunctions::put_off(std::function<void()> work) {
 }
 
 void AfterHostFunctions::drain() {
-    if (!any_.load(std::memory_order_acquire) || process::in_host_function) return;
+    if (!any_.load(std::memory_order_acquire) || process::here.in_host_function) return;
     std::vector<std::function<void()>> due;
     {
         const std::lock_guard lock(mutex_);

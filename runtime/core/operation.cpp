@@ -6,6 +6,7 @@
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
+#include "process.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 
@@ -83,6 +84,7 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
         if (special_) {
             if (Result<void> ordered = order_uploads(); !ordered) return std::move(ordered).error();
         }
+        const process::OnStream here;
         const std::lock_guard lock(stream_.mutex);
         Result<bool> issued = attempt(action, erased);
         drop_waits();

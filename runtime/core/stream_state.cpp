@@ -23,7 +23,7 @@ namespace detail {
 namespace {
 
 void end_of_stream(StreamState* stream) {
-    if (process::in_host_function && !stream->device->config->forked()) {
+    if (process::here.in_host_function && !stream->device->config->forked()) {
         stream->device->books->after_host_functions.put_off([stream] { delete stream; });
     } else {
         delete stream;
@@ -353,11 +353,9 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
         return {};
     }
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
-    const char* operation = "an operation";
     // Without the lock: its holder may be blocked in the driver behind the work that hangs.
-    if (issued - position < names_.size()) {
-        if (const char* const name = names_[position % names_.size()].load(std::memory_order_relaxed)) operation = name;
-    }
+    const char* const known = name_of(position);
+    const char* const operation = known != nullptr ? known : "an operation";
     if (wait.refuse) return make_error<errors::stream_work_not_ready>(operation, position, id);
     return make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000);
 }

@@ -126,6 +126,11 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // Numbers the operation that was just given to the driver (or refused by it), and keeps its name for messages:
     // static storage, or name_of().
     std::uint64_t advance(const char* operation) noexcept;
+    // The name that advance() got for the position; nullptr: too long ago. Expects no lock.
+    const char* name_of(std::uint64_t position) const noexcept {
+        if (issued - position >= names_.size()) return nullptr;
+        return names_[position % names_.size()].load(std::memory_order_relaxed);
+    }
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
     // What this stream knows of a kernel. A kernel of another library may lie at its address later, with another first
     // use (ADR 94).

@@ -20,7 +20,8 @@ inline constexpr auto called_from_host_function =
                 "let the host function tell another thread, which makes the call");
 inline constexpr auto device_is_lost =
     error_entry("E003", Code::device_lost,
-                "{call} was refused: {device} reported a fault from which the driver does not recover in this process",
+                "{call} was refused: {device} reported a fault from which the driver does not recover in this "
+                "process{suspects}",
                 "read what host memory holds, then end the process and start again; run the failing kernel under "
                 "compute-sanitizer");
 inline constexpr auto would_wait_for_service =
@@ -44,6 +45,16 @@ inline constexpr auto call_would_end_capture =
     error_entry("E008", Code::capture_error,
                 "{call} was refused: a capture is open on this thread, and the call would end it",
                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
+// A fault in a kernel: what the driver's answer means, and what may have caused it. Reason and remedy are the driver's.
+inline constexpr auto fault_with_suspects =
+    error_entry("E009", Code::device_lost,
+                "{reason}{suspects}",
+                "{remedy}");
+inline constexpr auto called_inside_another_call =
+    error_entry("E010", Code::not_permitted,
+                "{call} was refused: this thread is inside a call that works on a stream, whose lock it holds: the refused "
+                "call came from a signal handler, or from a callback below that call",
+                "let the handler set a flag or write to a pipe, and make the call when the other one has returned");
 // clang-format on
 
 }  // namespace errors

@@ -51,10 +51,11 @@ Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) cons
     switch (bar(call)) {
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
         case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
+        case rules::Bar::inside_call: return make_error<errors::called_inside_another_call>(what);
         case rules::Bar::capture: return in_capture(what);
         default: break;  // a call that its rule allows on a lost device may still report the loss
     }
-    return make_error<errors::device_is_lost>(what, named(*this)).from_call("latched", lost_code());
+    return make_error<errors::device_is_lost>(what, named(*this), known_suspects()).from_call("latched", lost_code());
 }
 
 namespace {
@@ -72,14 +73,21 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
     if (status.call == beside_a_service) {
         return services.refusal(rules::DriverUse::load_code, composed("{}, whose code is not loaded yet,", what));
     }
-    if (status.code == Code::device_lost) {
-        int none = 0;
-        const int code = status.driver_code != 0 ? status.driver_code : -1;
-        if (lost_code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) {
-            config->say(Severity::error, std::string("device lost: ") + driver->explain(status, what).text());
-        }
+    Error error = driver->explain(status, what);
+    if (status.code != Code::device_lost) return error;
+    int none = 0;
+    const int code = status.driver_code != 0 ? status.driver_code : -1;
+    const bool first = lost_code_.compare_exchange_strong(none, code, std::memory_order_acq_rel);
+    if (first) {
+        suspects_ = suspects(code);
+        suspects_found_.store(true, std::memory_order_release);
     }
-    return driver->explain(status, what);
+    if (const std::string_view found = known_suspects(); !found.empty()) {
+        error = make_error<errors::fault_with_suspects>(error.message(), found, error.remedy())
+                    .from_call(error.call(), error.driver_code());
+    }
+    if (first) config->say(Severity::error, std::string("device lost: ") + error.text());
+    return error;
 }
 
 std::string named(const DeviceSession& device) {

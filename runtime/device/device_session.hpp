@@ -65,14 +65,15 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
 
     bool is_lost() const noexcept { return lost_code() != 0; }
     // False in a forked child, on a lost device and in a host function. Makes no driver call (R2, R3, S20).
-    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
+    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::here.in_host_function; }
     // Each public call checks this once, before it takes a lock. The table of the calls and their bars is in
     // admission_rules.hpp.
     [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
     // The bar itself, for a call that reports captures or services by its own error. No lock may be held for a call
     // that depends on services.
     [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
-    // The error for a barred call, after a fork, in a host function, after a fault, or during a capture of this thread.
+    // The error for a barred call: after a fork, in a host function, inside another call, after a fault, or during a
+    // capture of this thread.
     // `what` names the call more exactly than its rule does: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; a sticky one latches the device as lost.
@@ -99,13 +100,17 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
 
 protected:
     ~DeviceSession() = default;
+    // Called once, by the thread that finds the fault; its locks are held, so that none may be waited for. What may
+    // have caused the driver's code, to be appended to a sentence: "; it may have been caused by …"; or empty.
+    virtual std::string suspects(int /*driver_code*/) { return {}; }
 
 private:
     // Implements rules::Circumstances; each function is called only when its answer is needed.
     struct Now {
         const DeviceSession& device;
         bool forked() const noexcept { return device.config->forked(); }
-        bool host_function() const noexcept { return process::in_host_function; }
+        bool host_function() const noexcept { return process::here.in_host_function; }
+        bool taken_thread() const noexcept { return process::here.taken(); }
         bool lost() const noexcept { return device.is_lost(); }
         bool on_cpu() const noexcept { return device.synchronous; }
         bool captured_here() const { return device.captures.here(); }
@@ -115,6 +120,13 @@ private:
     };
 
     std::atomic<int> lost_code_{0};
+    // Empty until found; then constant.
+    std::string_view known_suspects() const noexcept {
+        return suspects_found_.load(std::memory_order_acquire) ? suspects_
+                                                               : std::string_view();  // pairs with failure()
+    }
+    std::string suspects_;
+    std::atomic<bool> suspects_found_{false};
 };
 
 // "NVIDIA H200 (device 1)", for messages: machines often have several devices with one name.

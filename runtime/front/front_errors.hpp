@@ -22,6 +22,11 @@ inline constexpr auto runtime_moved_from =
     error_entry("R003", Code::invalid_handle,
                 "{call} was called on a Runtime that was moved from",
                 "call it on the Runtime that it was moved to");
+inline constexpr auto unknown_launch_mode =
+    error_entry("R004", Code::invalid_argument,
+                "the environment variable ISTHMUS_LAUNCH_MODE is '{value}', which is no launch mode",
+                "set it to relaxed, checked, strict, staged or verify, or unset it; RuntimeOptions::launch_mode decides "
+                "before it");
 // clang-format on
 
 }  // namespace errors

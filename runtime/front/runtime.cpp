@@ -3,12 +3,14 @@
 #include <isthmus/runtime.hpp>
 
 #include <platform/driver_list.hpp>
+#include <platform/os.hpp>
 
 #include "composed.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "export_finding_rules.hpp"
 #include "front_errors.hpp"
+#include "launch_mode_rules.hpp"
 #include "litmus_rules.hpp"
 #include "process.hpp"
 #include "wait_pause.hpp"
@@ -64,10 +66,13 @@ Runtime& Runtime::operator=(Runtime&&) noexcept = default;
 Runtime::~Runtime() = default;
 
 Result<Runtime> Runtime::open(const RuntimeOptions& options) {
+    const std::string asked = options.launch_mode ? std::string() : platform::os::environment("ISTHMUS_LAUNCH_MODE");
+    const std::optional<LaunchMode> mode = rules::mode_of_runtime(options.launch_mode, asked);
+    if (!mode) return make_error<errors::unknown_launch_mode>(asked);
     platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library});
     auto config = std::make_shared<detail::RuntimeConfig>();
     config->machine = std::move(opened.machine);
-    config->launch_mode = options.launch_mode;
+    config->launch_mode = *mode;
     config->wait_timeout = options.wait_timeout;
     config->wait_policy = options.wait_policy;
     config->log = options.log;

@@ -8,6 +8,7 @@
 #include "device_state.hpp"
 #include "graph_errors.hpp"
 #include "graph_state.hpp"
+#include "launch_judge.hpp"
 #include "launch_node.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
@@ -156,6 +157,7 @@ Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOp
         on != nullptr ? Result<std::shared_ptr<detail::StreamState>>(on->state()) : origin_of(recording_.get());
     if (!stream) return std::move(stream).error();
     if (Result<void> part = takes_part(recording_.get(), **stream); !part) return std::move(part).error();
+    if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return std::move(possible).error();
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return make_error<errors::captured_kernel_without_items>(kernel.name);
     }

@@ -30,7 +30,7 @@ namespace {
 // (S20).
 template <class T>
 void end_of(T* ended) {
-    if (process::in_host_function && !ended->device->config->forked()) {
+    if (process::here.in_host_function && !ended->device->config->forked()) {
         ended->device->books->after_host_functions.put_off([ended] { delete ended; });
     } else {
         delete ended;

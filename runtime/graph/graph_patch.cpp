@@ -101,6 +101,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     const KernelInfo& kernel = *operation.kernel;
     if (operation.node == platform::NodeHandle::none) return make_error<errors::node_without_name>(kernel.name);
     if (Result<void> well = instance.made.from->usable("setting the arguments of a graph's kernel"); !well) return well;
+    if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return possible;
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return make_error<errors::node_without_items>(kernel.name);
     }

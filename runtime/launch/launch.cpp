@@ -11,6 +11,7 @@
 #include "launch_judge.hpp"
 #include "launch_node.hpp"
 #include "operation.hpp"
+#include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 
@@ -63,6 +64,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
             if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
             if (Result<void> opened = scopes.open(at); !opened) return opened;
         }
+        const process::OnStream here;
         const std::lock_guard lock(stream.mutex);
         if (Result<void> handle = stream.open_handle(); !handle) return handle;
         if (stream.recording != nullptr) continue;  // another thread has just begun a capture
@@ -99,6 +101,7 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     if (stream.device->bars(rules::PublicCall::launch)) {
         return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
+    if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return std::move(possible).error();
     if (mode == LaunchMode::verify && detail::in_capture(stream)) {
         return make_error<errors::verify_in_capture>(kernel.name);
     }
@@ -142,7 +145,7 @@ bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kern
                             const std::shared_ptr<BufferState>* const* buffers, Result<LaunchReport>& report) {
     StreamState& stream = *state_;
     // Device-only memory is allowed in every mode.
-    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
+    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify ||
         stream.device->bars(rules::PublicCall::launch)) {
         return false;
     }

@@ -6,6 +6,7 @@
 #include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "process.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -118,6 +119,7 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
                       const std::shared_ptr<BufferState>* const* buffers, std::uint64_t& position,
                       platform::Status& status) {
     const DeviceState& device = *stream.device;
+    const process::OnStream here;
     const std::lock_guard lock(stream.mutex);
     const StreamState::CachedKernel* const cached = stream.cached(kernel);
     if (cached == nullptr || cached->function == platform::FunctionHandle::none || stream.recording != nullptr) {

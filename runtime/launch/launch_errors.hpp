@@ -64,6 +64,16 @@ inline constexpr auto verified_kernel_failed =
     error_entry("L012", Code::ok,
                 "kernel '{kernel}', verified after its launch: {reason}",
                 "{remedy}");
+inline constexpr auto extent_is_negative =
+    error_entry("L013", Code::invalid_argument,
+                "kernel '{kernel}' was launched over {number:number} {items}, and a launch has no negative size",
+                "pass 0 to launch nothing; check the difference, or the failed call, that the number comes from");
+inline constexpr auto extent_is_too_large =
+    error_entry("L014", Code::invalid_argument,
+                "kernel '{kernel}' was launched over {number:number} {items}; at most {most:number} fit into one launch, "
+                "on every device, because a CUDA grid has no more blocks",
+                "launch several times over parts, or let each item of a smaller launch do several; check the size for "
+                "an overflow");
 // clang-format on
 
 }  // namespace errors

@@ -287,6 +287,10 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     Explainer explainer(stream, mode, kernel);
     for (std::uint32_t at = 0; at < count; ++at) explainer.add(at, arguments[at]);
     LaunchExplanation explained = explainer.finish(extent.x != 0 && extent.y != 0 && extent.z != 0);
+    if (Result<void> possible = detail::check_extent(kernel, extent); !possible) {
+        explained.driver_calls = 0;
+        explained.refusal = std::move(possible).error();
+    }
     if (stream.device->bars(rules::PublicCall::launch)) {
         explained.driver_calls = 0;
         explained.refusal =

@@ -7,6 +7,7 @@
 #include "buffer_state.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "extent_rules.hpp"
 #include "kernel_argument.hpp"
 #include "core_errors.hpp"
 #include "launch_errors.hpp"
@@ -148,6 +149,16 @@ void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t arg
 }
 
 }  // namespace
+
+Result<void> check_extent(const KernelInfo& kernel, const Extent& extent) {
+    const rules::ExtentAnswer answer = rules::judge_extent(kernel.rank, extent);
+    if (!answer.refused()) return {};
+    const char* const words = rules::extent_words(kernel.rank, answer.dimension);
+    if (answer.verdict == rules::ExtentVerdict::negative) {
+        return make_error<errors::extent_is_negative>(kernel.name, static_cast<std::int64_t>(answer.number), words);
+    }
+    return make_error<errors::extent_is_too_large>(kernel.name, answer.number, words, answer.most);
+}
 
 bool in_capture(StreamState& stream) {
     return stream.recording_id() != 0;

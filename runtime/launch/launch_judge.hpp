@@ -64,6 +64,9 @@ Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const Dev
 Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                              const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out);
 
+// invalid_argument: no launch has this extent, on any device. An empty extent is none of these.
+Result<void> check_extent(const KernelInfo& kernel, const Extent& extent);
+
 // true: the stream is captured, so that operations are recorded and not executed. Its lock must not be held.
 bool in_capture(StreamState& stream);
 

@@ -84,7 +84,7 @@ void end_when_allowed(State* state) {
     Books& books = *device.books;
     const auto again = [state] { end_when_allowed(state); };
     if (!device.config->forked()) {
-        if (process::in_host_function) return books.after_host_functions.put_off(again);
+        if (process::here.in_host_function) return books.after_host_functions.put_off(again);
         if (books.captures.any()) return books.captures.when_none_is_open(again);
     }
     DeviceStates users;  // outlives `calls`

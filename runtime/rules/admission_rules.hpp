@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate: which public calls a runtime accepts after fork(), inside a host function, on a lost device, while a
-// capture is open and while a service runs. Pure.
+// The gate: which public calls a runtime accepts after fork(), inside a host function or another call, on a lost
+// device, while a capture is open and while a service runs. Pure.
 #pragma once
 
 #include <array>
@@ -103,7 +103,7 @@ struct CallRule {
     PublicCall call;
     std::string_view subject;   // of a refusal: "recording an event was refused: …"
     bool on_lost_device;        // accepted although the device reported a fault (R2)
-    bool in_host_function;      // accepted although the thread runs a host function (S20)
+    bool in_host_function;      // accepted although the thread runs a host function (S20), or holds a stream
     Ruling in_capture;          // while the thread has a capture open, which most driver calls would invalidate (K13)
     Ruling while_service_runs;  // while a service runs on the device: the call would wait for its end
 };
@@ -203,9 +203,11 @@ struct Circumstances {
     bool capture_here = false;       // the thread has a capture open
     bool capture_elsewhere = false;  // another thread of this runtime has a capture open
     bool service_runs = false;       // a service runs on the device
+    bool holds_stream = false;       // the thread holds a stream's lock: a signal handler, or a callback below a call
 
     constexpr bool forked() const noexcept { return after_fork; }
     constexpr bool host_function() const noexcept { return in_host_function; }
+    constexpr bool taken_thread() const noexcept { return in_host_function || holds_stream; }
     constexpr bool lost() const noexcept { return device_lost; }
     constexpr bool on_cpu() const noexcept { return cpu_device; }
     constexpr bool captured_here() const noexcept { return capture_here; }
@@ -213,7 +215,7 @@ struct Circumstances {
     constexpr bool serving() const noexcept { return service_runs; }
 };
 
-enum class Bar : std::uint8_t { none, forked, host_function, lost, capture, capture_elsewhere, service };
+enum class Bar : std::uint8_t { none, forked, host_function, inside_call, lost, capture, capture_elsewhere, service };
 // The first bar in this order: the earlier ones make the later questions meaningless. `now` answers as Circumstances
 // does, and is asked only what the call's rule depends on. With a constant call the compiler folds the row, and a
 // circumstance that the call ignores costs nothing.
@@ -221,7 +223,9 @@ template <class Now>
 [[gnu::always_inline]] constexpr Bar bar_of(PublicCall call, const Now& now) {
     const CallRule& rule = rule_of(call);
     if (now.forked()) return Bar::forked;
-    if (!rule.in_host_function && now.host_function()) return Bar::host_function;
+    if (!rule.in_host_function && now.taken_thread()) {
+        return now.host_function() ? Bar::host_function : Bar::inside_call;
+    }
     if (!rule.on_lost_device && now.lost()) return Bar::lost;
     const bool minds_captures = rule.in_capture != Ruling::taken && rule.in_capture != Ruling::judged &&
                                 !(rule.in_capture == Ruling::refused_on_gpu && now.on_cpu());

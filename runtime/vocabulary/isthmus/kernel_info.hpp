@@ -19,6 +19,19 @@ struct Extent {
     std::uint64_t z = 1;
 };
 
+// The largest extent that one launch may have, on every device: what CUDA's grid limits hold (2147483647 × 65535 ×
+// 65535 blocks, every GPU since compute capability 3.0), in items with the block of each rank (256, 32×8 and 8×8×4
+// threads) and in blocks for rank 0. A product of the three numbers does not overflow for rank 0.
+constexpr Extent largest_extent(std::uint8_t rank) noexcept {
+    constexpr std::uint64_t x = 2147483647, yz = 65535;
+    switch (rank) {
+        case 0: return {x, yz, yz};
+        case 1: return {x * 256, 1, 1};
+        case 2: return {x * 32, yz * 8, 1};
+        default: return {x * 8, yz * 8, yz * 4};
+    }
+}
+
 // How a kernel uses an argument, declared by its type: View<const T> reads, Out<T> writes, View<T> does both.
 // AtomicView<T> reads and writes while the other side may, only through atomics, aligned loads and stores, or
 // mailboxes.

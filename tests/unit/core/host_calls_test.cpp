@@ -55,21 +55,21 @@ TEST(HostCalls, AreKeptWhileTheyRun) {
     HostCalls calls;
     auto held = std::make_shared<int>(0);
     const auto function = made_of([&calls, held]() noexcept {
-        EXPECT_TRUE(process::in_host_function);
+        EXPECT_TRUE(process::here.in_host_function);
         calls.drop_all();
         calls.reap();
         ++*held;
     });
     calls.add(function);
     run_once(function.get());
-    EXPECT_FALSE(process::in_host_function);
+    EXPECT_FALSE(process::here.in_host_function);
     EXPECT_EQ(*held, 1);
 }
 
 // keeps S20, S15: those of a graph run as often as it is launched
 TEST(HostCalls, OfAGraphRunEachTime) {
     int ran = 0;
-    const auto function = made_of([&ran]() noexcept { ran += process::in_host_function ? 1 : 100; });
+    const auto function = made_of([&ran]() noexcept { ran += process::here.in_host_function ? 1 : 100; });
     for (int launch = 0; launch < 3; ++launch) run_each_time(function.get());
     EXPECT_EQ(ran, 3);
 }

@@ -314,9 +314,9 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
 TEST_F(Lifetimes, ABufferThatAHostFunctionLetGoOfIsNotFreedDuringACapture) {  // keeps K10, S20
     NEEDS(graph);
     Buffer<int> dropped = device.allocate<int>(4).value();
-    isthmus::process::in_host_function = true;
+    isthmus::process::here.in_host_function = true;
     dropped = {};
-    isthmus::process::in_host_function = false;
+    isthmus::process::here.in_host_function = false;
     EXPECT_EQ(world.memory.size(), 1u);
     {
         Capture capture = stream.begin_capture().value();

@@ -51,6 +51,20 @@ TEST(LaunchShape, TheLargestGridPassesAndOneBlockMoreIsRefused) {
     EXPECT_FALSE(launch_shape(kernel_of_rank(1), {UINT64_MAX, 1, 1}).possible);
 }
 
+// keeps L12: what the runtime lets through, the grid expresses; one more in any dimension, and it does not
+TEST(LaunchShape, TheLargestExtentOfALaunchIsTheLargestGrid) {
+    for (std::uint8_t rank = 0; rank < 4; ++rank) {
+        const Extent most = largest_extent(rank);
+        const KernelInfo kernel = kernel_of_rank(rank, rank == 0 ? 64 : 0);
+        const bool has_y = rank != 1;
+        const bool has_z = rank == 0 || rank == 3;
+        EXPECT_TRUE(launch_shape(kernel, most).possible) << int{rank};
+        EXPECT_FALSE(launch_shape(kernel, {most.x + 1, most.y, most.z}).possible) << int{rank};
+        EXPECT_EQ(launch_shape(kernel, {most.x, most.y + 1, most.z}).possible, !has_y) << int{rank};
+        EXPECT_EQ(launch_shape(kernel, {most.x, most.y, most.z + 1}).possible, !has_z) << int{rank};
+    }
+}
+
 TEST(LaunchShape, AnEmptyIndexSpaceIsEmpty) {
     EXPECT_TRUE(launch_shape(kernel_of_rank(1), {0, 1, 1}).empty);
     EXPECT_TRUE(launch_shape(kernel_of_rank(3), {4, 4, 0}).empty);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,49 @@ TEST(Runtimes, ARuntimeThatWasMovedFromAnswersOrSaysWhatIsWrong) {
         EXPECT_DEATH(made(), std::string("Runtime::") + call + " was called on a Runtime that was moved from");
     }
     // NOLINTEND(bugprone-use-after-move)
+}
+
+// Sets the variable for its own lifetime.
+class Environment {
+public:
+    explicit Environment(const char* mode) { ::setenv("ISTHMUS_LAUNCH_MODE", mode, 1); }
+    Environment(const Environment&) = delete;
+    Environment& operator=(const Environment&) = delete;
+    ~Environment() { ::unsetenv("ISTHMUS_LAUNCH_MODE"); }
+};
+
+isthmus::LaunchMode mode_of(isthmus::Runtime& runtime) {
+    EXPECT_EQ(runtime.cpu().create_stream().value().launch_mode(), runtime.cpu().stream().launch_mode());
+    return runtime.cpu().stream().launch_mode();
+}
+
+// keeps L13
+TEST(Runtimes, TheEnvironmentNamesTheLaunchModeThatTheOptionsDoNot) {
+    using isthmus::LaunchMode;
+    ::unsetenv("ISTHMUS_LAUNCH_MODE");
+    isthmus::Runtime before = isthmus::Runtime::open().value();
+    EXPECT_EQ(mode_of(before), LaunchMode::relaxed);
+    for (const LaunchMode mode :
+         {LaunchMode::relaxed, LaunchMode::checked, LaunchMode::strict, LaunchMode::staged, LaunchMode::verify}) {
+        const Environment set(std::string(name(mode)).c_str());
+        isthmus::Runtime named = isthmus::Runtime::open().value();
+        EXPECT_EQ(mode_of(named), mode);
+        isthmus::Runtime chosen = isthmus::Runtime::open({.launch_mode = LaunchMode::checked}).value();
+        EXPECT_EQ(mode_of(chosen), LaunchMode::checked) << "the options decide before the environment";
+    }
+    EXPECT_EQ(mode_of(before), LaunchMode::relaxed) << "read once, when it was opened";
+    {
+        const Environment empty("");
+        isthmus::Runtime runtime = isthmus::Runtime::open().value();
+        EXPECT_EQ(mode_of(runtime), LaunchMode::relaxed);
+    }
+    const Environment wrong("chekced");
+    const isthmus::Result<isthmus::Runtime> refused = isthmus::Runtime::open();
+    ASSERT_FALSE(refused.ok()) << "a misspelled mode would check nothing, and nobody would notice";
+    EXPECT_EQ(refused.code(), isthmus::Code::invalid_argument);
+    EXPECT_EQ(refused.error().id(), "R004");
+    EXPECT_NE(refused.error().message().find("'chekced'"), std::string_view::npos);
+    EXPECT_TRUE(isthmus::Runtime::open({.launch_mode = LaunchMode::relaxed}).ok()) << "which names one";
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct FakeWorld {
     std::vector<std::string> calls;
     int fail_at = 0;  // 1: the first call fails; 0: none
     Code fail_code = Code::driver_error;
+    int fail_driver_code = 999;
     bool sticky = false;                     // every later call fails too
     bool stuck = false;                      // work never finishes
     std::set<std::uintptr_t> stuck_streams;  // on these streams only
@@ -41,13 +42,16 @@ struct FakeWorld {
     std::set<std::uint64_t> ended_records;
     std::uintptr_t next = 1;
 
+    std::function<void(const std::string&)> inside;  // called within every call: what a signal handler does there
+
     bool failing = false;
     platform::Status call(const std::string& what, const char* name) {
         calls.push_back(what);
+        if (inside) inside(what);
         if (fail_at != 0 && static_cast<int>(calls.size()) == fail_at) failing = true;
         if (!failing) return {};
         if (!sticky) failing = false;
-        return {fail_code, 999, name};
+        return {fail_code, fail_driver_code, name};
     }
     std::size_t count(const std::string& prefix) const {
         std::size_t found = 0;

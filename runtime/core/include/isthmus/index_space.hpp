@@ -7,9 +7,28 @@
 #include <isthmus/kernel_info.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace isthmus {
 inline namespace v0 {
+
+namespace detail {
+// std::integral_constant<int, -1> and the like: the type tells that the number is negative.
+template <class Number>
+constexpr bool tells_negative() noexcept {
+    if constexpr (requires { std::bool_constant<(static_cast<double>(Number::value) < 0)>(); }) {
+        return static_cast<double>(Number::value) < 0;
+    }
+    return false;
+}
+// Can be a launch size: no floating-point number, no bool, nothing that is known to be negative.
+template <class Number>
+inline constexpr bool counts_items =
+    !std::is_floating_point_v<Number> && !std::is_same_v<Number, bool> && !tells_negative<Number>();
+// Of a class, such as Index.
+template <class Number>
+concept CountOfClass = std::is_class_v<Number> && std::is_convertible_v<Number, std::uint64_t> && counts_items<Number>;
+}  // namespace detail
 
 struct Index {
     std::uint64_t x;
@@ -40,7 +59,18 @@ struct Block {
     ISTHMUS_KERNEL_FUNCTION void for_each_thread(F&& f) const;
 };
 
-// Launch sizes, one form for each space: a plain number for Index, {width, height} for Index2, …
+// Launch sizes, one form for each space: a plain number for Index, {width, height} for Index2, … No number may be
+// negative or beyond largest_extent(): the launch is refused (invalid_argument). Where the type tells it, it does not
+// compile: a negative constant in braces or as std::integral_constant, a floating-point number, a bool. A launch of
+// zero items does nothing.
+struct Items {
+    constexpr Items(std::uint64_t items) noexcept : count(items) {}                                          // NOLINT
+    constexpr Items(detail::CountOfClass auto items) noexcept : Items(static_cast<std::uint64_t>(items)) {}  // NOLINT
+    template <class Number>
+    requires(!detail::counts_items<Number>) Items(Number)
+    = delete;
+    std::uint64_t count;
+};
 struct Extent2 {
     std::uint64_t width;
     std::uint64_t height;
@@ -52,6 +82,11 @@ struct Extent3 {
 };
 struct Blocks {
     constexpr Blocks(std::uint64_t x_, std::uint64_t y_ = 1, std::uint64_t z_ = 1) noexcept : x(x_), y(y_), z(z_) {}
+    constexpr Blocks(detail::CountOfClass auto blocks) noexcept
+        : Blocks(static_cast<std::uint64_t>(blocks)) {}  // NOLINT
+    template <class Number, class... More>
+    requires(!(detail::counts_items<Number> && ... && detail::counts_items<More>)) Blocks(Number, More...)
+    = delete;
     std::uint64_t x;
     std::uint64_t y;
     std::uint64_t z;

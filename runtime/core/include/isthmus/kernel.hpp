@@ -65,7 +65,7 @@ constexpr bool is_plain() noexcept {
     return false;
 }
 
-template <auto Body, std::uint32_t block_threads, class Space, class... P>
+template <auto Body, std::uint32_t block_threads, const auto& kernel, class Space, class... P>
 constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, const char* symbol,
                                      const char* parameters, const KernelImage* image) noexcept {
     using Traits = KernelTraits<void(Space, P...)>;
@@ -73,7 +73,7 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
     return {
         name, symbol, parameters, Traits::parameters.data(), static_cast<std::uint32_t>(sizeof...(P)),
             static_cast<std::uint32_t>(sizeof(typename Traits::Pack)), Traits::rank, block_threads, image,
-            &run_twin<Body, block_threads, Space, P...>,
+            &run_twin<Body, block_threads, kernel, Space, P...>,
 #if defined(ISTHMUS_DETAIL_PLAYS_GPU)
             &play_gpu
 #else
@@ -115,7 +115,7 @@ extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KE
     static void isthmus_body_##kernel(__VA_ARGS__);                                                               \
     [[gnu::visibility("hidden")]] extern const ::isthmus::Kernel<decltype(isthmus_body_##kernel)> kernel;         \
     constinit const ::isthmus::Kernel<decltype(isthmus_body_##kernel)> kernel{                                    \
-        ::isthmus::detail::describe_kernel<isthmus_body_##kernel, block_threads>(                                 \
+        ::isthmus::detail::describe_kernel<isthmus_body_##kernel, block_threads, kernel>(                         \
             isthmus_body_##kernel, #kernel, "isthmus_" #kernel, #__VA_ARGS__, ISTHMUS_DETAIL_IMAGE)};             \
     static inline void isthmus_body_##kernel(__VA_ARGS__)
 // Declares a kernel that another file defines: ISTHMUS_DECLARE_KERNEL(scale, Index i, View<float> out, …);

@@ -52,7 +52,8 @@ public:
     // Cost: one driver call. If an earlier operation used a buffer that the CPU may view and this launch does not use
     // it, one pooled event is recorded before the launch.
     // Errors: in_use (a conflicting host view is open), not_accessible, wrong_device and unverified (see LaunchMode),
-    // invalid_argument (a number that its parameter cannot hold), no_gpu_code, invalid_handle (an empty buffer),
+    // invalid_argument (a number that its parameter cannot hold; an extent with a negative number, or beyond
+    // largest_extent(), refused alike on every device), no_gpu_code, invalid_handle (an empty buffer),
     // capture_error (LaunchMode::verify or staging while a capture is open), timed_out (verify, staging), not_ordered
     // (OrderCheck::refuse; also for copies, fills and graphs), device_lost. A refused launch changes nothing.
     template <class Space, class... P, class... A>
@@ -76,7 +77,7 @@ public:
             if constexpr ((detail::is_buffer_or_value<P, A> && ...)) {
                 detail::BufferLaunch<P...> launch(arguments...);
                 Result<LaunchReport> report = LaunchReport{};
-                if (launch.fits &&
+                if (launch.fits && detail::is_ordinary(Traits::rank, items) &&
                     launch_buffers(options, kernel.info(), items, launch.pack, launch.buffers.data(), report)) {
                     return report;
                 }
@@ -293,7 +294,7 @@ private:
             },
             arguments...);
     }
-    // Returns false if it has done nothing: launch_packed() then does the launch.
+    // Expects an ordinary extent. Returns false if it has done nothing: launch_packed() then does the launch.
     bool launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
                         const std::shared_ptr<detail::BufferState>* const* buffers, Result<LaunchReport>& report);
     Result<LaunchReport> launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,

@@ -18,14 +18,15 @@ namespace detail {
 template <class T, class I>
 ISTHMUS_KERNEL_FUNCTION constexpr T& element(T* data, [[maybe_unused]] std::uint64_t size, I index) noexcept {
     const auto position = static_cast<std::uint64_t>(index);
-#if defined(ISTHMUS_CHECK_BOUNDS)
-    if (position >= size) out_of_bounds();
+#if ISTHMUS_DETAIL_CHECKS_BOUNDS
+    if (position >= size) out_of_bounds(data, size, position);
 #endif
     return data[position];
 }
 }  // namespace detail
 
-// Read-write. Indexed by Index or any integer; bounds are checked only if ISTHMUS_CHECK_BOUNDS is defined.
+// Read-write. Indexed by Index or any integer. Bounds are checked in CPU code of debug builds, or as
+// ISTHMUS_CHECK_BOUNDS says (host_device.hpp).
 template <class T>
 struct View {
     T* data = nullptr;

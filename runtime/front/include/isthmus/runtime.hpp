@@ -33,24 +33,27 @@ struct RuntimeOptions {
     bool use_cuda = true;
     // A file other than "libcuda.so.1". Empty: ISTHMUS_CUDA_LIBRARY where it is set (ignored in set-user-ID programs),
     // otherwise the bare name. One libcuda per process: the first one opened stays.
-    std::string cuda_library;
-    LaunchMode launch_mode = LaunchMode::relaxed;
+    std::string cuda_library{};
+    // Of launches that name no mode, on streams that were given none. None here: what the environment variable
+    // ISTHMUS_LAUNCH_MODE names (relaxed, checked, strict, staged or verify; read once, by open(); ignored in
+    // set-user-ID programs), otherwise relaxed.
+    std::optional<LaunchMode> launch_mode{};
     OrderCheck order_check = OrderCheck::off;  // debugging: finds memory used before it is ordered (S7)
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits without a timeout
     WaitPolicy wait_policy = WaitPolicy::adaptive;                     // for every wait for device work
     // Host memory that allocations leave free, on machines where CPU and GPU share one DRAM: the larger of the two
     // values (K20). Bytes not set: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
-    std::optional<std::uint64_t> host_reserve_bytes;
+    std::optional<std::uint64_t> host_reserve_bytes{};
     std::uint32_t host_reserve_permille = 20;
     // Allow managed memory beyond the device's free memory: pages then move back and forth. Refused by default.
     bool oversubscribe_managed = false;
     // Findings of `isthmus litmus` on this machine: remove from the devices' capabilities what did not hold, and never
     // add (G13). A finding of another device or driver is ignored, and the log says so.
-    std::vector<LitmusFinding> litmus_findings;
+    std::vector<LitmusFinding> litmus_findings{};
     // Findings of probe_export() in this process's environment: turn yes into probed or no, and never add. A finding of
     // another device or driver is ignored, and the log says so.
-    std::vector<ExportFinding> export_findings;
-    LogCallback log;  // empty: silent
+    std::vector<ExportFinding> export_findings{};
+    LogCallback log{};  // empty: silent
 };
 
 // Counts since the runtime was opened.
@@ -72,6 +75,7 @@ public:
     // says why. Creates no CUDA context; the first use of a device does (about 120 ms on an H200). After a fault in
     // this process it creates a context for each device, to find which devices still answer: the others are not
     // healthy() from the start.
+    // Error: invalid_argument (the options name no launch mode, and ISTHMUS_LAUNCH_MODE is none).
     static Result<Runtime> open(const RuntimeOptions& options = {});
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;

@@ -28,9 +28,9 @@ struct SpaceTraits {
 };
 template <>
 struct SpaceTraits<Index> {
-    using ExtentType = std::uint64_t;
+    using ExtentType = Items;
     static constexpr std::uint8_t rank = 1;
-    static constexpr Extent extent(ExtentType items) noexcept { return {items, 1, 1}; }
+    static constexpr Extent extent(ExtentType items) noexcept { return {items.count, 1, 1}; }
 };
 template <>
 struct SpaceTraits<Index2> {
@@ -50,6 +50,12 @@ struct SpaceTraits<Block> {
     static constexpr std::uint8_t rank = 0;
     static constexpr Extent extent(ExtentType blocks) noexcept { return {blocks.x, blocks.y, blocks.z}; }
 };
+
+// Neither empty nor larger than a launch may be. With a constant rank, the compiler folds all but the numbers.
+constexpr bool is_ordinary(std::uint8_t rank, const Extent& extent) noexcept {
+    const Extent most = largest_extent(rank);
+    return extent.x - 1 < most.x && extent.y - 1 < most.y && extent.z - 1 < most.z;
+}
 
 template <class Space, std::uint32_t block_threads>
 constexpr void check_space() noexcept {

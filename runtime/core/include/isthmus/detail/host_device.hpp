@@ -2,29 +2,56 @@
 // Marks code that a kernel may call: it is compiled for the GPU by nvcc and for the CPU by the C++ compiler.
 #pragma once
 
+#include <cstdint>
+
+// Whether an index is compared with its view's size: ISTHMUS_CHECK_BOUNDS 1 or 0, for the file that defines it. Not
+// defined: in CPU twins and host code of debug builds (without NDEBUG), not in GPU code.
+#if defined(ISTHMUS_CHECK_BOUNDS)
+#define ISTHMUS_DETAIL_CHECKS_BOUNDS ISTHMUS_CHECK_BOUNDS
+#elif defined(__CUDACC__) || defined(NDEBUG)
+#define ISTHMUS_DETAIL_CHECKS_BOUNDS 0
+#else
+#define ISTHMUS_DETAIL_CHECKS_BOUNDS 1
+#endif
+// Functions that check have a tag: files with and without checks may be linked together.
+#if ISTHMUS_DETAIL_CHECKS_BOUNDS
+#define ISTHMUS_DETAIL_CHECKED_TAG __attribute__((abi_tag("checked")))
+#else
+#define ISTHMUS_DETAIL_CHECKED_TAG
+#endif
+
 #if defined(__CUDACC__)
 #define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
 #elif defined(ISTHMUS_KERNEL_IMAGE)
 // A kernel file: its CPU twins may play a GPU, and its kernel functions ask for a simulator. The tag makes them
 // different functions from those of the same name in host files, which do not ask.
 #define ISTHMUS_DETAIL_PLAYS_GPU
-#define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("isthmus_kernel"))) inline
+#define ISTHMUS_KERNEL_FUNCTION ISTHMUS_DETAIL_CHECKED_TAG __attribute__((abi_tag("isthmus_kernel"))) inline
 #else
-#define ISTHMUS_KERNEL_FUNCTION inline
+#define ISTHMUS_KERNEL_FUNCTION ISTHMUS_DETAIL_CHECKED_TAG inline
+#endif
+
+#if ISTHMUS_DETAIL_CHECKS_BOUNDS && !defined(__CUDACC__)
+#include <isthmus/detail/out_of_bounds.hpp>
 #endif
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Ends the kernel if an index is outside its view (ISTHMUS_CHECK_BOUNDS): on the GPU by a sticky error, on the CPU by
-// ending the process. A kernel cannot continue and cannot report.
-[[noreturn]] ISTHMUS_KERNEL_FUNCTION void out_of_bounds() {
+// Ends the kernel if an index is outside its view: on the GPU by a trap, which is a sticky error; on the CPU by ending
+// the process (SIGILL or SIGTRAP) after a line on standard error. A kernel cannot continue and cannot report.
+[[noreturn]] ISTHMUS_KERNEL_FUNCTION void out_of_bounds([[maybe_unused]] const volatile void* data,
+                                                        [[maybe_unused]] std::uint64_t size,
+                                                        [[maybe_unused]] std::uint64_t index) {
 #if defined(__CUDA_ARCH__)
     __trap();
     for (;;) {
     }
 #else
+#if ISTHMUS_DETAIL_CHECKS_BOUNDS && !defined(__CUDACC__)
+    say_out_of_bounds(data, size, index);
+#endif
     __builtin_trap();
 #endif
 }

@@ -14,11 +14,14 @@ ISTHMUS_KERNEL_FUNCTION void call_body(const Space& where, const Pack<P...>& pac
     Body(where, get<N>(pack)...);
 }
 
-// KernelInfo::twin: items [first, last) of the outermost dimension.
-template <auto Body, std::uint32_t block_threads, class Space, class... P>
+// KernelInfo::twin of `kernel`, a Kernel: items [first, last) of the outermost dimension.
+template <auto Body, std::uint32_t block_threads, const auto& kernel, class Space, class... P>
 void run_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* erased) {
     // A copy lets the compiler see that stores through views do not change the arguments.
     const Pack<P...> pack = *static_cast<const Pack<P...>*>(erased);
+#if ISTHMUS_DETAIL_CHECKS_BOUNDS && !defined(__CUDACC__)
+    const TwinScope running(kernel.info(), &pack);
+#endif
     constexpr auto all = std::index_sequence_for<P...>{};
     if constexpr (std::is_same_v<Space, Index>) {
         for (std::uint64_t x = first; x < last; ++x) call_body<Body>(Index{x}, pack, all);

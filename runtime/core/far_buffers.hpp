@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// FarBuffers: the buffers that some stream's device uses although it did not make them, or does not reach their kind of
+// memory. After a fault they are asked whether that device may use them at all.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+struct Books;
+struct BufferState;
+class FarPlace;
+
+// Thread-safe. Its mutex may be taken with a buffer's lock held; a visit only tries the locks of buffers.
+class FarBuffers {
+public:
+    // At the first use by such a stream: launches that follow do not come here. Expects the buffer's lock.
+    void add(BufferState& buffer);
+    void remove(const FarPlace& leaving) noexcept;
+    template <class Visit>
+    void visit(Visit visit_one) const {
+        const std::lock_guard lock(mutex_);
+        for (BufferState* const buffer : buffers_) visit_one(*buffer);
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<BufferState*> buffers_;
+};
+
+// A buffer's place in the list of one runtime. The last member of the buffer: it leaves the list before anything else
+// of it ends.
+class FarPlace {
+public:
+    FarPlace() = default;
+    FarPlace(const FarPlace&) = delete;
+    FarPlace& operator=(const FarPlace&) = delete;
+    ~FarPlace();
+
+private:
+    friend class FarBuffers;
+    friend struct BufferState;
+    std::shared_ptr<Books> books_;  // nullptr: in no list
+    std::size_t place_ = 0;         // guarded by the list's mutex
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
