@@ -34,7 +34,7 @@ def program(path):
 
 
 def excerpt(source, name):
-    found = re.findall(rf'^ *// show: {re.escape(name)}\n(.*?)^ *// end\n', source, flags=re.S | re.M)
+    found = re.findall(rf'^ *(?://|#) show: {re.escape(name)}\n(.*?)^ *(?://|#) end\n', source, flags=re.S | re.M)
     return textwrap.dedent(found[0]) if len(found) == 1 else None
 
 
