@@ -85,7 +85,7 @@ std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal
     std::string_view rest = *value;
     PciPlace place;
     const bool whole = parse(take(rest, ':'), place.speed_mt_per_s) && parse(take(rest, ':'), place.lanes) &&
-                       parse(take(rest, ':'), place.most_speed_mt_per_s) && parse(take(rest, ':'), place.most_lanes) &&
+                       parse(take(rest, ':'), place.max_speed_mt_per_s) && parse(take(rest, ':'), place.max_lanes) &&
                        parse(take(rest, ':'), place.numa_node);
     if (!whole) return std::nullopt;
     place.near_cpus = std::string(rest);

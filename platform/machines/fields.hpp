@@ -33,8 +33,8 @@ inline constexpr std::array<Name, 16> device_fields = {"ordinal",
                                                        "attributes",
                                                        "evidence"};
 inline constexpr std::array<Name, 4> node_fields = {"id", "cpus", "memory_bytes", "cpu_list"};
-inline constexpr std::array<Name, 6> pci_fields = {"speed_mt_per_s", "lanes",     "most_speed_mt_per_s",
-                                                   "most_lanes",     "numa_node", "near_cpus"};
+inline constexpr std::array<Name, 6> pci_fields = {"speed_mt_per_s", "lanes",     "max_speed_mt_per_s",
+                                                   "max_lanes",      "numa_node", "near_cpus"};
 inline constexpr std::array<Name, 4> peer_fields = {"ordinal", "access", "native_atomics", "performance_rank"};
 inline constexpr std::array<Name, 3> litmus_fields = {"driver_version", "simulated", "results"};
 inline constexpr std::array<Name, 6> litmus_result_fields = {

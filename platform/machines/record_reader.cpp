@@ -144,8 +144,8 @@ void read_pci(Reader& reader, const Place& place, std::optional<PciPlace>& out) 
     PciPlace& pci = out.emplace();
     reader.read(Reader::optional(place, "speed_mt_per_s"), pci.speed_mt_per_s, 0, 1'000'000);
     reader.read(Reader::optional(place, "lanes"), pci.lanes, 0, 32);
-    reader.read(Reader::optional(place, "most_speed_mt_per_s"), pci.most_speed_mt_per_s, 0, 1'000'000);
-    reader.read(Reader::optional(place, "most_lanes"), pci.most_lanes, 0, 32);
+    reader.read(Reader::optional(place, "max_speed_mt_per_s"), pci.max_speed_mt_per_s, 0, 1'000'000);
+    reader.read(Reader::optional(place, "max_lanes"), pci.max_lanes, 0, 32);
     reader.read(Reader::optional(place, "numa_node"), pci.numa_node, -1, 1023);
     read_cpu_list(reader, Reader::optional(place, "near_cpus"), pci.near_cpus);
 }

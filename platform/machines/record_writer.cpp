@@ -97,8 +97,8 @@ Json pci_json(const PciPlace& pci) {
     Json out = Json::object();
     if (pci.speed_mt_per_s != 0) out["speed_mt_per_s"] = pci.speed_mt_per_s;
     if (pci.lanes != 0) out["lanes"] = pci.lanes;
-    if (pci.most_speed_mt_per_s != 0) out["most_speed_mt_per_s"] = pci.most_speed_mt_per_s;
-    if (pci.most_lanes != 0) out["most_lanes"] = pci.most_lanes;
+    if (pci.max_speed_mt_per_s != 0) out["max_speed_mt_per_s"] = pci.max_speed_mt_per_s;
+    if (pci.max_lanes != 0) out["max_lanes"] = pci.max_lanes;
     if (pci.numa_node >= 0) out["numa_node"] = pci.numa_node;
     if (!pci.near_cpus.empty()) out["near_cpus"] = pci.near_cpus;
     return out;

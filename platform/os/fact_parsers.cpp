@@ -99,13 +99,13 @@ int parse_lanes(std::string_view text) {
 
 std::optional<PciPlace> parse_pci_place(const PciTexts& texts) {
     const bool none = texts.speed.empty() && texts.lanes.empty() && texts.max_speed.empty() &&
-                      texts.most_lanes.empty() && texts.numa_node.empty() && texts.near_cpus.empty();
+                      texts.max_lanes.empty() && texts.numa_node.empty() && texts.near_cpus.empty();
     if (none) return std::nullopt;
     PciPlace place;
     place.speed_mt_per_s = parse_link_speed(texts.speed);
     place.lanes = parse_lanes(texts.lanes);
-    place.most_speed_mt_per_s = parse_link_speed(texts.max_speed);
-    place.most_lanes = parse_lanes(texts.most_lanes);
+    place.max_speed_mt_per_s = parse_link_speed(texts.max_speed);
+    place.max_lanes = parse_lanes(texts.max_lanes);
     place.numa_node = std::max(-1, number<int>(trim(texts.numa_node)).value_or(-1));
     place.near_cpus = one_line(texts.near_cpus);
     return place;

@@ -26,7 +26,7 @@ struct PciTexts {
     std::string speed;  // current_link_speed: "32.0 GT/s PCIe", "Unknown"
     std::string lanes;  // current_link_width: "16"; 0 or 255 without a link
     std::string max_speed;
-    std::string most_lanes;
+    std::string max_lanes;
     std::string numa_node;  // "-1": none
     std::string near_cpus;  // local_cpulist
 };

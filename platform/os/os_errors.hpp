@@ -146,7 +146,7 @@ inline constexpr auto reserved_memory_not_given_back =
                 "unlock the memory first (munlock), or let the buffer go as a whole");
 inline constexpr auto no_file_for_mirrored_memory =
     error_entry("O033", Code::system_limit,
-                "memory that stands at two addresses needs a file: {reason}",
+                "memory at two addresses needs a file: {reason}",
                 "raise the limit of open files (ulimit -n)");
 inline constexpr auto shared_library_without_name =
     error_entry("O034", Code::invalid_argument,

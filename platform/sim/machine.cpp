@@ -87,8 +87,7 @@ std::string pci_of(const platform::machines::MachineRecord& record, int ordinal)
         if (device.facts.ordinal != ordinal || !device.facts.pci) continue;
         const PciPlace& pci = *device.facts.pci;
         std::string text;
-        for (const int number :
-             {pci.speed_mt_per_s, pci.lanes, pci.most_speed_mt_per_s, pci.most_lanes, pci.numa_node}) {
+        for (const int number : {pci.speed_mt_per_s, pci.lanes, pci.max_speed_mt_per_s, pci.max_lanes, pci.numa_node}) {
             text += std::to_string(number) + ':';
         }
         return text + pci.near_cpus;

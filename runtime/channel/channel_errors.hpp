@@ -19,7 +19,7 @@ inline constexpr auto listener_in_forked_child =
                 "open one in the child, in a directory of its own");
 inline constexpr auto nobody_connected =
     error_entry("H003", Code::timed_out,
-                "nobody connected to a listener in time",
+                "no process connected to a listener in time",
                 "wait_for_connection(), or a larger ChannelOptions::step_timeout");
 
 // Refused by the operating system.
@@ -97,11 +97,11 @@ inline constexpr auto listener_directory_in_use =
                 "a directory for each listener, or end the other one");
 inline constexpr auto no_listener =
     error_entry("H021", Code::peer_lost,
-                "nobody listens in the directory {directory}",
+                "no process listens in the directory {directory}",
                 "start the other process first, and connect again");
 inline constexpr auto listener_accepts_nobody =
     error_entry("H022", Code::timed_out,
-                "the listener in {directory} accepted nobody in time",
+                "the listener in {directory} accepted no connection in time",
                 "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)");
 
 // Opening a channel.

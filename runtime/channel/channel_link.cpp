@@ -146,7 +146,7 @@ Result<ChannelLink> ChannelLink::over(FileDescriptor socket, const platform::os:
     if (!socket_option(socket.get(), SO_PEERCRED, credentials, calls)) {
         return channel_error("getsockopt(SO_PEERCRED)", errno, "the system does not say who is at the other end");
     }
-    if (credentials.uid == static_cast<uid_t>(-1)) return refused("nobody is at its other end");
+    if (credentials.uid == static_cast<uid_t>(-1)) return refused("no process is at its other end");
     if (calls.fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0) {
         return channel_error("fcntl(F_SETFD)", errno, "a socket could not be kept from other programs");
     }

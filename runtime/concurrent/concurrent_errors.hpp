@@ -16,7 +16,7 @@ inline constexpr auto word_not_changed_yet =
 inline constexpr auto word_not_changed_in_time =
     error_entry("Q002", Code::timed_out,
                 "the word did not change in time",
-                "see whether what should change it runs, and waits for nothing that this thread does");
+                "check that the work which changes it runs, and does not wait for this thread");
 inline constexpr auto frame_ring_is_closed =
     error_entry("Q003", Code::ended,
                 "the ring of frames is closed",
@@ -43,7 +43,7 @@ inline constexpr auto frame_ring_sizes =
                 "give two or more buffers of one size: one is filled while another is used");
 inline constexpr auto mailbox_is_broken =
     error_entry("Q009", Code::invalid_handle,
-                "the mailbox of {peer} holds a counter or a stamp that cannot be: something wrote over it",
+                "the mailbox of {peer} holds an impossible counter or stamp: its memory was overwritten",
                 "look for a kernel or a thread that writes beyond its memory, and make a new mailbox");
 inline constexpr auto mailbox_capacity =
     error_entry("Q010", Code::invalid_argument,

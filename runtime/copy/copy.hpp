@@ -43,7 +43,7 @@ std::uint64_t driver_address(const CopySide& side, bool host_memory);
 
 // Copies on the calling thread, through host views.
 Result<void> copy_on_host(const CopyJob& job);
-// Through pinned bounce pieces: pageable memory to the device (up), or back (down).
+// Through bounce buffers: pageable memory to the device (up), or back (down).
 Result<void> bounce_up(StreamState& stream, const CopyJob& job);
 Result<void> bounce_down(StreamState& stream, const CopyJob& job);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out copies: driver calls for a shape, loops on the calling thread, and pageable memory through pinned pieces.
+// Carries out copies: driver calls for a shape, loops on the calling thread, and pageable memory through bounce
+// buffers.
 #include "copy.hpp"
 
 #include "buffer_state.hpp"
@@ -70,29 +71,30 @@ ArgumentUse writing(const CopySide& side, const rules::CopyShape& shape) {
     return side.buffer && writes_whole(*side.buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write;
 }
 
-// pack() and unpack() copy between a piece, whose rows are contiguous, and the caller's side.
-void pack(std::byte* piece, const std::byte* from, std::size_t row_pitch, const rules::CopyPiece& part) {
-    for (std::size_t row = 0; row < part.rows; ++row) {
-        std::memcpy(piece + row * part.width, from + row * row_pitch, part.width);
+// pack() and unpack() copy between a bounce buffer, whose rows are contiguous, and the caller's side.
+void pack(std::byte* bounce, const std::byte* from, std::size_t row_pitch, const rules::CopyChunk& chunk) {
+    for (std::size_t row = 0; row < chunk.rows; ++row) {
+        std::memcpy(bounce + row * chunk.width, from + row * row_pitch, chunk.width);
     }
 }
-void unpack(std::byte* to, std::size_t row_pitch, const std::byte* piece, const rules::CopyPiece& part) {
-    for (std::size_t row = 0; row < part.rows; ++row) {
-        std::memcpy(to + row * row_pitch, piece + row * part.width, part.width);
+void unpack(std::byte* to, std::size_t row_pitch, const std::byte* bounce, const rules::CopyChunk& chunk) {
+    for (std::size_t row = 0; row < chunk.rows; ++row) {
+        std::memcpy(to + row * row_pitch, bounce + row * chunk.width, chunk.width);
     }
 }
 
-// The driver's copy of one piece, and the event behind it, whose completion frees the piece.
-class PieceCopy {
+// The driver's copy of one chunk, and the event behind it, whose completion frees the bounce buffer.
+class BounceCopy {
 public:
-    PieceCopy(StreamState& stream, CopyBounce::Piece piece) : stream_(stream), device_(*stream.device), piece_(piece) {}
-    PieceCopy(const PieceCopy&) = delete;
-    PieceCopy& operator=(const PieceCopy&) = delete;
-    ~PieceCopy() {
+    BounceCopy(StreamState& stream, CopyBounce::Range range)
+        : stream_(stream), device_(*stream.device), range_(range) {}
+    BounceCopy(const BounceCopy&) = delete;
+    BounceCopy& operator=(const BounceCopy&) = delete;
+    ~BounceCopy() {
         if (unfenced_) {
-            device_.copies.bounce.give_up(piece_);
+            device_.copies.bounce.give_up(range_);
         } else {
-            device_.copies.bounce.give_back(device_, piece_, stream_.id, event_);
+            device_.copies.bounce.give_back(device_, range_, stream_.id, event_);
         }
     }
 
@@ -127,34 +129,34 @@ public:
         position_ = *issued;
         return {};
     }
-    // Waits for the device's copy. The piece then belongs to the host.
+    // Waits for the device's copy. The bounce buffer then belongs to the host.
     Result<void> wait() {
         if (Result<void> waited = stream_.wait_for(event_->handle, position_, Wait{}); !waited) return waited;
         device_.drop_event(event_);
         event_ = nullptr;
         return {};
     }
-    std::byte* data() const { return piece_.data; }
+    std::byte* data() const { return range_.data; }
 
 private:
     StreamState& stream_;
     DeviceState& device_;
-    CopyBounce::Piece piece_;
+    CopyBounce::Range range_;
     FenceEvent* event_ = nullptr;
     bool unfenced_ = false;
     std::uint64_t position_ = 0;
 };
 
-// A captured copy would write the piece, or read it, again at every replay.
+// A captured copy would write the bounce buffer, or read it, again at every replay.
 Result<void> refuse_in_capture(const DeviceState& device) {
     if (!device.books->captures.here()) return {};
     return make_error<errors::pageable_copy_in_capture>();
 }
 
-rules::CopyShape rows_of(const rules::CopyPiece& part, std::size_t to_pitch, std::size_t from_pitch) {
+rules::CopyShape rows_of(const rules::CopyChunk& chunk, std::size_t to_pitch, std::size_t from_pitch) {
     rules::CopyShape shape;
-    shape.width = part.width;
-    shape.rows = part.rows;
+    shape.width = chunk.width;
+    shape.rows = chunk.rows;
     shape.to.row = to_pitch;
     shape.from.row = from_pitch;
     return rules::simplest(shape);
@@ -223,21 +225,21 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
         return opened;
     BufferState& to = *job.to.buffer;
     ArgumentUse use = writing(job.to, job.shape);
-    rules::CopyPieces parts(job.shape, CopyBounce::piece_bytes);
-    rules::CopyPiece part;
-    while (parts.next(part)) {
-        Result<CopyBounce::Piece> piece = device.copies.bounce.take(device, stream.id, part.width * part.rows);
-        if (!piece) return std::move(piece).error();
-        PieceCopy copy(stream, *piece);
-        pack(copy.data(), source + job.shape.from.offset + part.from, job.shape.from.row, part);
+    rules::CopyChunks chunks(job.shape, CopyBounce::buffer_bytes);
+    rules::CopyChunk chunk;
+    while (chunks.next(chunk)) {
+        Result<CopyBounce::Range> range = device.copies.bounce.take(device, stream.id, chunk.width * chunk.rows);
+        if (!range) return std::move(range).error();
+        BounceCopy copy(stream, *range);
+        pack(copy.data(), source + job.shape.from.offset + chunk.from, job.shape.from.row, chunk);
         DriverCopy call;
-        call.to = to.memory->device_address + job.shape.to.offset + part.to;
+        call.to = to.memory->device_address + job.shape.to.offset + chunk.to;
         call.from = reinterpret_cast<std::uintptr_t>(copy.data());
         call.from_host = true;
         call.direction = platform::CopyDirection::host_to_device;
-        const rules::CopyShape rows = rows_of(part, job.shape.to.row, part.width);
+        const rules::CopyShape rows = rows_of(chunk, job.shape.to.row, chunk.width);
         rules::ByteRange touched = bytes_of(rows, rows.to);
-        touched.offset = job.shape.to.offset + part.to;
+        touched.offset = job.shape.to.offset + chunk.to;
         if (Result<void> issued = copy.issue(to, use, touched, call, rows); !issued) return issued;
     }
     return {};
@@ -245,14 +247,14 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
 
 namespace {
 
-// Copies from the device in pieces: several are in flight while the host unpacks the oldest.
+// Copies from the device in chunks: several are in flight while the host unpacks the oldest.
 class Descent {
 public:
     Descent(StreamState& stream, const CopyJob& job, std::byte* destination)
-        : stream_(stream), job_(job), destination_(destination), parts_(job.shape, CopyBounce::piece_bytes) {}
+        : stream_(stream), job_(job), destination_(destination), chunks_(job.shape, CopyBounce::buffer_bytes) {}
 
     Result<void> run() {
-        more_ = parts_.next(next_);
+        more_ = chunks_.next(next_);
         while (more_ || !coming_.empty()) {
             Result<bool> started = more_ ? start() : Result<bool>(false);
             if (!started) return std::move(started).error();
@@ -264,21 +266,22 @@ public:
 
 private:
     struct Coming {
-        Coming(StreamState& stream, CopyBounce::Piece piece, const rules::CopyPiece& which)
-            : copy(stream, piece), part(which) {}
-        PieceCopy copy;
-        rules::CopyPiece part;
+        Coming(StreamState& stream, CopyBounce::Range range, const rules::CopyChunk& which)
+            : copy(stream, range), chunk(which) {}
+        BounceCopy copy;
+        rules::CopyChunk chunk;
     };
 
-    // false: no piece is free, and this copy has pieces in flight. A holder of a piece must not wait for another one.
+    // false: no bounce buffer is free, and this copy has chunks in flight. A holder of one must not wait for another
+    // one.
     Result<bool> start() {
         CopyBounce& bounce = stream_.device->copies.bounce;
         const std::size_t bytes = next_.width * next_.rows;
-        Result<CopyBounce::Piece> piece = coming_.empty() ? bounce.take(*stream_.device, stream_.id, bytes)
+        Result<CopyBounce::Range> range = coming_.empty() ? bounce.take(*stream_.device, stream_.id, bytes)
                                                           : bounce.try_take(*stream_.device, stream_.id, bytes);
-        if (!piece) return std::move(piece).error();
-        if (piece->data == nullptr) return false;
-        Coming& coming = coming_.emplace_back(stream_, *piece, next_);
+        if (!range) return std::move(range).error();
+        if (range->data == nullptr) return false;
+        Coming& coming = coming_.emplace_back(stream_, *range, next_);
         BufferState& from = *job_.from.buffer;
         DriverCopy call;
         call.to = reinterpret_cast<std::uintptr_t>(coming.copy.data());
@@ -291,15 +294,15 @@ private:
         if (Result<void> issued = coming.copy.issue(from, ArgumentUse::read, touched, call, rows); !issued) {
             return std::move(issued).error();
         }
-        more_ = parts_.next(next_);
+        more_ = chunks_.next(next_);
         return true;
     }
 
     Result<void> land() {
         Coming& oldest = coming_.front();
         if (Result<void> waited = oldest.copy.wait(); !waited) return waited;
-        unpack(destination_ + job_.shape.to.offset + oldest.part.to, job_.shape.to.row, oldest.copy.data(),
-               oldest.part);
+        unpack(destination_ + job_.shape.to.offset + oldest.chunk.to, job_.shape.to.row, oldest.copy.data(),
+               oldest.chunk);
         coming_.pop_front();
         return {};
     }
@@ -307,8 +310,8 @@ private:
     StreamState& stream_;
     const CopyJob& job_;
     std::byte* const destination_;
-    rules::CopyPieces parts_;
-    rules::CopyPiece next_;
+    rules::CopyChunks chunks_;
+    rules::CopyChunk next_;
     bool more_ = false;
     std::deque<Coming> coming_;
 };

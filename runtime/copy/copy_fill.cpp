@@ -131,12 +131,12 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     };
     const std::vector<std::size_t> seams = seams_of(buffer);
     Result<std::uint64_t> issued = operation.issue([&] {
-        if (seams.empty()) return carry_out(first, fill);  // the usual case: no list of pieces is allocated
+        if (seams.empty()) return carry_out(first, fill);  // the usual case: no list of shapes is allocated
         platform::Status status;
-        for (const rules::CopyShape& piece : rules::pieces_between(shape, seams)) {
+        for (const rules::CopyShape& between : rules::shapes_between(shape, seams)) {
             Fill part = fill;
-            part.job.shape = piece;
-            status = carry_out(first - shape.to.offset + piece.to.offset, part);
+            part.job.shape = between;
+            status = carry_out(first - shape.to.offset + between.to.offset, part);
             if (!status.ok()) break;
         }
         return status;

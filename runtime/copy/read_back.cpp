@@ -25,7 +25,7 @@ Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     return {};
 }
 
-// Copies on the device's download stream, behind no unrelated later work. Uses pinned pieces even if the device can
+// Copies on the device's download stream, behind no unrelated later work. Uses bounce buffers even if the device can
 // reach the vector: after a timeout, nothing writes into freed memory.
 Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     DeviceState& device = *buffer->device;

@@ -70,7 +70,7 @@ inline constexpr auto host_write_view_of_read_only_memory =
                 "open it with read_on_host(), or map the memory for writing");
 inline constexpr auto memory_gone_with_context =
     error_entry("K015", Code::device_lost,
-                "the buffer's memory went with the device's context, which other code destroyed",
+                "the buffer's memory was destroyed with the device's context, which other code destroyed",
                 "keep what must survive in host or registered memory, and open a new runtime");
 inline constexpr auto content_lost_with_device =
     error_entry("K016", Code::device_lost,
@@ -108,18 +108,20 @@ inline constexpr auto external_capture_was_lost =
                 "end that capture where it was begun; the stream then works again");
 inline constexpr auto external_stream_has_no_wrapper =
     error_entry("K024", Code::invalid_handle,
-                "an external stream was to be used of which no Stream is left",
+                "an external stream was used after its last Stream had ended",
                 "keep a Stream of it for as long as it is used");
 inline constexpr auto stream_held_by_named_call =
     error_entry("K025", Code::ok,
-                "{what} could not go on: another thread stands in the driver with '{call}' for stream {stream:number}",
-                "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
-                "device; otherwise allow a longer wait, or give the stream less at once");
+                "{what} could not continue: another thread is blocked in the driver, in '{call}' for stream "
+                "{stream:number}",
+                "the stream's queue in the driver is full; behind a kernel that hangs only ending the process frees "
+                "the device, otherwise allow a longer wait, or give the stream less work at once");
 inline constexpr auto stream_held_by_call =
     error_entry("K026", Code::ok,
-                "{what} could not go on: another thread stands in the driver with a call for stream {stream:number}",
-                "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
-                "device; otherwise allow a longer wait, or give the stream less at once");
+                "{what} could not continue: another thread is blocked in the driver, in a call for stream "
+                "{stream:number}",
+                "the stream's queue in the driver is full; behind a kernel that hangs only ending the process frees "
+                "the device, otherwise allow a longer wait, or give the stream less work at once");
 inline constexpr auto stream_work_not_ready =
     error_entry("K027", Code::not_ready,
                 "{operation} (position {position:number} of stream {stream:number}) is still running and waiting was "

@@ -263,7 +263,7 @@ std::string described(const BufferState& buffer) {
 }
 
 std::string described(const Provenance& memory) {
-    if (memory.kind == MemoryKind::unknown) return "memory that nobody knows";
+    if (memory.kind == MemoryKind::unknown) return "unknown memory";
     if (memory.id == 0) return "ordinary host memory";
     std::string text = memory.foreign ? "foreign " : "";
     text += composed("{} memory", name(memory.kind));

@@ -11,7 +11,7 @@ namespace detail {
 struct StreamState;
 
 // Some operations give a stream several things, with host waits in between: a staged launch copies its results back
-// after its kernel, a copy goes through pinned pieces. In a capture that began in between, the later ones would be
+// after its kernel, a copy goes through bounce buffers. In a capture that began in between, the later ones would be
 // recorded and not done. While this lives, begin_capture() and joining refuse (Code::in_use); a wait could take as long
 // as any kernel of the other thread.
 class UncapturedScope {

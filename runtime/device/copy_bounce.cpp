@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CopyBounce: takes, shares and returns pinned pieces.
+// CopyBounce: takes, shares and returns bounce buffers.
 #include "copy_bounce.hpp"
 
 #include "composed.hpp"
@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t line_bytes = 128;  // pieces of different copies share no cache line
+constexpr std::size_t line_bytes = 128;  // ranges of different copies share no cache line
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<void> CopyBounce::make(DeviceSession& device) {
     }
     platform::Allocation made;
     const platform::Status status = device.driver->memory().allocate(
-        MemoryKind::pinned, piece_bytes * pieces, platform::Attachment::global, platform::StreamHandle::none, made);
+        MemoryKind::pinned, buffer_bytes * buffers, platform::Attachment::global, platform::StreamHandle::none, made);
     if (!status.ok()) {
         if (made.bytes != 0) abandoned_.push_back(made);  // the allocation failed midway and could not be undone
         return device.failure(status, "pinned memory for copies from and to pageable memory");
@@ -58,22 +58,22 @@ platform::Status CopyBounce::note_finished(DeviceSession& device, bool all) {
     return {};
 }
 
-CopyBounce::Piece CopyBounce::hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes) {
+CopyBounce::Range CopyBounce::hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes) {
     const auto at = static_cast<std::size_t>(&slot - slots_.data());
-    const Piece piece{at, static_cast<std::byte*>(memory_.host) + at * piece_bytes + slot.used};
-    slot.used += std::min((bytes + line_bytes - 1) / line_bytes * line_bytes, piece_bytes - slot.used);
+    const Range range{at, static_cast<std::byte*>(memory_.host) + at * buffer_bytes + slot.used};
+    slot.used += std::min((bytes + line_bytes - 1) / line_bytes * line_bytes, buffer_bytes - slot.used);
     slot.stream_id = stream_id;
     slot.held = true;
-    return piece;
+    return range;
 }
 
-Result<CopyBounce::Piece> CopyBounce::try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
+Result<CopyBounce::Range> CopyBounce::try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
     if (device.bars(rules::PublicCall::copy_pageable)) return device.refusal(rules::PublicCall::copy_pageable);
     const std::lock_guard lock(mutex_);
     if (Result<void> made = make(device); !made) return std::move(made).error();
     for (Slot& slot : slots_) {
         const bool open = !slot.held && !slot.lost && slot.event != nullptr && slot.stream_id == stream_id;
-        if (open && slot.used + bytes <= piece_bytes) return hand_out(slot, stream_id, bytes);
+        if (open && slot.used + bytes <= buffer_bytes) return hand_out(slot, stream_id, bytes);
     }
     const auto free = [&] {
         return std::find_if(slots_.begin(), slots_.end(), [&](auto& slot) { return idle(slot); });
@@ -85,28 +85,28 @@ Result<CopyBounce::Piece> CopyBounce::try_take(DeviceSession& device, std::uint6
         }
         found = free();
     }
-    if (found == slots_.end()) return Piece{};
+    if (found == slots_.end()) return Range{};
     return hand_out(*found, stream_id, bytes);
 }
 
-Result<CopyBounce::Piece> CopyBounce::take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
+Result<CopyBounce::Range> CopyBounce::take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     auto pause = std::chrono::microseconds(5);
     for (;;) {
-        Result<Piece> piece = try_take(device, stream_id, bytes);
-        if (!piece || piece->data != nullptr) return piece;
+        Result<Range> range = try_take(device, stream_id, bytes);
+        if (!range || range->data != nullptr) return range;
         if (Clock::now() - begin > device.config->wait_timeout) {
-            return make_error<errors::bounce_pieces_in_use>();
+            return make_error<errors::bounce_buffers_in_use>();
         }
         std::this_thread::sleep_for(pause);
         pause = std::min(pause * 2, std::chrono::microseconds(100));
     }
 }
 
-void CopyBounce::give_back(DeviceSession& device, const Piece& piece, std::uint64_t stream_id, FenceEvent* event) {
+void CopyBounce::give_back(DeviceSession& device, const Range& range, std::uint64_t stream_id, FenceEvent* event) {
     const std::lock_guard lock(mutex_);
-    Slot& slot = slots_[piece.slot];
+    Slot& slot = slots_[range.slot];
     slot.held = false;
     slot.stream_id = stream_id;
     if (event != nullptr) {
@@ -116,10 +116,10 @@ void CopyBounce::give_back(DeviceSession& device, const Piece& piece, std::uint6
     if (slot.event == nullptr) slot.used = 0;
 }
 
-void CopyBounce::give_up(const Piece& piece) {
+void CopyBounce::give_up(const Range& range) {
     const std::lock_guard lock(mutex_);
-    slots_[piece.slot].held = false;
-    slots_[piece.slot].lost = true;
+    slots_[range.slot].held = false;
+    slots_[range.slot].lost = true;
 }
 
 bool CopyBounce::trim(DeviceSession& device) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CopyBounce: a device's few pinned bounce pieces for copies of pageable memory, kept for reuse.
+// CopyBounce: a device's few bounce buffers (pinned) for copies of pageable memory, kept for reuse.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -19,25 +19,25 @@ namespace detail {
 struct DeviceSession;
 struct FenceEvent;
 
-// Thread-safe. A holder of a piece may wait for the device, but never for another piece: this prevents deadlock.
+// Thread-safe. A holder of a range may wait for the device, but never for another range: this prevents deadlock.
 class CopyBounce {
 public:
-    static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-    static constexpr std::size_t pieces = 4;
+    static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+    static constexpr std::size_t buffers = 4;
 
-    struct Piece {
+    struct Range {  // of a bounce buffer
         std::size_t slot = 0;
         std::byte* data = nullptr;  // nullptr: none was free
     };
-    // Waits until a piece is free, for at most the runtime's wait timeout. The first call allocates the pinned memory.
-    // Consecutive small copies of one stream share a piece, so that many fit before one has to wait.
-    Result<Piece> take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
+    // Waits until a bounce buffer is free, for at most the runtime's wait timeout. The first call allocates the pinned
+    // memory. Consecutive small copies of one stream share a buffer, so that many fit before one has to wait.
+    Result<Range> take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
     // The same without waiting.
-    Result<Piece> try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
-    // Takes ownership of one reference to the event after which the piece is free; nullptr: it is free now.
-    void give_back(DeviceSession& device, const Piece& piece, std::uint64_t stream_id, FenceEvent* event);
-    // The device may still use the piece, and no event marks the end of that use: the piece is not reused.
-    void give_up(const Piece& piece);
+    Result<Range> try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
+    // Takes ownership of one reference to the event after which the range is free; nullptr: it is free now.
+    void give_back(DeviceSession& device, const Range& range, std::uint64_t stream_id, FenceEvent* event);
+    // The device may still use the range, and no event marks the end of that use: the buffer is not reused.
+    void give_up(const Range& range);
     // Frees the pinned memory if it is unused; true: memory was freed.
     bool trim(DeviceSession& device);
     std::size_t memory_bytes() const;
@@ -46,7 +46,7 @@ public:
 
 private:
     struct Slot {
-        std::size_t used = 0;  // bytes handed out since the piece was last free
+        std::size_t used = 0;  // bytes handed out since the buffer was last free
         std::uint64_t stream_id = 0;
         FenceEvent* event = nullptr;
         bool held = false;
@@ -56,12 +56,12 @@ private:
     platform::Status note_finished(DeviceSession& device, bool all);  // the same; queries the events until one has
                                                                       // completed, or all of them
     bool idle(const Slot& slot) const { return !slot.held && !slot.lost && slot.event == nullptr; }
-    Piece hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes);
+    Range hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes);
 
     mutable std::mutex mutex_;
     platform::Allocation memory_;
-    std::vector<platform::Allocation> abandoned_;  // all of their pieces were given up
-    std::array<Slot, pieces> slots_;
+    std::vector<platform::Allocation> abandoned_;  // all of their buffers were given up
+    std::array<Slot, buffers> slots_;
 };
 
 }  // namespace detail

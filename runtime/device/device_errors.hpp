@@ -33,9 +33,9 @@ inline constexpr auto service_not_started_beside_call =
                 "the service '{service}' was not started beside another thread that is {deed}, and would then wait for it: "
                 "{reason}",
                 "start the service when no other work is under way, or allow longer waits");
-inline constexpr auto bounce_pieces_in_use =
+inline constexpr auto bounce_buffers_in_use =
     error_entry("E006", Code::timed_out,
-                "all pinned pieces for copies of pageable memory are still in use",
+                "all bounce buffers for copies of pageable memory are still in use",
                 "copy from pinned memory, which needs none; a kernel that hangs holds up its stream's copies");
 inline constexpr auto pool_memory_not_free_in_time =
     error_entry("E007", Code::timed_out,

@@ -49,7 +49,7 @@ struct RuntimeConfig {
     bool forked() const noexcept { return process::generation() != generation; }
 };
 
-// The part of a device that pools, slabs and bounce pieces need. DeviceState adds streams and buffers.
+// The part of a device that pools, slabs and bounce buffers need. DeviceState adds streams and buffers.
 struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // `open` has to outlive the session.
     DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,

@@ -88,14 +88,15 @@ inline constexpr auto imported_event_of_this_process =
                 "use the event itself, or a copy of it");
 inline constexpr auto imported_event_unknown =
     error_entry("I018", Code::invalid_argument,
-                "importing an event was refused: the handle is none of this driver's, or its event is gone ({reason})",
-                "send what export_event() gave to a process on the same driver, and keep the exporter's event");
+                "importing an event was refused: the handle does not belong to this driver, or its event is gone "
+                "({reason})",
+                "send what export_event() returned to a process on the same driver, and keep the exporter's event");
 
 // Shared memory: creating and exporting it.
 inline constexpr auto nothing_to_share =
     error_entry("I019", Code::invalid_argument,
-                "{bytes:number} bytes of elements of {element_bytes:number} bytes are nothing to be shared",
-                "one element or more, and no more bytes than a machine has");
+                "{bytes:number} bytes of elements of {element_bytes:number} bytes cannot be shared",
+                "share at least one element, and no more bytes than a machine has");
 inline constexpr auto impossible_granularity =
     error_entry("I020", Code::invalid_argument,
                 "a granularity of {bytes:number} bytes is none that memory has",
@@ -141,7 +142,7 @@ inline constexpr auto memory_descriptor_without_its_files =
     error_entry("I029", Code::invalid_argument,
                 "memory that is shared by {method} comes with {needed:number} file descriptors, not with "
                 "{given:number}",
-                "send what export_memory() gave, all of it");
+                "send everything that export_memory() returned");
 inline constexpr auto import_of_other_elements =
     error_entry("I030", Code::invalid_argument,
                 "importing memory was refused: it holds elements of {element_bytes:number} bytes, and elements of {asked:number} "
@@ -170,23 +171,24 @@ inline constexpr auto import_of_another_granularity =
                 "import it with a device of the exporter's kind");
 inline constexpr auto imported_file_unknown =
     error_entry("I036", Code::invalid_argument,
-                "importing memory was refused: the file descriptor is for no memory of this driver, or its exporter gave the "
-                "memory up ({reason})",
+                "importing memory was refused: the file descriptor is no memory of this driver, or its exporter gave "
+                "the memory up ({reason})",
                 "send the file descriptor of export_memory() itself, of a process on the same driver");
 inline constexpr auto imported_fabric_handle_unknown =
     error_entry("I037", Code::invalid_argument,
-                "importing memory was refused: the fabric handle is for no memory of this driver, or its exporter gave the "
-                "memory up ({reason})",
-                "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and let the exporter "
-                "hold the memory until it was imported");
+                "importing memory was refused: the fabric handle names no memory of this driver, or its exporter gave "
+                "the memory up ({reason})",
+                "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and let the "
+                "exporter hold the memory until it was imported");
 inline constexpr auto imported_memory_of_this_process =
     error_entry("I038", Code::invalid_argument,
                 "importing memory was refused: it is this very process's own ({reason})",
                 "use the buffer that was exported");
 inline constexpr auto imported_memory_unknown =
     error_entry("I039", Code::invalid_argument,
-                "importing memory was refused: the handle is none of this driver's, or its exporter gave the memory up ({reason})",
-                "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer");
+                "importing memory was refused: the handle does not belong to this driver, or its exporter gave the "
+                "memory up ({reason})",
+                "send what export_memory() returned to a process on the same driver, and keep the exporter's buffer");
 inline constexpr auto imported_handle_of_another_device =
     error_entry("I040", Code::invalid_argument,
                 "importing memory was refused: the handle is not for memory of the device that its descriptor names",
@@ -250,7 +252,7 @@ inline constexpr auto ring_descriptor_without_its_files =
     error_entry("I054", Code::invalid_argument,
                 "a shared frame ring's descriptor is {bytes:number} bytes and {fds:number} file descriptors, not "
                 "{given_bytes:number} and {given_fds:number}",
-                "send what SharedFrameRing::admit() gave, all of it");
+                "send everything that SharedFrameRing::admit() returned");
 inline constexpr auto ring_descriptor_of_another_length =
     error_entry("I055", Code::invalid_argument,
                 "the descriptor of a shared frame ring is not one that a producer makes: it has {bytes:number} bytes instead of "
@@ -311,8 +313,9 @@ inline constexpr auto ring_reader_too_slow =
                 "finish frames sooner, and connect again");
 inline constexpr auto ring_reader_broke_rules =
     error_entry("I068", Code::peer_lost,
-                "the producer of a shared frame ring gave this reader up: it read an impossible word in this reader's page",
-                "connect again; who else has the page's descriptor?");
+                "the producer of a shared frame ring gave this reader up: it read an impossible word in this reader's "
+                "page",
+                "connect again, and find out which other process has the page's descriptor");
 inline constexpr auto ring_producer_gone =
     error_entry("I069", Code::peer_lost,
                 "the producer of a shared frame ring is gone without closing it",
@@ -331,8 +334,8 @@ inline constexpr auto ring_frame_timed_out =
                 "allow more time");
 inline constexpr auto ring_slot_still_held =
     error_entry("I073", Code::in_use,
-                "the next frame stands where one stands that this reader still holds",
-                "finish frames in time: no more are there than the ring has slots");
+                "the next frame is in a slot whose frame this reader still holds",
+                "finish frames earlier: a reader can hold as many as the ring has slots");
 inline constexpr auto ring_frame_has_open_view =
     error_entry("I074", Code::in_use,
                 "the frame cannot be finished while a host view of it is open",
@@ -362,8 +365,8 @@ inline constexpr auto ring_count_went_back =
                 "end this reader and look at the producer: nothing that it writes can be believed");
 inline constexpr auto ring_count_impossible =
     error_entry("I080", Code::peer_broke_rules,
-                "the producer of a shared frame ring broke its rules: its word `published` is {published:number}, which nobody "
-                "publishes",
+                "the producer of a shared frame ring broke its rules: its word `published` is {published:number}, "
+                "which no producer can publish",
                 "end this reader and look at the producer: nothing that it writes can be believed");
 inline constexpr auto ring_stamp_impossible =
     error_entry("I081", Code::peer_broke_rules,

@@ -93,7 +93,7 @@ inline constexpr auto import_without_descriptor =
                 "pass what was exported");
 inline constexpr auto imported_handle_unknown_to_driver =
     error_entry("V021", Code::invalid_argument,
-                "{what} was refused: the handle is for no memory of this driver, or its exporter gave it up ({reason})",
+                "{what} was refused: the handle names no memory of this driver, or its exporter gave it up ({reason})",
                 "pass the handle itself, as it was exported by a process on the same driver");
 inline constexpr auto physical_memory_of_no_bytes =
     error_entry("V022", Code::invalid_argument,

@@ -123,8 +123,8 @@ inline constexpr auto tracked_block_released_before =
                 "give each block back once");
 inline constexpr auto tracked_block_interior =
     error_entry("M028", Code::interior_pointer,
-                "the address lies inside a block that is out",
-                "give back the block that allocate() answered with");
+                "the address lies inside an outstanding block",
+                "give back the block that allocate() returned");
 inline constexpr auto tracked_block_unknown =
     error_entry("M029", Code::unknown_pointer,
                 "this allocator did not hand the block out",

@@ -31,8 +31,8 @@ inline constexpr auto allocation_alignment =
                 "ask for 1, 2, 4 … 256 bytes");
 inline constexpr auto host_piece_of_no_bytes =
     error_entry("P006", Code::invalid_argument,
-                "{bytes:number} bytes of host memory, aligned to {alignment:number}, were asked for: there is no piece "
-                "of 0 bytes",
+                "{bytes:number} bytes of host memory, aligned to {alignment:number}, were asked for: an allocation has "
+                "at least 1 byte",
                 "ask for at least 1");
 inline constexpr auto host_piece_alignment =
     error_entry("P007", Code::invalid_argument,
@@ -46,12 +46,12 @@ inline constexpr auto host_piece_too_large =
                 "check the size for an overflow or a negative number");
 inline constexpr auto releasing_inside_host_piece =
     error_entry("P009", Code::invalid_argument,
-                "releasing host memory: the address is {offset:number} bytes inside a piece",
-                "release the address that allocate() gave");
+                "releasing host memory: the address is {offset:number} bytes inside an allocation",
+                "release the address that allocate() returned");
 inline constexpr auto releasing_host_piece_again =
     error_entry("P010", Code::invalid_handle,
-                "releasing host memory: nothing is out at this address any more",
-                "release each piece once");
+                "releasing host memory: nothing is allocated at this address any more",
+                "release each allocation once");
 inline constexpr auto releasing_other_host_memory =
     error_entry("P011", Code::invalid_argument,
                 "releasing host memory: the address is not of these slabs",
@@ -92,11 +92,11 @@ inline constexpr auto block_of_another_address =
 inline constexpr auto block_known_by_address_alone =
     error_entry("P020", Code::unknown_pointer,
                 "releasing 0x{address} (identity {identity:number}): the address is known, and the identity is not",
-                "give back the whole block: an address alone may name somebody else's memory by then");
+                "give back the whole block: an address alone may name other memory by then");
 inline constexpr auto block_is_unknown =
     error_entry("P021", Code::unknown_pointer,
                 "releasing 0x{address} (identity {identity:number}): this runtime handed out no such block",
-                "give it back to whoever allocated it");
+                "give it back to the allocator that it came from");
 // clang-format on
 
 }  // namespace errors

@@ -137,10 +137,10 @@ AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& que
 AccessAnswer shared_load_store(const Capabilities& device, const LoadStoreQuestion& question) {
     const int width = question.width_bytes;
     if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) {
-        return no("only 1, 2, 4, 8 and 16 bytes are loaded and stored in one piece", "use an aligned word");
+        return no("only 1, 2, 4, 8 and 16 bytes are loaded and stored indivisibly", "use an aligned word");
     }
     if (width == 16 && !question.host_has_16) {
-        return no("this CPU does not promise to load and store 16 bytes in one piece", "use words of 8 bytes");
+        return no("this CPU does not promise to load and store 16 bytes indivisibly", "use words of 8 bytes");
     }
     if (is_misaligned(question.address, width)) return misaligned();
     if (question.io_memory) return io();

@@ -105,11 +105,11 @@ CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts
     }
     if (!in_place(to) && is_host_memory(to)) {
         if (is_host_memory(from)) return plan(CopyPath::on_host, "both sides are host memory: no device is needed");
-        return plan(CopyPath::bounce_down, "pageable memory: through pinned pieces, written when the call returns");
+        return plan(CopyPath::bounce_down, "pageable memory: through bounce buffers, written when the call returns");
     }
     if (!in_place(from) && is_host_memory(from)) {
         if (is_host_memory(to)) return plan(CopyPath::on_host, "both sides are host memory: no device is needed");
-        return plan(CopyPath::bounce_up, "pageable memory: through pinned pieces, read when the call returns");
+        return plan(CopyPath::bounce_up, "pageable memory: through bounce buffers, read when the call returns");
     }
     if (elsewhere(to) || elsewhere(from)) {
         return plan(CopyPath::between_devices, "the devices do not see each other's memory: the driver stages");
@@ -226,21 +226,21 @@ bool one_call(const CopyShape& shape) {
     return fits(shape.to) && fits(shape.from);
 }
 
-bool CopyPieces::next(CopyPiece& piece) {
+bool CopyChunks::next(CopyChunk& chunk) {
     if (shape_.width == 0 || row_ == shape_.rows || slice_ == shape_.slices) return false;
-    piece.to = slice_ * shape_.to.slice + row_ * shape_.to.row + at_;
-    piece.from = slice_ * shape_.from.slice + row_ * shape_.from.row + at_;
-    if (shape_.width >= piece_bytes_) {
-        piece.width = std::min(piece_bytes_, shape_.width - at_);
-        piece.rows = 1;
-        at_ += piece.width;
+    chunk.to = slice_ * shape_.to.slice + row_ * shape_.to.row + at_;
+    chunk.from = slice_ * shape_.from.slice + row_ * shape_.from.row + at_;
+    if (shape_.width >= chunk_bytes_) {
+        chunk.width = std::min(chunk_bytes_, shape_.width - at_);
+        chunk.rows = 1;
+        at_ += chunk.width;
         if (at_ < shape_.width) return true;
         at_ = 0;
     } else {
-        piece.width = shape_.width;
-        piece.rows = std::min(piece_bytes_ / shape_.width, shape_.rows - row_);
+        chunk.width = shape_.width;
+        chunk.rows = std::min(chunk_bytes_ / shape_.width, shape_.rows - row_);
     }
-    row_ += piece.rows;
+    row_ += chunk.rows;
     if (row_ == shape_.rows && slice_ + 1 < shape_.slices) {
         row_ = 0;
         ++slice_;
@@ -301,14 +301,14 @@ void split(const CopyShape& shape, std::size_t seam, std::vector<CopyShape>& out
 
 }  // namespace
 
-std::vector<CopyShape> pieces_between(const CopyShape& shape, const std::vector<std::size_t>& seams) {
-    std::vector<CopyShape> pieces{shape};
+std::vector<CopyShape> shapes_between(const CopyShape& shape, const std::vector<std::size_t>& seams) {
+    std::vector<CopyShape> shapes{shape};
     for (const std::size_t seam : seams) {
         std::vector<CopyShape> finer;
-        for (const CopyShape& piece : pieces) split(piece, seam, finer);
-        pieces = std::move(finer);
+        for (const CopyShape& each : shapes) split(each, seam, finer);
+        shapes = std::move(finer);
     }
-    return pieces;
+    return shapes;
 }
 
 }  // namespace isthmus::rules

@@ -75,22 +75,22 @@ bool overlaps(const CopyShape& shape);
 // limit.
 bool one_call(const CopyShape& shape);
 
-// A part of a shape that fits into `piece_bytes` with packed rows. Offsets count from the first byte of each side.
-struct CopyPiece {
+// A part of a shape that fits into `chunk_bytes` with packed rows. Offsets count from the first byte of each side.
+struct CopyChunk {
     std::size_t to = 0;
     std::size_t from = 0;
     std::size_t width = 0;
     std::size_t rows = 1;
 };
-// Iterates over all pieces in order. A value: copy it to look ahead.
-class CopyPieces {
+// Iterates over all chunks in order. A value: copy it to look ahead.
+class CopyChunks {
 public:
-    CopyPieces(const CopyShape& shape, std::size_t piece_bytes) : shape_(shape), piece_bytes_(piece_bytes) {}
-    bool next(CopyPiece& piece);
+    CopyChunks(const CopyShape& shape, std::size_t chunk_bytes) : shape_(shape), chunk_bytes_(chunk_bytes) {}
+    bool next(CopyChunk& chunk);
 
 private:
     CopyShape shape_;
-    std::size_t piece_bytes_;
+    std::size_t chunk_bytes_;
     std::size_t slice_ = 0, row_ = 0, at_ = 0;
 };
 
@@ -101,8 +101,8 @@ struct FillPattern {
 };
 FillPattern shortest_pattern(const void* value, std::size_t bytes);
 
-// Splits the shape into pieces that do not cross a seam, in order. Seams are byte offsets in the destination's memory,
+// Splits the shape into shapes that do not cross a seam, in order. Seams are byte offsets in the destination's memory,
 // ascending. Drivers refuse a fill over two handles of mapped memory on the host (observed: docs/hardware.md).
-std::vector<CopyShape> pieces_between(const CopyShape& shape, const std::vector<std::size_t>& seams);
+std::vector<CopyShape> shapes_between(const CopyShape& shape, const std::vector<std::size_t>& seams);
 
 }  // namespace isthmus::rules

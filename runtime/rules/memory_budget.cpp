@@ -98,7 +98,7 @@ BudgetAnswer judged(const Source& source, std::uint64_t bytes) {
     BudgetAnswer answer;
     answer.requested_bytes = bytes;
     if (!source.known) {
-        answer.reason = "nobody says how much memory there is; the allocation itself decides";
+        answer.reason = "the system does not say how much memory there is; the allocation itself decides";
         return answer;
     }
     answer.source = source.source;

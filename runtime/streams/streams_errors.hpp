@@ -11,7 +11,7 @@ namespace errors {
 // clang-format off
 inline constexpr auto capture_is_over =
     error_entry("S001", Code::capture_error,
-                "the event was recorded in a capture that is over: it stands behind work that did not run then",
+                "the event was recorded in a capture that is over: it follows work that did not run",
                 "record the event again, outside of captures");
 inline constexpr auto event_from_outside =
     error_entry("S002", Code::capture_error,
@@ -40,8 +40,8 @@ inline constexpr auto no_answer_in_capture =
 // not_ready where the call may not wait, otherwise timed_out.
 inline constexpr auto event_is_being_recorded =
     error_entry("S008", Code::ok,
-                "{call} could not go on: another thread stands in the driver with a record of the event",
-                "a queue that is full behind a kernel that hangs lets nobody in; otherwise allow a longer wait");
+                "{call} could not continue: another thread is blocked in the driver, in a record of the event",
+                "allow a longer wait; behind a kernel that hangs the stream's queue in the driver stays full");
 inline constexpr auto shared_event_not_ready =
     error_entry("S009", Code::not_ready,
                 "the work behind an event of several processes is still running",

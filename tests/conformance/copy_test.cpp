@@ -154,7 +154,7 @@ TEST(Copies, RandomBoxesAreWhatAPlainLoopMakesOfThem) {  // keeps K22
     });
 }
 
-TEST(Copies, LargePageableMemoryGoesThroughPiecesBothWays) {  // keeps K22
+TEST(Copies, LargePageableMemoryGoesThroughBounceBuffersBothWays) {  // keeps K22
     constexpr std::size_t count = (std::size_t{5} << 20) / sizeof(std::int32_t) + 13;
     on_every_device([](Device& device, Stream stream) {
         auto buffer = device.allocate<std::int32_t>(count).value();
@@ -418,7 +418,7 @@ TEST(Fills, OfAnotherDevicesMemoryAreOrderedOnTheStreamThatAsked) {  // keeps S3
     }
 }
 
-// Exact numbers of driver calls; streams, events and pinned pieces have been made before.
+// Exact numbers of driver calls; streams, events and bounce buffers have been made before.
 TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
     Device& device = runtime().default_device();
     if (device.is_cpu() || driver_calls() < 0) GTEST_SKIP() << "only the simulator counts calls";
@@ -445,7 +445,7 @@ TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
                              }) == 1));
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy(a, pinned).value(); }) == 1));
     EXPECT_TRUE(unless_fault(calls([&] { stream.fill_region(pinned, {}, {10, 1, 1}, 5).value(); }) == 1));
-    // Allocates a pinned piece, copies, records an event; the runtime does not know the address.
+    // Allocates a bounce buffer, copies, records an event; the runtime does not know the address.
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy_from_host(a, pageable).value(); }) <= 4));
     auto view = pinned.read_on_host().value();
     EXPECT_TRUE(unless_fault(

@@ -72,7 +72,8 @@ private:
 template <class T>
 void expect_standing(const Result<T>& answer, std::string_view who) {
     ASSERT_EQ(answer.code(), Code::timed_out);
-    EXPECT_NE(answer.error().message().find("stands in the driver"), std::string_view::npos) << answer.error().text();
+    EXPECT_NE(answer.error().message().find("is blocked in the driver"), std::string_view::npos)
+        << answer.error().text();
     EXPECT_NE(answer.error().message().find(who), std::string_view::npos) << answer.error().text();
 }
 
@@ -124,7 +125,7 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
     EXPECT_TRUE(fenced.release(long_enough).ok()) << "known to have ended";
     unfenced.reset();
     EXPECT_NE(logged().find("memory was given up"), std::string::npos) << logged();
-    EXPECT_NE(logged().find("stands in the driver"), std::string::npos) << logged();
+    EXPECT_NE(logged().find("is blocked in the driver"), std::string::npos) << logged();
 
     release();
     stands.join();

@@ -129,6 +129,7 @@ def with_cmake(work, prefix, compiler, version, components):
             run('cmake', '--build', build)
             run_product(os.path.join(build, 'consumer_isthmus'))
             run_product(os.path.join(build, 'consumer_isthmus_static'))
+            run_product(os.path.join(build, 'app/app'))
             run_product(os.path.join(build, 'camera'))
         elif subprocess.run(command, capture_output=True, check=False).returncode == 0:
             sys.exit(f'CMake took version {version} for {wanted}')

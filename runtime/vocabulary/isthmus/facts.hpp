@@ -58,12 +58,12 @@ using HostAtomics = std::array<std::uint32_t, atomic_operation_count>;
 // A device's place on the PCI bus, as the operating system states it (sysfs). The bus id is in the attributes
 // PCI_DOMAIN_ID (50), PCI_BUS_ID (33) and PCI_DEVICE_ID (34).
 struct PciPlace {
-    int speed_mt_per_s = 0;       // of each lane now, in megatransfers per second; lower on idle GPUs; 0: not stated
-    int lanes = 0;                // in use; 0: not stated
-    int most_speed_mt_per_s = 0;  // the device's maximum; 0: not stated
-    int most_lanes = 0;           // the device's maximum; 0: not stated
-    int numa_node = -1;           // -1: not stated
-    std::string near_cpus{};      // as the system lists them, "0-15,32-47"; empty: not stated
+    int speed_mt_per_s = 0;      // of each lane now, in megatransfers per second; lower on idle GPUs; 0: not stated
+    int lanes = 0;               // in use; 0: not stated
+    int max_speed_mt_per_s = 0;  // the device's maximum; 0: not stated
+    int max_lanes = 0;           // the device's maximum; 0: not stated
+    int numa_node = -1;          // -1: not stated
+    std::string near_cpus{};     // as the system lists them, "0-15,32-47"; empty: not stated
 };
 
 struct ISTHMUS_API DeviceFacts {

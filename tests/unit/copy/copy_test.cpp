@@ -78,7 +78,7 @@ Calls of(const FakeWorld& world, const char* without = "query") {
     return kept;
 }
 
-TEST(Copies, OfPageableMemoryPassThroughAPieceThatIsMadeOnce) {  // keeps K22
+TEST(Copies, OfPageableMemoryPassThroughABounceBufferThatIsMadeOnce) {  // keeps K22
     FakeWorld world;
     std::vector<Device> devices = open(world);
     Stream& stream = devices[0].stream();
@@ -98,7 +98,7 @@ TEST(Copies, OfPageableMemoryPassThroughAPieceThatIsMadeOnce) {  // keeps K22
     EXPECT_EQ(read, wanted);
 }
 
-TEST(Copies, ThatAreSmallShareAPieceSoThatManyWaitForNothing) {  // keeps K22
+TEST(Copies, ThatAreSmallShareABufferSoThatManyWaitForNothing) {  // keeps K22
     FakeWorld world;
     std::vector<Device> devices = open(world);
     Buffer<int> buffer = devices[0].allocate<int>(64).value();
@@ -111,10 +111,10 @@ TEST(Copies, ThatAreSmallShareAPieceSoThatManyWaitForNothing) {  // keeps K22
     EXPECT_EQ(world.count("allocate pinned"), 1u);
 }
 
-TEST(Copies, ThatAreLargerThanAllPiecesWaitWithADeadline) {  // keeps K22, R5
+TEST(Copies, ThatAreLargerThanAllBounceBuffersWaitWithADeadline) {  // keeps K22, R5
     FakeWorld world;
     std::vector<Device> devices = open(world);
-    constexpr std::size_t count = (CopyBounce::pieces + 2) * CopyBounce::piece_bytes / sizeof(int);
+    constexpr std::size_t count = (CopyBounce::buffers + 2) * CopyBounce::buffer_bytes / sizeof(int);
     Buffer<int> buffer = devices[0].allocate<int>(count).value();
     const std::vector<int> source = numbers(count, 3);
     std::vector<int> read(count);
@@ -237,7 +237,7 @@ TEST(Copies, OfPageableMemoryAreRefusedInACapture) {  // keeps K22
     EXPECT_TRUE(devices[0].stream().copy_from_host(buffer, host).ok());
 }
 
-TEST(Copies, GiveTheirPiecesBackWhenTheyAreIdleAndMakeThemAgain) {  // keeps K22, K19
+TEST(Copies, GiveTheirBuffersBackWhenTheyAreIdleAndMakeThemAgain) {  // keeps K22, K19
     FakeWorld world;
     std::vector<Device> devices = open(world);
     isthmus::detail::DeviceState& device = *devices[0].state();

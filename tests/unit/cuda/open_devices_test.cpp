@@ -329,8 +329,8 @@ TEST(OpenDevices, ASimulatedMachineStatesItsOwnFacts) {
     EXPECT_EQ(machine.numa_nodes[1].cpus, "");
     const std::optional<PciPlace>& pci = opened->drivers[0]->facts().pci;
     ASSERT_TRUE(pci);
-    EXPECT_EQ(pci->most_speed_mt_per_s, 32000);
-    EXPECT_EQ(pci->most_lanes, 16);
+    EXPECT_EQ(pci->max_speed_mt_per_s, 32000);
+    EXPECT_EQ(pci->max_lanes, 16);
     EXPECT_EQ(pci->numa_node, 1);
     EXPECT_EQ(pci->near_cpus, "0-3,8");
     EXPECT_FALSE(opened->drivers[1]->facts().pci) << "the record does not say, and the host's bus is another machine's";

@@ -31,8 +31,8 @@ TEST(PciPlace, IsReadFromTheFilesOfADevice) {
     ASSERT_TRUE(place);
     EXPECT_EQ(place->speed_mt_per_s, 2500);
     EXPECT_EQ(place->lanes, 8);
-    EXPECT_EQ(place->most_speed_mt_per_s, 32000);
-    EXPECT_EQ(place->most_lanes, 16);
+    EXPECT_EQ(place->max_speed_mt_per_s, 32000);
+    EXPECT_EQ(place->max_lanes, 16);
     EXPECT_EQ(place->numa_node, 1);
     EXPECT_EQ(place->near_cpus, "0-15,32-47");
     EXPECT_EQ(parse_pci_place({"8 GT/s", "", "", "", "", ""})->speed_mt_per_s, 8000) << "as older kernels write it";
@@ -44,8 +44,8 @@ TEST(PciPlace, SaysNothingOfWhatTheSystemDoesNotKnow) {
     ASSERT_TRUE(place);
     EXPECT_EQ(place->speed_mt_per_s, 0);
     EXPECT_EQ(place->lanes, 0);
-    EXPECT_EQ(place->most_speed_mt_per_s, 0);
-    EXPECT_EQ(place->most_lanes, 0);
+    EXPECT_EQ(place->max_speed_mt_per_s, 0);
+    EXPECT_EQ(place->max_lanes, 0);
     EXPECT_EQ(place->numa_node, -1);
     EXPECT_EQ(place->near_cpus, "");
 }

@@ -247,20 +247,20 @@ TEST(CopyShapes, OverlapIsExactWherePitchesAgreeAndNeverMissed) {  // keeps K18
     EXPECT_GT(apart, 500);
 }
 
-TEST(CopyShapes, PiecesCoverAShapeOnce) {  // keeps K22
+TEST(CopyShapes, ChunksCoverAShapeOnce) {  // keeps K22
     std::mt19937 random(seed);
     for (int round = 0; round < 3000; ++round) {
         const CopyShape shape = random_shape(random, false);
         const std::size_t most = 1 + random() % 20;
-        CopyPieces pieces(shape, most);
-        CopyPiece piece;
+        CopyChunks chunks(shape, most);
+        CopyChunk chunk;
         std::set<std::pair<std::size_t, std::size_t>> all;
-        while (pieces.next(piece)) {
-            ASSERT_LE(piece.width * piece.rows, most);
-            for (std::size_t y = 0; y < piece.rows; ++y) {
-                for (std::size_t x = 0; x < piece.width; ++x) {
-                    const bool fresh = all.emplace(shape.to.offset + piece.to + y * shape.to.row + x,
-                                                   shape.from.offset + piece.from + y * shape.from.row + x)
+        while (chunks.next(chunk)) {
+            ASSERT_LE(chunk.width * chunk.rows, most);
+            for (std::size_t y = 0; y < chunk.rows; ++y) {
+                for (std::size_t x = 0; x < chunk.width; ++x) {
+                    const bool fresh = all.emplace(shape.to.offset + chunk.to + y * shape.to.row + x,
+                                                   shape.from.offset + chunk.from + y * shape.from.row + x)
                                            .second;
                     ASSERT_TRUE(fresh);
                 }
@@ -329,7 +329,7 @@ std::multiset<std::size_t> bytes_written(const CopyShape& shape) {
     return bytes;
 }
 
-TEST(FillPieces, TouchTheSameBytesOnceAndReachOverNoSeam) {  // keeps K22, V11
+TEST(FillChunks, TouchTheSameBytesOnceAndReachOverNoSeam) {  // keeps K22, V11
     std::mt19937 random(7);
     const auto draw = [&](std::size_t least, std::size_t most) { return least + random() % (most - least + 1); };
     for (int round = 0; round < 3000; ++round) {
@@ -344,10 +344,10 @@ TEST(FillPieces, TouchTheSameBytesOnceAndReachOverNoSeam) {  // keeps K22, V11
         const CopyShape whole = simplest(shape);
         std::set<std::size_t> seams;
         for (std::size_t count = draw(0, 4); count > 0; --count) seams.insert(draw(1, 140));
-        const auto pieces = pieces_between(whole, {seams.begin(), seams.end()});
+        const auto chunks = shapes_between(whole, {seams.begin(), seams.end()});
         std::multiset<std::size_t> touched;
-        for (const CopyShape& piece : pieces) {
-            const auto bytes = bytes_written(piece);
+        for (const CopyShape& chunk : chunks) {
+            const auto bytes = bytes_written(chunk);
             for (const std::size_t seam : seams) {
                 ASSERT_FALSE(*bytes.begin() < seam && *bytes.rbegin() >= seam) << round << " seam " << seam;
             }
@@ -355,7 +355,7 @@ TEST(FillPieces, TouchTheSameBytesOnceAndReachOverNoSeam) {  // keeps K22, V11
         }
         ASSERT_EQ(touched, bytes_written(whole)) << round;
         if (seams.empty()) {
-            ASSERT_EQ(pieces.size(), 1u);
+            ASSERT_EQ(chunks.size(), 1u);
         }
     }
 }

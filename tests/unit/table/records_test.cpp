@@ -283,8 +283,8 @@ TEST(Records, PlacesOnThePciBusAndListsOfCpusTravel) {  // keeps D12
     ASSERT_TRUE(again->devices[1].facts.pci);
     EXPECT_EQ(again->devices[1].facts.pci->speed_mt_per_s, 2500);
     EXPECT_EQ(again->devices[1].facts.pci->lanes, 8);
-    EXPECT_EQ(again->devices[1].facts.pci->most_speed_mt_per_s, 32000);
-    EXPECT_EQ(again->devices[1].facts.pci->most_lanes, 16);
+    EXPECT_EQ(again->devices[1].facts.pci->max_speed_mt_per_s, 32000);
+    EXPECT_EQ(again->devices[1].facts.pci->max_lanes, 16);
     EXPECT_EQ(again->devices[1].facts.pci->numa_node, 0);
     EXPECT_EQ(again->devices[1].facts.pci->near_cpus, "0-15");
     EXPECT_EQ(write_record(*again), write_record(record));

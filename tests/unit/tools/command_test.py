@@ -476,7 +476,7 @@ class PlayedMachines(unittest.TestCase):
 
     def test_places_on_the_bus_are_played_and_recorded(self):
         record = json.loads((RECORDS / "h200-x2.json").read_text())
-        place = {"speed_mt_per_s": 2500, "lanes": 8, "most_speed_mt_per_s": 32000, "most_lanes": 16, "numa_node": 0,
+        place = {"speed_mt_per_s": 2500, "lanes": 8, "max_speed_mt_per_s": 32000, "max_lanes": 16, "numa_node": 0,
                  "near_cpus": "0-15"}
         record["devices"][1]["pci"] = place
         record["machine"]["numa_nodes"][0]["cpu_list"] = "0-31"

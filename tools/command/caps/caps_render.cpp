@@ -156,8 +156,8 @@ Json device_json(const DeviceView& device) {
         const PciPlace& pci = *device.facts.pci;
         out["pci"] = {{"speed_mt_per_s", pci.speed_mt_per_s},
                       {"lanes", pci.lanes},
-                      {"most_speed_mt_per_s", pci.most_speed_mt_per_s},
-                      {"most_lanes", pci.most_lanes},
+                      {"max_speed_mt_per_s", pci.max_speed_mt_per_s},
+                      {"max_lanes", pci.max_lanes},
                       {"numa_node", pci.numa_node},
                       {"near_cpus", pci.near_cpus}};
     }

@@ -339,7 +339,7 @@ std::string link_text(const DeviceView& device) {
     if (!device.facts.pci) return coherent ? front : "not stated";
     const PciPlace& pci = *device.facts.pci;
     const std::string now = speed_text(pci.speed_mt_per_s, pci.lanes);
-    const std::string most = speed_text(pci.most_speed_mt_per_s, pci.most_lanes);
+    const std::string most = speed_text(pci.max_speed_mt_per_s, pci.max_lanes);
     std::string out = most.empty() ? now : most;
     if (!most.empty() && !now.empty() && now != most) out += ", now " + now;
     if (out.empty()) return coherent ? front : "not stated";

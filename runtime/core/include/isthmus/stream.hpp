@@ -211,7 +211,7 @@ public:
     }
 
     // Begins a capture: from now on the stream records what it is given, instead of running it; see graph.hpp.
-    // Errors: capture_error (it is already captured), in_use (another thread has a staged launch or a copy in pieces
+    // Errors: capture_error (it is already captured), in_use (another thread has a staged launch or a copy in chunks
     // under way on it), device_lost.
     Result<Capture> begin_capture();
     // Launches a graph: one driver call. Ordered like any operation; claims the graph's buffers as a kernel claims its

@@ -24,7 +24,7 @@ ISTHMUS_API bool host_has_pairs() noexcept;
 namespace detail {
 #if defined(__CUDA_ARCH__)
 static_assert(__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204,
-              "isthmus: loads of 16 bytes in one piece need CUDA 12.4");
+              "isthmus: indivisible loads of 16 bytes need CUDA 12.4");
 __device__ __forceinline__ Pair64 load_pair(const Pair64* from) noexcept {
     Pair64 pair;
     asm volatile("{ .reg .b128 both; ld.relaxed.sys.b128 both, [%2]; mov.b128 {%0, %1}, both; }"

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* One piece of memory. `kind` is a number of isthmus::MemoryKind (1 host, 2 pinned, 3 registered, 5 device, …). The
+/* A block of memory. `kind` is a number of isthmus::MemoryKind (1 host, 2 pinned, 3 registered, 5 device, …). The
  * kind decides which processors may access the memory: give the true kind, or 0 (unknown). `tag` belongs to the
  * allocator and is returned unchanged. */
 typedef struct isthmus_memory_block {

@@ -27,7 +27,7 @@ struct AllocationRequest {
     Stream* stream = nullptr;
 };
 
-// One piece of memory as its allocator returned it. A value that identifies the memory. Releasing it needs the whole
+// Memory as its allocator returned it. A value that identifies the memory. Releasing it needs the whole
 // value, because an address alone may belong to other memory by then. A default-constructed MemoryBlock is empty.
 struct MemoryBlock {
     std::uint64_t id = 0;      // identity, never reused in a process; 0: memory that no runtime has recorded yet

@@ -94,7 +94,7 @@ private:
     std::shared_ptr<detail::PhysicalState> state_;
 };
 
-// One piece of physical memory mapped in a reservation, and always unmapped as a whole (V7). Movable. Unmapped when
+// Physical memory mapped in a reservation, and always unmapped as a whole (V7). Movable. Unmapped when
 // destroyed: the caller has waited for device work that uses it. A moved-from or unmapped Mapping answers
 // Code::invalid_handle.
 class ISTHMUS_API Mapping {
@@ -148,9 +148,9 @@ public:
     std::size_t mapped_bytes() const noexcept;
 
     // Maps all of `memory` at byte `offset_bytes`; no device has access before Mapping::set_access (V8). One
-    // reservation may hold memory of several devices and of host nodes (V6), and one piece at several offsets (aliases:
-    // V12). Errors: invalid_argument (an offset that is not a multiple of the granularity, beyond the end), in_use
-    // (something is mapped there, V7), wrong_device (memory of another runtime), invalid_handle, device_lost.
+    // reservation may hold memory of several devices and of host nodes (V6), and one object at several offsets
+    // (aliases: V12). Errors: invalid_argument (an offset that is not a multiple of the granularity, beyond the end),
+    // in_use (something is mapped there, V7), wrong_device (memory of another runtime), invalid_handle, device_lost.
     Result<Mapping> map(std::size_t offset_bytes, const PhysicalMemory& memory);
     // Maps all of a multicast object (multicast.hpp) for the devices that were added to it. The address has to be a
     // multiple of the object's granularity.
