@@ -208,6 +208,62 @@ void raw_launch(benchmark::State& state, Peer peer, const isthmus::KernelInfo& k
     }
 }
 
+// Work of other code beside a launch with the same uses, and beside the driver's own call: alternates the three, so
+// that drift of the machine affects all alike. `current`: the device's context is current on the calling thread, as the
+// CUDA runtime library leaves it. Read the counters: enqueue_native() around empty work is to cost at most 30 ns more
+// than a launch costs beyond cuLaunchKernel (beyond_launch_ns <= 30).
+void native_beside_launch(benchmark::State& state, MemoryKind kind, bool current) {
+    constexpr int calls = 128;
+    bench::RawDriver driver;
+    bench::RawDriver::Handle stream_of_peer = nullptr;
+    bench::RawDriver::Handle entry = nullptr;
+    Device& device = device_of(true);
+    if (device.is_cpu() || !driver.open() || !driver.prepare(bench::four_views.info(), stream_of_peer, entry)) {
+        state.SkipWithError("no GPU");
+        return;
+    }
+    if (!current) driver.set_current(nullptr);
+    Stream stream = device.create_stream().value();
+    std::vector<Buffer<int>> b = buffers(device, kind, 4);
+    struct Viewed {
+        std::uint64_t address, count;
+    };
+    const auto raw = [&] {
+        isthmus::Extent extent{items, 1, 1};
+        std::array<Viewed, 4> pack;
+        for (std::size_t i = 0; i < pack.size(); ++i) pack[i] = {b[i].device_address(), items};
+        void* arguments[] = {&extent, pack.data()};
+        benchmark::DoNotOptimize(driver.launch(entry, 1, 1, 1, 256, 1, 1, 0, stream_of_peer, arguments, nullptr));
+    };
+    const auto launch = [&] { (void)stream.launch(bench::four_views, items, b[0], b[1], b[2], b[3]); };
+    const auto native = [&] {
+        (void)stream.enqueue_native(
+            "nothing", [](void*, int*, int*, int*, int*) {}, isthmus::updates(b[0]), isthmus::updates(b[1]),
+            isthmus::updates(b[2]), isthmus::updates(b[3]));
+    };
+    std::vector<double> taken[3], beyond;
+    const auto timed = [&](int which, auto call) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < calls; ++i) call();
+        const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - begin;
+        driver.stream_sync(stream_of_peer);
+        stream.synchronize().value();
+        taken[which].push_back(passed.count() / calls);
+    };
+    raw(), launch(), native();
+    for (auto _ : state) {
+        timed(0, raw);
+        timed(1, launch);
+        timed(2, native);
+        beyond.push_back(taken[2].back() - (taken[1].back() - taken[0].back()));
+    }
+    state.counters["cuLaunchKernel_ns"] = median(std::move(taken[0]));
+    state.counters["launch_ns"] = median(std::move(taken[1]));
+    state.counters["enqueue_native_ns"] = median(std::move(taken[2]));
+    state.counters["beyond_launch_ns"] = median(std::move(beyond));
+    driver.stream_destroy(stream_of_peer);
+}
+
 void idle_view(benchmark::State& state, bool gpu) {
     Device& device = device_of(gpu);
     isthmus::SharedUse use;
@@ -293,6 +349,15 @@ int main(int argc, char** argv) {
         add_peers("4_device_buffers", bench::four_views.info(), 4);
         add_peers("16_device_buffers", bench::views_16.info(), 16);
         add_peers("64_device_buffers", bench::views_64.info(), 64);
+    }
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+        for (const bool current : {true, false}) {
+            if (!gpu) continue;
+            const std::string name = std::string("gpu/native_beside_launch/4_").append(isthmus::name(kind)) +
+                                     (current ? "_buffers" : "_buffers/no_context_current");
+            benchmark::RegisterBenchmark(name.c_str(),
+                                         [=](benchmark::State& s) { native_beside_launch(s, kind, current); });
+        }
     }
     benchmark::RegisterBenchmark("cpu/idle_view", [](benchmark::State& s) { idle_view(s, false); });
     if (gpu) benchmark::RegisterBenchmark("gpu/idle_view", [](benchmark::State& s) { idle_view(s, true); });

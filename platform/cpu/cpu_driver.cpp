@@ -151,6 +151,9 @@ public:
         return done;
     }
     Status launch(const LaunchRequest& request) override { return captures_.launch(request); }
+    Status run_work(StreamHandle stream, Status (*work)(void*), void* data) override {
+        return captures_.run(stream, [=] { return work(data); });
+    }
     Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) override {
         return captures_.run(stream, [=] {
             function(data);

@@ -108,6 +108,12 @@ Status DeviceContext::enter_anew() {
     return library_.status(code, "cuCtxPushCurrent_v2");
 }
 
+// Other code made another context current in place of this one (cuCtxSetCurrent, cudaSetDevice).
+void DeviceContext::put_back(CUcontext context) noexcept {
+    leave();
+    (void)insist([&] { return api().context_push(context); });
+}
+
 void DeviceContext::leave() noexcept {
     CUcontext ours = nullptr;
     (void)insist([&] { return api().context_pop(&ours); });

@@ -76,6 +76,30 @@ public:
         return library_.status(code, call);
     }
 
+    // Calls work() with this device's context current, then restores the caller's. Unlike inside(), in the caller's own
+    // capture mode, and without a check that the context lives: what `work` calls finds that out, as calls on streams
+    // do. Two driver calls if the context is current already, else three.
+    template <class F>
+    Status around(F work) {
+        if (known_dead()) return destroyed("cuCtxPushCurrent_v2");
+        CUcontext context = context_.load(std::memory_order_acquire);
+        if (!context) {
+            if (Status retained = handle(context); !retained.ok()) return retained;
+        }
+        if (is_current(context)) {
+            work();
+            if (!is_current(context)) put_back(context);
+            return {};
+        }
+        const CUresult code = api().context_push(context);
+        if (code != result::success) {
+            return died() ? destroyed("cuCtxPushCurrent_v2") : library_.status(code, "cuCtxPushCurrent_v2");
+        }
+        work();
+        leave();
+        return {};
+    }
+
     // Like inside(), for releases: entering the context is repeated together with the call.
     template <class F>
     Status give_back(const char* call, F f) {
@@ -156,6 +180,11 @@ private:
     static Status destroyed(const char* call) noexcept {
         return {Code::device_lost, result::context_is_destroyed, call};
     }
+    bool is_current(CUcontext context) const noexcept {
+        CUcontext current = nullptr;
+        return api().context_get_current(&current) == result::success && current == context;
+    }
+    void put_back(CUcontext context) noexcept;
     Status enter(const char* call);
     Status enter_anew();
     void leave() noexcept;

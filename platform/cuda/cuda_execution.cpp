@@ -78,6 +78,14 @@ Status CudaExecution::query_stream(StreamHandle stream) {
                                     [&] { return context_.api().stream_query(stream_of(stream)); });
 }
 
+Status CudaExecution::call_in_context(void (*work)(void*), void* data) {
+    return context_.around([&] { work(data); });
+}
+
+Status CudaExecution::status_of(int code, const char* call) const noexcept {
+    return context_.library().status(code, call);
+}
+
 Status CudaExecution::create_event(EventKind kind, EventHandle& out) {
     CUevent event = nullptr;
     const unsigned flags = flags_of(kind);

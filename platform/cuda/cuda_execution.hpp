@@ -19,12 +19,16 @@ public:
     void* native_stream(StreamHandle stream) noexcept override { return stream_of(stream); }
     Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) override;
     Status query_stream(StreamHandle stream) override;
+    Status call_in_context(void (*work)(void*), void* data) override;
+    Status status_of(int code, const char* call) const noexcept override;
 
     Status create_event(EventKind kind, EventHandle& out) override;
     Status destroy_event(EventHandle event) override;
     Status record_event(EventHandle event, StreamHandle stream) override;
     Status wait_event(StreamHandle stream, EventHandle event) override;
     Status query_event(EventHandle event) override;
+    void* native_event(EventHandle event) noexcept override { return event_of(event); }
+    EventHandle foreign_event(void* event) noexcept override { return handle_of<EventHandle>(event); }
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
     Status share_event(EventHandle event, SharedHandle& out) override;
     Status open_event(const SharedHandle& handle, EventHandle& out) override;

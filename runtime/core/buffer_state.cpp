@@ -240,7 +240,28 @@ Error BufferState::refuse_released(const char* what) const {
 Result<void> BufferState::begin_release() {
     const std::lock_guard lock(views);
     if (views.begin_release()) return {};
+    if (const OpenUse open = views.open_against(ArgumentUse::write); open.native != nullptr) {
+        return make_error<errors::release_while_native_scope_is_open>(open.native);
+    }
     return make_error<errors::release_while_host_view_is_open>();
+}
+
+Result<void> BufferState::begin_native(const void* scope, std::string_view argument, const OpenUse& use,
+                                       bool beside_views) {
+    const std::lock_guard lock(views);
+    if (views.released()) return refuse_released("opening a native scope");
+    if (!beside_views && host_forbids(use.use, use.span, scope)) {
+        return refuse_at_host(argument, use.use, use.span, scope);
+    }
+    views.mark(scope, use);
+    first_use.hold_back(true);
+    return {};
+}
+
+void BufferState::end_native(const void* scope) noexcept {
+    views.unmark(scope);
+    const std::lock_guard lock(views);
+    first_use.hold_back(views.marked());
 }
 
 Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t position) {
@@ -282,17 +303,22 @@ AccessAnswer BufferState::concurrent_access() const {
     return rules::concurrent_view(device->capabilities, memory->kind, memory->path, memory->io_memory);
 }
 
-bool BufferState::host_forbids(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
+bool BufferState::host_forbids(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept {
     if (memory->read_only && rules::writes(use)) return true;
-    return static_cast<bool>(views.open_against(use, span));
+    return static_cast<bool>(views.open_against(use, span, own));
 }
 
-Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span) const {
+Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span,
+                                  const void* own) const {
     const std::string_view deed = rules::deed(use);
     if (memory->read_only && rules::writes(use)) {
         return make_error<errors::argument_writes_read_only_memory>(argument, deed);
     }
-    const OpenUse open = views.open_against(use, span);
+    const OpenUse open = views.open_against(use, span, own);
+    if (open.native != nullptr) {
+        return make_error<errors::argument_in_native_scope>(argument, deed, rules::text(span, "a buffer"), open.native,
+                                                            rules::purpose(open.use));
+    }
     const char* remedy = "let the host view go out of scope before the launch";
     if (use == ArgumentUse::concurrent) {
         remedy = "let the host view go out of scope before the launch, or open it with concurrent_on_host()";

@@ -84,15 +84,23 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 
     // touch() and the functions up to opens_at_once() expect the lock.
     void touch(StreamState& stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span = {});
-    // Whether an open view, or memory that may only be read, forbids this use by a device.
-    bool host_forbids(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept;
+    // Whether an open view, a native scope, or memory that may only be read, forbids this use by a device.
+    // `own`: the native scope that the use belongs to, whose marks do not count.
+    bool host_forbids(ArgumentUse use, const rules::ByteSpan& span = {}, const void* own = nullptr) const noexcept;
     // The error for a forbidden use. `argument`: what uses the buffer, for the message.
-    Error refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span = {}) const;
+    Error refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span = {},
+                         const void* own = nullptr) const;
     // Whether opening any view finds nothing to wait for, to copy, to note or to refuse (ADR 77).
     bool opens_at_once() const noexcept;
     Error refuse_released(const char* what) const;
-    // From here on no part can be opened or used. Errors: in_use (a view is open).
+    // From here on no part can be opened or used. Errors: in_use (a view or a native scope is open).
     Result<void> begin_release();
+
+    // A native scope begins to use these bytes: from here on conflicting views, uses and the release are refused.
+    // `beside_views`: the scope has opened host views for them (the CPU device). Errors, with which nothing is marked:
+    // in_use, invalid_handle (released). The scope holds the buffer until end_native(), which removes all of its marks.
+    Result<void> begin_native(const void* scope, std::string_view argument, const OpenUse& use, bool beside_views);
+    void end_native(const void* scope) noexcept;
 
     // Device-only memory takes no lock on the first stream that uses it: no view of it can open, and only release()
     // reads the position.

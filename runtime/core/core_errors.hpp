@@ -148,8 +148,8 @@ inline constexpr auto call_on_captured_stream =
 inline constexpr auto capture_between_parts_of_a_call =
     error_entry("K032", Code::in_use,
                 "the stream cannot be captured now: a launch or a copy on it comes in several parts, and is under way on "
-                "another thread",
-                "let that call return first");
+                "another thread, or a native scope is open on it",
+                "let that call return, or close the scope, first");
 inline constexpr auto capture_ended_during_recording =
     error_entry("K033", Code::capture_error,
                 "the capture was ended by another thread while this was about to be recorded",
@@ -198,6 +198,23 @@ inline constexpr auto adopted_memory_still_registered =
                 "{reason}; the driver still has the memory registered, and nothing has changed",
                 "release it again, or let the buffer go: the runtime then tries again, and tells the memory's owner when "
                 "the driver has let go");
+inline constexpr auto capture_with_failed_work =
+    error_entry("K051", Code::capture_error,
+                "the work '{name}' of other code failed in the capture, and the graph might hold part of it",
+                "record again; enqueue_native() had answered with the work's own error");
+inline constexpr auto argument_in_native_scope =
+    error_entry("K052", Code::in_use,
+                "{argument} {deed} {buffer} that other code works on in the native scope '{name}', which is open for {purpose}",
+                "close the scope first; the launch, copy or fill then runs behind its work");
+inline constexpr auto view_beside_native_scope =
+    error_entry("K053", Code::in_use,
+                "{wanted} to be opened on the host for {wanted_purpose}, and other code works on it in the native scope "
+                "'{name}', which is open for {purpose}",
+                "close the scope first; the view then waits for its work");
+inline constexpr auto release_while_native_scope_is_open =
+    error_entry("K054", Code::in_use,
+                "the buffer cannot be released while other code works on it in the native scope '{name}'",
+                "close the scope first");
 // clang-format on
 
 }  // namespace errors

@@ -22,6 +22,9 @@ Error already_open(const OpenUse& open, const OpenUse& wanted) {
     const std::string was_wanted = rules::text(wanted.span, "it") + (wanted.span.whole() ? " was" : " were");
     const std::string_view purpose = rules::purpose(open.use);
     const std::string_view wanted_purpose = rules::purpose(wanted.use);
+    if (open.native != nullptr) {
+        return make_error<errors::view_beside_native_scope>(was_wanted, wanted_purpose, open.native, purpose);
+    }
     if (open.use == ArgumentUse::concurrent || wanted.use == ArgumentUse::concurrent) {
         return make_error<errors::view_beside_concurrent_view>(is_open, purpose, was_wanted, wanted_purpose);
     }

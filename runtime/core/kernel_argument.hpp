@@ -18,8 +18,13 @@ namespace detail {
 using rules::reads;
 using rules::writes;
 
-// "kernel 'scale', argument 'out',": the beginning of a message about it.
+// Work of other code is described as a kernel without an entry in an image.
+inline bool is_native(const KernelInfo& kernel) noexcept {
+    return kernel.symbol == nullptr;
+}
+// "kernel 'scale', argument 'out',", or "work 'blur', argument 0,": the beginning of a message about it.
 inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {
+    if (is_native(kernel)) return composed("work '{}', argument {},", kernel.name, argument);
     return composed("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenViews: opening and closing views that the lock's word does not count.
+// OpenViews: opening and closing what the lock's word does not count: views of parts, concurrent views, native scopes.
 #include "open_views.hpp"
 
 namespace isthmus {
@@ -25,10 +25,31 @@ void OpenViews::open(const OpenUse& view) {
     } else {
         parts_->closed(view);
     }
-    const bool more = concurrents_ > 0 || (parts_ != nullptr && parts_->any_open());
-    if (!more) return word_.unlock_without_others();
+    if (!others()) return word_.unlock_without_others();
     word_.unlock();
     return false;
+}
+
+void OpenViews::mark(const void* scope, const OpenUse& use) {
+    if (natives_ == nullptr) natives_ = std::make_unique<std::vector<Mark>>();
+    natives_->push_back({scope, use});
+    word_.opened_another();
+}
+
+void OpenViews::unmark(const void* scope) noexcept {
+    word_.lock();
+    if (natives_ != nullptr) std::erase_if(*natives_, [&](const Mark& one) { return one.scope == scope; });
+    if (natives_ != nullptr && natives_->empty()) natives_.reset();
+    if (others()) return word_.unlock();
+    (void)word_.unlock_without_others();
+}
+
+OpenUse OpenViews::marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept {
+    for (const Mark& one : *natives_) {
+        if (one.scope == own || rules::together(one.use.use, use)) continue;
+        if (rules::overlap(one.use.span, span)) return one.use;
+    }
+    return {};
 }
 
 }  // namespace detail

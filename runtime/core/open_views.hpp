@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenViews: the open host views of a buffer, and the lock that guards them and the rest of the buffer.
+// OpenViews: the open host views and native scopes of a buffer, and the lock that guards them and the rest of the
+// buffer.
 #pragma once
 
 #include "part_book.hpp"
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -49,9 +51,12 @@ public:
     // separately; otherwise each use counts for the whole buffer.
     bool parted() const noexcept { return parted_.load(std::memory_order_acquire); }
 
-    // An open view that conflicts with this use.
-    OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept {
+    // An open view, or a mark of a native scope other than `own`, that conflicts with this use.
+    OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}, const void* own = nullptr) const noexcept {
         const rules::ViewWord open = word_.seen();
+        if (natives_ != nullptr) {
+            if (const OpenUse marked = marked_against(use, span, own)) return marked;
+        }
         if (open.has(rules::ViewWord::writer)) return {ArgumentUse::read_write, {}};
         if (open.readers() > 0 && use != ArgumentUse::read) return {ArgumentUse::read, {}};
         if (concurrents_ > 0 && use != ArgumentUse::concurrent) return {ArgumentUse::concurrent, {}};
@@ -61,6 +66,12 @@ public:
     bool full() const noexcept { return word_.seen().readers() >= rules::ViewWord::max_readers; }
     // Expects open_against() to return nothing, and full() to be false.
     void open(const OpenUse& view);
+
+    // Marks of native scopes: from mark() to unmark(), other code works on these bytes, and conflicting views and uses
+    // by a device are refused. A mark counts as an open view that the word does not count. The scope holds the buffer.
+    void mark(const void* scope, const OpenUse& use);
+    void unmark(const void* scope) noexcept;  // all marks of the scope; expects the lock not to be held
+    bool marked() const noexcept { return natives_ != nullptr; }
 
     void open_slowly() noexcept { word_.open_slowly(); }
     void allow_at_once(bool read_only) noexcept { word_.allow_at_once(read_only); }
@@ -121,6 +132,16 @@ private:
         return span.whole() && use != ArgumentUse::concurrent;
     }
     bool close_another(const OpenUse& view) noexcept;
+    // Whether something is open that the word does not count.
+    bool others() const noexcept {
+        return concurrents_ > 0 || natives_ != nullptr || (parts_ != nullptr && parts_->any_open());
+    }
+    OpenUse marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept;
+
+    struct Mark {
+        const void* scope;
+        OpenUse use;
+    };
 
     ViewLock word_;
     int concurrents_ = 0;              // open concurrent views of the whole buffer
@@ -128,8 +149,9 @@ private:
     std::atomic<bool> parted_{false};
     std::atomic<bool> has_parts_{false};
     std::atomic<bool> releasing_{false};
-    bool host_touched_ = false;  // if parts are distinguished, PartBook::at_host counts
-    bool moves_pages_ = false;   // constant
+    bool host_touched_ = false;                   // if parts are distinguished, PartBook::at_host counts
+    bool moves_pages_ = false;                    // constant
+    std::unique_ptr<std::vector<Mark>> natives_;  // nullptr: no native scope uses the buffer
 };
 
 }  // namespace detail

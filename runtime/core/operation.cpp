@@ -129,7 +129,7 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
 
 // For what is kept longer than the kernel's library may stay loaded.
 const KernelInfo* Operation::kept_kernel() const {
-    return kernel_ == nullptr ? nullptr : &device_.books->kernels.of(*kernel_);
+    return kernel_ == nullptr || native_ ? nullptr : &device_.books->kernels.of(*kernel_);
 }
 
 // Positions that the claim will make the stream wait for count as waited for.
@@ -150,7 +150,7 @@ OrderChecker::Attempt Operation::order_attempt() {
 // Answers false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
-    if (kernel_ != nullptr) name_ = stream_.name_of(*kernel_);
+    if (kernel_ != nullptr && !native_) name_ = stream_.name_of(*kernel_);
     if (stream_.recording != nullptr) {
         Result<HeldCapture> captured = stream_.capture();
         if (!captured) return std::move(captured).error();
@@ -193,7 +193,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     stream_.gives(name_);
     const platform::Status status = action(erased);
     position_ = stream_.advance(name_);
-    if (!status.ok()) return device_.failure(status, name_);
+    if (!status.ok() && !native_) return device_.failure(status, name_);
     unordered_ = order.happened(position_);
     stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
@@ -202,7 +202,13 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
     }
     if (stream_.external) stream_.fence_external();
-    return true;
+    if (status.ok()) return true;
+    // Its device's side may still be written: a later upload on another stream comes behind that.
+    for (const Sides& side : sides_) {
+        const std::lock_guard lock(side.buffer->views);
+        side.buffer->sides.brought(stream_, position_);
+    }
+    return device_.failure(status, name_);
 }
 
 // The runtime does not see the launches of a graph that other code captures: it can do nothing around a launch, and
@@ -217,6 +223,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
     }
     if (!makers_.empty()) return make_error<errors::unallocated_memory_in_foreign_capture>();
     const platform::Status status = action(erased);
+    failed_in_capture_ = native_ && !status.ok();
     if (!status.ok()) return device_.failure(status, name_);
     return true;
 }
@@ -272,6 +279,8 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         operation.stream_id = stream_.id;
         operation.device = device_.index;
         recording.operations.push_back(std::move(operation));
+        failed_in_capture_ = native_;
+        if (native_) recording.failed_work = name_;
         return device_.failure(status, name_);
     }
     if (checker != nullptr) checker->count(*ordered);
@@ -289,7 +298,7 @@ Result<void> Operation::refuse_views() const {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
         if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
-        if (buffer.memory->host == nullptr) continue;
+        if (buffer.memory->host == nullptr && !buffer.views.seen().any_open()) continue;
         // A check without the lock; claim() repeats it under the lock.
         if (!buffer.views.seen().any_open() && !buffer.views.released() && !buffer.memory->read_only) continue;
         const std::lock_guard lock(buffer.views);
@@ -308,8 +317,8 @@ Result<void> Operation::refuse_views(std::size_t entry) const {
                                     ? ArgumentUse::read_write
                                     : rules::claimed_use(asked, buffer->memory->path, part);
     const rules::ByteSpan span = rules::claimed_span(buffer->memory->path, part);
-    if (!buffer->host_forbids(against, span)) return {};
-    return buffer->refuse_at_host(who(argument), against, span);
+    if (!buffer->host_forbids(against, span, scope_)) return {};
+    return buffer->refuse_at_host(who(argument), against, span, scope_);
 }
 
 // Marks every buffer as used at the position that the operation will have: a host view that opens from now on waits for
@@ -324,6 +333,10 @@ Result<bool> Operation::claim() {
         BufferState& buffer = *entry.buffer;
         if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entry, 0).error();
         if (buffer.memory->host == nullptr) {
+            if (buffer.views.seen().any_open()) {  // a native scope
+                const std::lock_guard lock(buffer.views);
+                if (Result<void> closed = refuse_views(at); !closed) return std::move(closed).error();
+            }
             if (!buffer.views.has_parts()) {
                 buffer.touch_device_only(stream_, stream_.issued + 1);
             } else if (Result<void> there = buffer.touch_parted(stream_, stream_.issued + 1); !there) {

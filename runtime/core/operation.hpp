@@ -66,6 +66,12 @@ public:
     // caller keeps alive.
     void driver_orders_behind(StreamState& other, std::uint64_t position) { behind_.emplace_back(&other, position); }
 
+    // The action is work of other code. If it fails, it may have given the stream some of its work before, which the
+    // buffers wait for; a capture then makes no graph. `kernel` need not outlive issue().
+    void runs_native() noexcept { native_ = true; }
+    // It begins this native scope, whose own marks do not refuse it.
+    void of_scope(const void* scope) noexcept { scope_ = scope; }
+
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
     template <class Action>
     Result<std::uint64_t> issue(Action action) {
@@ -74,8 +80,9 @@ public:
     std::uint64_t staged_bytes() const noexcept { return staged_bytes_; }
     // If the stream is captured, the driver is asked which node the operation becomes.
     void ask_for_node() noexcept { asks_for_node_ = true; }
-    std::uint32_t recorded_at() const noexcept { return recorded_at_; }  // its index in the recording, after issue()
-    std::uint32_t unordered() const noexcept { return unordered_; }      // for LaunchReport::unordered_arguments
+    std::uint32_t recorded_at() const noexcept { return recorded_at_; }     // its index in the recording, after issue()
+    std::uint32_t unordered() const noexcept { return unordered_; }         // for LaunchReport::unordered_arguments
+    bool failed_in_capture() const noexcept { return failed_in_capture_; }  // work of other code did
 
 private:
     struct Entry {
@@ -146,6 +153,9 @@ private:
     std::uint64_t position_ = 0;
     bool touched_ = false;  // the uses of some buffer already name the next position
     bool asks_for_node_ = false;
+    bool native_ = false;
+    bool failed_in_capture_ = false;
+    const void* scope_ = nullptr;
     std::uint32_t recorded_at_ = 0;
     std::shared_ptr<void> closure_;
 };

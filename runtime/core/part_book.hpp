@@ -29,10 +29,11 @@ struct LastUse {
     }
 };
 
-// What the host has open; `use` is value if nothing is.
+// What the host, or a native scope, has open; `use` is value if nothing is.
 struct OpenUse {
     ArgumentUse use = ArgumentUse::value;
     rules::ByteSpan span;
+    const char* native = nullptr;  // of a native scope: the name of its work
     explicit operator bool() const noexcept { return use != ArgumentUse::value; }
 };
 

@@ -136,11 +136,12 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
         // The stream owns the capture, not the reverse.
         left.push_back({std::move(branches.front().stream), origin_id, {}});
     }
-    if (status.ok() && away.empty() && unfreed.ok() && !spoiled) return {};
+    if (status.ok() && away.empty() && unfreed.ok() && !spoiled && failed_work == nullptr) return {};
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
     out = platform::GraphHandle::none;
     if (status.ok() && !away.empty()) return unjoined_error(away);
     if (status.ok() && spoiled) return make_error<errors::capture_with_unordered_append>();
+    if (status.ok() && failed_work != nullptr) return make_error<errors::capture_with_failed_work>(failed_work);
     if (status.ok()) return device->failure(unfreed, "freeing the memory of a graph at its end");
     Error failed = device->failure(status, "ending a capture");
     if (away.empty() || device->is_lost()) return failed;
@@ -161,9 +162,11 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
                            std::vector<std::shared_ptr<DeviceState>>& devices) {
     DeviceState& device = *recording.device;
     if (device.bars(rules::PublicCall::end_capture)) {
-        // Without the locks, which another thread of the parent may have held.
-        for (const CaptureBranch& branch : recording.branches) {
-            if (branch.stream) branch.stream->recording.reset();
+        if (device.bar(rules::PublicCall::end_capture) == rules::Bar::forked) {
+            // Without the locks, which another thread of the parent may have held.
+            for (const CaptureBranch& branch : recording.branches) {
+                if (branch.stream) branch.stream->recording.reset();
+            }
         }
         return device.refusal(rules::PublicCall::end_capture);
     }

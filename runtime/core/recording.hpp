@@ -96,6 +96,8 @@ struct Recording {
     std::vector<std::shared_ptr<DeviceState>> further;
     // An appended graph was recorded but nothing waits for it: the capture makes no graph.
     bool spoiled = false;
+    // Work of other code that failed, perhaps with some of its nodes in the capture: no graph either (W4).
+    const char* failed_work = nullptr;
 
     // These functions expect `mutex` to be held.
     CaptureBranch* branch_of(std::uint64_t stream_id) noexcept;

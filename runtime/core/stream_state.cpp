@@ -147,7 +147,8 @@ Result<void> StreamState::return_attached() {
         if (buffer->memory->path != LaunchPath::attach) continue;
         std::unique_lock lock(buffer->views);
         if (buffer->sides.attached_to() != this) continue;
-        lock.unlock();  // only this stream returns the memory
+        if (buffer->views.marked()) continue;  // a native scope keeps it, and brings it back into the tail as it closes
+        lock.unlock();                         // only this stream returns the memory
         gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);

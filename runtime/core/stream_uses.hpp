@@ -23,8 +23,12 @@ struct StreamState;
 // The place is that stream's for good: if passed on, a late store could be taken for another stream's position.
 class FirstUse {
 public:
-    bool is(const StreamState& stream) const noexcept { return stream_.load(std::memory_order_relaxed) == &stream; }
-    StreamState* stream() const noexcept { return stream_.load(std::memory_order_relaxed); }  // nullptr: none so far
+    bool is(const StreamState& stream) const noexcept {
+        return stream_.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(&stream);
+    }
+    StreamState* stream() const noexcept {  // nullptr: none so far
+        return reinterpret_cast<StreamState*>(stream_.load(std::memory_order_relaxed) & ~held_back);
+    }
     std::uint64_t position() const noexcept { return position_.load(std::memory_order_relaxed); }
     // Expects is(stream), and that stream's lock.
     void raise(std::uint64_t position) noexcept { position_.store(position, std::memory_order_relaxed); }
@@ -32,11 +36,19 @@ public:
     void begin(StreamState& stream, std::uint64_t position) noexcept {
         if (this->stream() != nullptr) return;
         position_.store(position, std::memory_order_relaxed);
-        stream_.store(&stream, std::memory_order_release);
+        const std::uintptr_t held = stream_.load(std::memory_order_relaxed) & held_back;
+        stream_.store(reinterpret_cast<std::uintptr_t>(&stream) | held, std::memory_order_release);
+    }
+    // While a native scope is open, is() answers no for every stream, so that launches take the lock and find the
+    // scope. Expects the buffer's lock.
+    void hold_back(bool held) noexcept {
+        const std::uintptr_t named = stream_.load(std::memory_order_relaxed) & ~held_back;
+        stream_.store(named | (held ? held_back : 0), std::memory_order_release);
     }
 
 private:
-    std::atomic<StreamState*> stream_{nullptr};
+    static constexpr std::uintptr_t held_back = 1;  // in stream_, beside the address
+    std::atomic<std::uintptr_t> stream_{0};
     std::atomic<std::uint64_t> position_{0};
 };
 

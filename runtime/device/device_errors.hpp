@@ -55,6 +55,10 @@ inline constexpr auto called_inside_another_call =
                 "{call} was refused: this thread is inside a call that works on a stream, whose lock it holds: the refused "
                 "call came from a signal handler, or from a callback below that call",
                 "let the handler set a flag or write to a pipe, and make the call when the other one has returned");
+inline constexpr auto called_from_native_work =
+    error_entry("E011", Code::not_permitted,
+                "{call} was refused: the call came from work of other code that a stream is being given, with the stream held",
+                "let the work give its own library's or the driver's calls to the stream, and make this call before or behind it");
 // clang-format on
 
 }  // namespace errors

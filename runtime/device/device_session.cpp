@@ -50,7 +50,9 @@ Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) cons
     if (what.empty()) what = rules::rule_of(call).subject;
     switch (bar(call)) {
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
-        case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
+        case rules::Bar::host_function:
+            if (process::here.in_native_work) return make_error<errors::called_from_native_work>(what);
+            return make_error<errors::called_from_host_function>(what);
         case rules::Bar::inside_call: return make_error<errors::called_inside_another_call>(what);
         case rules::Bar::capture: return in_capture(what);
         default: break;  // a call that its rule allows on a lost device may still report the loss

@@ -109,7 +109,8 @@ private:
     struct Now {
         const DeviceSession& device;
         bool forked() const noexcept { return device.config->forked(); }
-        bool host_function() const noexcept { return process::here.in_host_function; }
+        bool host_function() const noexcept { return process::here.in_host_function; }  // also in work of other code
+        bool native_work() const noexcept { return process::here.in_native_work; }
         bool taken_thread() const noexcept { return process::here.taken(); }
         bool lost() const noexcept { return device.is_lost(); }
         bool on_cpu() const noexcept { return device.synchronous; }

@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "graph_errors.hpp"
 #include "graph_state.hpp"
+#include "process.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
 
@@ -49,7 +50,10 @@ Result<Graph> Capture::end() {
     platform::GraphHandle handle = platform::GraphHandle::none;
     std::vector<std::shared_ptr<detail::DeviceState>> devices;
     Result<void> ended = detail::end_recording(recording, handle, devices);
-    if (!ended && recording.thread != std::this_thread::get_id()) return std::move(ended).error();  // still open
+    // Still open: another thread ends it, or this one does once the work of other code that it is in has returned.
+    if (!ended && (recording.thread != std::this_thread::get_id() || process::here.in_native_work)) {
+        return std::move(ended).error();
+    }
     const std::shared_ptr<detail::Recording> over = std::move(recording_);
     if (!ended) return std::move(ended).error();
     auto driver = detail::DriverGraph::make(over->device, handle, over->id);
@@ -76,6 +80,10 @@ Capture::~Capture() {
     if (!recording_) return;
     const std::shared_ptr<detail::DeviceState> device = recording_->device;
     Result<Graph> thrown_away = end();
+    if (recording_ && process::here.in_native_work) {  // its lock may be held
+        device->books->after_host_functions.put_off(
+            [given_up = std::exchange(recording_, nullptr)] { detail::give_up_recording(*given_up); });
+    }
     if (recording_ && !device->config->forked()) detail::give_up_recording(*std::exchange(recording_, nullptr));
     if (!thrown_away)
         device->config->say(Severity::warning, composed("a capture given up: {}", thrown_away.error().text()));

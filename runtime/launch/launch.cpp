@@ -119,7 +119,14 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
         if (stream.device->synchronous) {
             done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report, node);
         } else if (!judgement.staged.empty()) {
-            done = detail::launch_staged(stream, kernel, extent, pack, arguments, count, judgement.staged, report);
+            auto give = [&] {
+                platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
+                const platform::Status found = stream.resolve(kernel, request.function);
+                return found.ok() ? stream.device->execution.launch(request) : found;
+            };
+            const detail::StagedWork work{[](void* erased) { return (*static_cast<decltype(give)*>(erased))(); },
+                                          &give};
+            done = detail::launch_staged(stream, kernel, pack, arguments, count, judgement.staged, work, report);
         } else {
             done = launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
         }

@@ -6,16 +6,15 @@
 #include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "in_place_claim.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -39,31 +38,6 @@ void write_view(const BufferState& buffer, const ParameterInfo& parameter, void*
     std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &viewed, sizeof viewed);
 }
 
-struct Claim {
-    BufferState* buffer;
-    ArgumentUse use;
-};
-constexpr std::size_t max_claims = 8;
-
-// true: the host may view the buffer, and it is used in place: memory of the launch device that needs no judgement,
-// copy, attachment, prefetch or order. Once true, it stays true.
-bool used_in_place(const BufferState& buffer, const ParameterInfo& parameter, const DeviceState& device) noexcept {
-    const StorageFacts& facts = *buffer.memory.operator->();
-    return buffer.device.get() == &device && facts.host != nullptr && facts.path == LaunchPath::pass &&
-           facts.bytes > 0 && facts.recorded_in == 0 && !facts.in_several && device.reaches(facts.kind) &&
-           !(facts.read_only && rules::writes(parameter.use)) && parameter.use != ArgumentUse::concurrent &&
-           !updates(parameter) && !buffer.uses.ordered();
-}
-
-// true: the preceding operations use no other viewable buffers than these, so no fence is owed.
-bool stays(const StreamState& stream, const Claim* claims, std::size_t count) noexcept {
-    const std::vector<BufferState*>& tail = stream.tail;
-    if (tail.empty()) return true;
-    if (stream.tail_parts != 0 || tail.size() > count) return false;
-    return std::equal(tail.begin(), tail.end(), claims,
-                      [](const BufferState* left, const Claim& claim) { return left == claim.buffer; });
-}
-
 // Expects the stream's lock. Out of line, so that launches over device-only memory stay within launch_at_once().
 [[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request,
                                              const char* name, void* pack,
@@ -71,7 +45,7 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
                                              std::uint64_t& position, platform::Status& status) {
     const DeviceState& device = *stream.device;
     const KernelInfo& kernel = *request.kernel;
-    std::array<Claim, max_claims> claims;
+    std::array<InPlaceClaim, InPlaceClaim::most> claims;
     std::size_t count = 0;
     const std::shared_ptr<BufferState>* const* next = buffers;
     for (std::uint32_t at = 0; at < kernel.parameter_count; ++at) {
@@ -80,23 +54,15 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
         BufferState* const buffer = (*next++)->get();
         if (buffer == nullptr) return AtOnce::not_so_simple;
         if (!buffer->only_for(stream, device)) {
-            if (count == claims.size() || !used_in_place(*buffer, parameter, device)) return AtOnce::not_so_simple;
+            if (count == claims.size() || updates(parameter)) return AtOnce::not_so_simple;
+            if (!used_in_place(*buffer, parameter.use, device)) return AtOnce::not_so_simple;
             if (buffer->views.seen().any_open()) return AtOnce::not_so_simple;  // checked before anything is claimed
             claims[count++] = {buffer, parameter.use};
         }
         write_view(*buffer, parameter, pack);
     }
     if (!stays(stream, claims.data(), count)) return AtOnce::not_so_simple;
-    for (std::size_t at = 0; at < count; ++at) {
-        const std::lock_guard lock(claims[at].buffer->views);
-        if (claims[at].buffer->views.released() || claims[at].buffer->views.open_against(claims[at].use)) {
-            // Another thread opened or released the buffer. A position that buffers already name is used up, as by a
-            // refused operation.
-            if (at > 0) stream.advance("a refused operation");
-            return AtOnce::not_so_simple;
-        }
-        claims[at].buffer->touch(stream, stream.issued + 1, claims[at].use);
-    }
+    if (!claim_in_place(stream, claims.data(), count)) return AtOnce::not_so_simple;
     position = stream.advance(name);
     for (; buffers != next; ++buffers) {
         if ((*buffers)->get()->memory->host == nullptr) (*buffers)->get()->first_use.raise(position);
@@ -104,12 +70,7 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
     stream.gives(name);
     status = device.execution.launch(request);
     if (!status.ok()) return AtOnce::failed;
-    std::vector<BufferState*>& tail = stream.tail;
-    for (std::size_t at = 0; at < count; ++at) {
-        if (at < tail.size() && tail[at] == claims[at].buffer) continue;
-        if (std::find(tail.begin(), tail.end(), claims[at].buffer) == tail.end()) tail.push_back(claims[at].buffer);
-    }
-    stream.tail_parts = 0;
+    join_tail(stream, claims.data(), count);
     return AtOnce::done;
 }
 

@@ -178,7 +178,8 @@ int Explainer::calls_for_buffers() {
     std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;
     for (const Used& used : buffers_) {
         BufferState& buffer = *used.buffer;
-        if (buffer.memory->host == nullptr) continue;
+        // Device-only memory is kept from launches by native scopes alone.
+        if (buffer.memory->host == nullptr && !buffer.views.seen().any_open()) continue;
         const std::lock_guard lock(buffer.views);
         const ArgumentUse use = claimed(buffer, used.use, used.span);
         const rules::ByteSpan span = rules::claimed_span(buffer.memory->path, used.span);

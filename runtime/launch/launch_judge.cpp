@@ -130,7 +130,8 @@ void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t arg
           std::uint64_t source, const AccessAnswer& answer) {
     LaunchBooks& books = device.books->launches;
     books.unverified_arguments.fetch_add(1, std::memory_order_relaxed);
-    switch (books.warnings.ask({&kernel, argument, source, device.index})) {
+    const void* const who = is_native(kernel) ? static_cast<const void*>(kernel.name) : &kernel;
+    switch (books.warnings.ask({who, argument, source, device.index})) {
         case WarnOnce::Answer::first:
             books.warnings_given.fetch_add(1, std::memory_order_relaxed);
             device.config->say(Severity::warning, composed("not verified: {} is {}, given to {}: {}. Try: {}",

@@ -250,9 +250,9 @@ void LaunchScopes::leave_to(StreamState& stream, std::uint64_t position) {
     }
 }
 
-Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                           const LaunchArgument* arguments, std::size_t count,
-                           const std::vector<StagedArgument>& staged, LaunchReport& report) {
+Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, void* pack, const LaunchArgument* arguments,
+                           std::size_t count, const std::vector<StagedArgument>& staged, const StagedWork& work,
+                           LaunchReport& report) {
     // Held until the copies back have ended.
     const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");
     if (!uncaptured) {
@@ -260,6 +260,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     }
     LaunchScopes scopes(kernel, arguments, count, false);
     Operation operation(stream, kernel.name, &kernel);
+    if (work.native) operation.runs_native();
     std::vector<rules::StagedRange> ranges;
     for (const StagedArgument& argument : staged) {
         ranges.push_back(argument.range);
@@ -281,16 +282,14 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     const StagingPlan plan = rules::plan_staging(ranges);
     StagedLaunch launch(stream, plan);
     Result<std::uint64_t> issued = operation.issue([&] {
-        platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
         platform::Status status = launch.allocate();
         if (status.ok()) status = launch.copy_in();
         if (status.ok()) {
             for (std::size_t at = 0; at < staged.size(); ++at) {
                 write_address(kernel, staged[at].argument, pack, launch.address(plan.offsets[at]));
             }
-            status = stream.resolve(kernel, request.function);
+            status = work.give(work.data);
         }
-        if (status.ok()) status = stream.device->driver->execution().launch(request);
         if (status.ok()) status = launch.copy_out(false);
         if (!status.ok() || !launch.has_host_output()) launch.release_on_stream();
         return status;

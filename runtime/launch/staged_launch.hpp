@@ -7,6 +7,8 @@
 #include <isthmus/launch_options.hpp>
 #include <isthmus/result.hpp>
 
+#include <platform/status.hpp>
+
 #include "launch_judge.hpp"
 #include "sharing_rules.hpp"
 
@@ -32,6 +34,8 @@ public:
     // Opens the buffer of argument `at` for every use that the launch makes of it, in other arguments too. Does nothing
     // if it is open already or empty.
     Result<void> open(std::uint32_t at);
+    // Hands the open scopes over.
+    std::vector<ViewScope> take() && noexcept { return std::move(scopes_); }
     // Work of the stream up to `position` may still use the buffers after these scopes end: views of them wait for it.
     void leave_to(StreamState& stream, std::uint64_t position);
 
@@ -44,6 +48,14 @@ private:
     std::vector<ViewScope> scopes_;
 };
 
+// What a staged launch runs between its copies: a kernel, or work of other code. give(data) is called once, with the
+// stream's lock held and the pack complete.
+struct StagedWork {
+    platform::Status (*give)(void* data);
+    void* data;
+    bool native = false;
+};
+
 // Gives the stream one temporary (from a pool if the device has pools), copies in, the kernel, and copies out. `staged`
 // must not be empty; the pack holds the addresses of the other arguments. With results in host memory, returns after
 // they have arrived: pageable memory cannot be written asynchronously, because the caller could not know when. If host
@@ -51,9 +63,9 @@ private:
 // returns at once. After a failure the temporary is released, or given up if the stream does not end in time, and
 // memory outside has the state that a kernel which failed midway would leave. Errors as Stream::launch; capture_error
 // while a capture is open; timed_out.
-Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                           const LaunchArgument* arguments, std::size_t count,
-                           const std::vector<StagedArgument>& staged, LaunchReport& report);
+Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, void* pack, const LaunchArgument* arguments,
+                           std::size_t count, const std::vector<StagedArgument>& staged, const StagedWork& work,
+                           LaunchReport& report);
 
 }  // namespace detail
 }  // namespace v0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate: which public calls a runtime accepts after fork(), inside a host function or another call, on a lost
-// device, while a capture is open and while a service runs. Pure.
+// The gate: which public calls a runtime accepts after fork(), inside a host function, work of other code or another
+// call, on a lost device, while a capture is open and while a service runs. Pure.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@ enum class PublicCall : std::uint8_t {
     ask_known_event,
     ask_mapping_access,
     ask_memory_properties,
+    ask_native_event,
     ask_native_stream,
     ask_stream,
     ask_stream_priority,
@@ -31,6 +32,7 @@ enum class PublicCall : std::uint8_t {
     begin_ring_frame,
     call_on_host,
     change_mapping,
+    close_native_scope,
     copy,
     copy_pageable,
     create_event,
@@ -38,6 +40,7 @@ enum class PublicCall : std::uint8_t {
     create_stream,
     end_buffer,
     end_capture,
+    enqueue_native,
     export_event,
     export_host_memory,
     export_legacy_memory,
@@ -55,6 +58,7 @@ enum class PublicCall : std::uint8_t {
     create_growable,
     create_mirrored,
     mark_stream,
+    open_native_scope,
     open_view,
     pool_access,
     prefetch,
@@ -85,10 +89,11 @@ enum class PublicCall : std::uint8_t {
     wait_for_event,
     wait_for_known_event,
     wait_for_mailbox,
+    wait_for_native_event,
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 74;
+inline constexpr int public_call_count = 79;
 
 // How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
@@ -103,7 +108,8 @@ struct CallRule {
     PublicCall call;
     std::string_view subject;   // of a refusal: "recording an event was refused: …"
     bool on_lost_device;        // accepted although the device reported a fault (R2)
-    bool in_host_function;      // accepted although the thread runs a host function (S20), or holds a stream
+    bool in_host_function;      // accepted although the thread runs a host function (S20), or holds a stream;
+                                // not in work of other code (W5)
     Ruling in_capture;          // while the thread has a capture open, which most driver calls would invalidate (K13)
     Ruling while_service_runs;  // while a service runs on the device: the call would wait for its end
 };
@@ -125,6 +131,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::ask_known_event, "asking an event", true, true, judged, taken},
         {C::ask_mapping_access, "asking who is let in", false, false, taken, taken},
         {C::ask_memory_properties, "asking for properties of memory", false, false, taken, taken},
+        {C::ask_native_event, "asking for a driver's event", false, false, taken, taken},
         {C::ask_native_stream, "asking for a driver's stream", false, false, taken, taken},
         {C::ask_stream, "asking how far a stream has come", false, false, taken, taken},
         {C::ask_stream_priority, "asking for a stream's priority", false, false, taken, taken},
@@ -132,6 +139,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::begin_ring_frame, "beginning a frame of a shared ring", true, true, taken, taken},
         {C::call_on_host, "calling a host function", false, false, judged, taken},
         {C::change_mapping, "changing mapped memory", false, false, refused, judged},
+        {C::close_native_scope, "closing a native scope", false, false, taken, taken},
         {C::copy, "a copy", false, false, judged, judged},
         {C::copy_pageable, "a copy of pageable memory", false, false, judged, judged},
         {C::create_event, "creating an event", false, false, taken, taken},
@@ -139,6 +147,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::create_stream, "creating a stream", false, false, taken, taken},
         {C::end_buffer, "releasing a buffer", true, true, taken, taken},
         {C::end_capture, "ending a capture", true, true, taken, taken},
+        {C::enqueue_native, "work of other code", false, false, taken, taken},
         {C::export_event, "exporting an event", false, false, taken, taken},
         {C::export_host_memory, "exporting memory", true, false, taken, taken},
         {C::export_legacy_memory, "exporting memory by an older handle", false, false, taken, taken},
@@ -156,6 +165,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::create_growable, "making a growable buffer", false, false, refused_on_gpu, judged},
         {C::create_mirrored, "making a mirrored buffer", false, false, refused_on_gpu, judged},
         {C::mark_stream, "marking a stream", false, false, judged, taken},
+        {C::open_native_scope, "opening a native scope", false, false, judged, taken},
         {C::open_view, "opening a host view", true, false, taken, taken},
         {C::pool_access, "letting a device into a pool", false, false, taken, taken},
         {C::prefetch, "a prefetch", false, false, judged, taken},
@@ -186,6 +196,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::wait_for_event, "waiting for an event", false, false, judged, taken},
         {C::wait_for_known_event, "waiting for an event", true, true, judged, taken},
         {C::wait_for_mailbox, "waiting for a mailbox", false, false, taken, taken},
+        {C::wait_for_native_event, "waiting for an event of other code", false, false, judged, taken},
         {C::wait_for_stream, "waiting for a stream", false, false, judged, judged},
         {C::wrap_stream, "wrapping a stream", false, false, taken, taken},
     }};
@@ -204,10 +215,12 @@ struct Circumstances {
     bool capture_elsewhere = false;  // another thread of this runtime has a capture open
     bool service_runs = false;       // a service runs on the device
     bool holds_stream = false;       // the thread holds a stream's lock: a signal handler, or a callback below a call
+    bool in_native_work = false;     // the thread runs work of other code, which counts as a host function, too
 
     constexpr bool forked() const noexcept { return after_fork; }
-    constexpr bool host_function() const noexcept { return in_host_function; }
-    constexpr bool taken_thread() const noexcept { return in_host_function || holds_stream; }
+    constexpr bool host_function() const noexcept { return in_host_function || in_native_work; }
+    constexpr bool native_work() const noexcept { return in_native_work; }
+    constexpr bool taken_thread() const noexcept { return host_function() || holds_stream; }
     constexpr bool lost() const noexcept { return device_lost; }
     constexpr bool on_cpu() const noexcept { return cpu_device; }
     constexpr bool captured_here() const noexcept { return capture_here; }
@@ -223,7 +236,7 @@ template <class Now>
 [[gnu::always_inline]] constexpr Bar bar_of(PublicCall call, const Now& now) {
     const CallRule& rule = rule_of(call);
     if (now.forked()) return Bar::forked;
-    if (!rule.in_host_function && now.taken_thread()) {
+    if (rule.in_host_function ? now.native_work() : now.taken_thread()) {
         return now.host_function() ? Bar::host_function : Bar::inside_call;
     }
     if (!rule.on_lost_device && now.lost()) return Bar::lost;

@@ -71,6 +71,11 @@ constexpr ArgumentUse claimed_use(ArgumentUse use, LaunchPath path, const ByteSp
 constexpr ByteSpan claimed_span(LaunchPath path, const ByteSpan& span) noexcept {
     return by_turns(path) && span.begin < span.end ? ByteSpan{} : span;
 }
+// What a native scope keeps others away from. Memory that belongs to one side at a time is the scope's alone; reading
+// scopes of other memory go beside readers.
+constexpr ArgumentUse scope_use(ArgumentUse use, LaunchPath path) noexcept {
+    return by_turns(path) || writes(use) ? ArgumentUse::read_write : ArgumentUse::read;
+}
 // The claim of a graph, which claims whole buffers.
 constexpr ArgumentUse recorded_use(ArgumentUse use, const ByteSpan& span) noexcept {
     return use == ArgumentUse::write && !span.whole() ? ArgumentUse::read_write : use;

@@ -194,6 +194,17 @@ Result<void> Event::synchronize(Wait wait) const {
     return {};
 }
 
+Result<void*> Event::native_handle() const {
+    detail::DeviceState& device = *state_->device;
+    if (device.bars(rules::PublicCall::ask_native_event)) return device.refusal(rules::PublicCall::ask_native_event);
+    Wait wait;
+    const std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    if (!lock.owns_lock()) return detail::being_recorded(wait, "asking for a driver's event");
+    if (state_->records == 0 && !state_->shared && !device.synchronous)
+        return make_error<errors::native_event_without_record>();
+    return device.execution.native_event(state_->taken->handle);
+}
+
 Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     detail::DeviceState& device = *begin.state_->device;
     if (begin.state_->device != end.state_->device) {

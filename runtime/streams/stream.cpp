@@ -8,15 +8,44 @@
 #include "stream_state.hpp"
 #include "streams_errors.hpp"
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 
 using detail::DeviceState;
 using detail::StreamState;
+
+namespace {
+
+// The CPU device's work runs on the calling thread: that waits, and the driver of any GPU answers for the event.
+Result<void> wait_on_host(const DeviceState& device, void* cu_event) {
+    const std::shared_ptr<DeviceState> asked = device.books->launches.devices.first(
+        [](const DeviceState& other) { return !other.synchronous && other.usable(); });
+    if (!asked) return make_error<errors::native_event_without_driver>();
+    const platform::Status status =
+        detail::poll_event(*asked, asked->execution.foreign_event(cu_event), device.config->wait_timeout);
+    if (status.code == Code::timed_out) {
+        return make_error<errors::native_event_timed_out>(device.config->wait_timeout.count() / 1000);
+    }
+    return status.ok() ? Result<void>() : asked->failure(status, "waiting for an event of other code");
+}
+
+// For the order checker: other code's work may stand behind anything that the runtime's streams were given so far.
+void show_all_work(const DeviceState& device) {
+    std::vector<std::shared_ptr<StreamState>> streams;
+    (void)device.books->launches.devices.first([&](DeviceState& one) {
+        for (std::shared_ptr<StreamState>& stream : one.live_streams()) streams.push_back(std::move(stream));
+        return false;
+    });
+    for (const std::shared_ptr<StreamState>& stream : streams) device.books->order->shown(*stream, stream->issued);
+}
+
+}  // namespace
 
 Result<Event> Stream::record(EventOptions options) {
     Result<Event> event = detail::make_event(state_->device, options);
@@ -81,6 +110,31 @@ Result<void> Stream::wait(const Event& event) {
     }
     // The wait is an operation of its own, so that a synchronisation of this stream covers the event, too.
     stream.advance("a wait for an event");
+    stream.fence_external();
+    return {};
+}
+
+Result<void> Stream::wait_native(void* cu_event) {
+    StreamState& stream = *state_;
+    DeviceState& device = *stream.device;
+    if (device.bars(rules::PublicCall::wait_for_native_event))
+        return device.refusal(rules::PublicCall::wait_for_native_event);
+    if (device.synchronous) return cu_event == nullptr ? Result<void>() : wait_on_host(device, cu_event);
+    if (cu_event == nullptr) return make_error<errors::null_native_event>();
+    if (device.books->order != nullptr) show_all_work(device);
+    const std::lock_guard lock(stream.mutex);
+    if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    // The driver would end the capture (905): the event was recorded outside, as far as is known here.
+    if (Result<void> refused = stream.refuse_captured("an event of other code was to be waited for"); !refused)
+        return refused;
+    // Views of the buffers used so far must not wait for the event.
+    if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    stream.gives("a wait for an event of other code");
+    const platform::Status status =
+        device.execution.wait_event(stream.handle, device.execution.foreign_event(cu_event));
+    if (!status.ok()) return device.failure(status, "waiting for an event of other code");
+    if (device.books->order != nullptr) device.books->order->waits_for_others(stream);
+    stream.advance("a wait for an event of other code");
     stream.fence_external();
     return {};
 }

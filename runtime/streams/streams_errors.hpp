@@ -100,6 +100,22 @@ inline constexpr auto no_native_cpu_stream =
     error_entry("S022", Code::unsupported,
                 "the CPU device's streams are not a driver's",
                 "use a stream of a GPU");
+inline constexpr auto native_event_without_record =
+    error_entry("S023", Code::invalid_argument,
+                "the driver's event of an event that was never recorded was asked for: it may have an older record of other work",
+                "record it first, and ask again after each record");
+inline constexpr auto null_native_event =
+    error_entry("S024", Code::invalid_handle,
+                "a stream was to wait for the null event",
+                "pass the CUevent that other code has recorded");
+inline constexpr auto native_event_timed_out =
+    error_entry("S026", Code::timed_out,
+                "the work behind an event of other code has not finished within {timeout:number} µs",
+                "give the runtime a longer wait timeout if it is meant to take that long");
+inline constexpr auto native_event_without_driver =
+    error_entry("S025", Code::unsupported,
+                "the CPU device was to wait for a driver's event, and no GPU of this runtime works",
+                "wait for it through the library that made it");
 // clang-format on
 
 }  // namespace errors

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services: kernels that answer until they are stopped, and what is refused meanwhile.
 #include "scenario.hpp"
+#include "native_calls.hpp"
 #include "mailbox_kernels.hpp"
 
 #include <isthmus/concurrent/service.hpp>
@@ -553,6 +554,26 @@ TEST_F(Services, AServiceThatGoesOutOfScopeIsStoppedAndLeavesRoomForTheNext) {
             EXPECT_EQ(service.call(question_of(7), soon()).value().square, 49u);
         }
         EXPECT_TRUE(worked(device.synchronize(soon())));
+    });
+}
+
+// keeps W1: as a launch whose code is loaded; what the work waits for is its own concern
+TEST_F(Services, WorkOfOtherCodeIsGivenBesideOne) {
+    on_every_server([](Device& device) {
+        Buffer<std::int32_t> data = pinned(device, 64, 1);
+        Stream stream = device.create_stream().value();
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        (void)stream
+            .enqueue_native(
+                "set", [](void* s, std::int32_t* to) { return set_numbers(s, to, 64, 7); }, updates(data))
+            .value();
+        expect_all(data, 7);
+        auto scope = stream.open_native_scope("inference", updates(data)).value();
+        gave(set_numbers(scope.stream(), scope.get<0>(), 64, 8));
+        EXPECT_TRUE(worked(scope.close()));
+        expect_all(data, 8);
+        EXPECT_TRUE(worked(service.call(question_of(1), soon())));
+        EXPECT_TRUE(worked(service.stop(soon())));
     });
 }
 

@@ -153,6 +153,10 @@ void events() {
     (void)did("priority", world->stream.priority());
     (void)did("native_handle", world->stream.native_handle());
     did("call_on_host", other->call_on_host([]() noexcept {}));
+    (void)did("enqueue_native", other->enqueue_native("nothing", [](void*) {}));
+    auto scope = did("open_native_scope", other->open_native_scope("nothing", updates(world->data)));
+    (void)did("NativeScope::close", scope.close());
+    did("wait_native", other->wait_native(did("Event::native_handle", end->native_handle())));
     gone("the end of a stream", other);
     gone("the end of an event", timed);
     if (auto shared = tried("create_event", world->device.create_event({.interprocess = true}))) {

@@ -15,7 +15,7 @@ TABLE = 'runtime/rules/admission_rules.hpp'
 GATE = {'runtime/device/device_session.hpp', 'runtime/device/device_session.cpp'}
 
 # The questions that the gate answers: fork, fault, host function, captures, services.
-QUESTION = re.compile(r'\bforked\(\)|\bprocess::generation\(\)|\bis_lost\(\)|\blost_code\(\)|\bin_host_function\b|'
+QUESTION = re.compile(r'\bforked\(\)|\bprocess::generation\(\)|\bis_lost\(\)|\blost_code\(\)|\bin_(?:host_function|native_work)\b|'
                       r'\busable\(\)|\bcaptures\.(?:here|any)\(\)|\bservices\.(?:any|hinders|allow|try_enter|enter)\(')
 # In an if's body: it may return an error. `false`, `nullptr` and the like refuse no call.
 RETURNS = re.compile(r'\breturn\b\s*(?!;|\{\s*\}|true\b|false\b|nullptr\b|std::nullopt\b|0\b)[^;]')
@@ -57,6 +57,7 @@ BY_HAND = {
     ('core', 'wait_until_unused'): FAILED,
     ('device', 'make'): SERVICE,
     ('device', 'trim'): NO_DRIVER,
+    ('graph', 'end'): FAILED,
     ('graph', 'update_in_place'): FAILED,
     ('graph', 'wait_for'): FAILED,
     ('ipc', 'create_exportable'): FAILED,

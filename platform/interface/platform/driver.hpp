@@ -119,10 +119,27 @@ public:
     }
     virtual Status query_stream(StreamHandle stream) = 0;  // Code::not_ready while work remains
 
+    // Calls work(data) once on the calling thread, with the device's context current, and restores the caller's context
+    // behind it. The thread's capture mode stays the caller's (ADR 91). If the context cannot be entered, the Status
+    // says so, and nothing was called.
+    virtual Status call_in_context(void (*work)(void*), void* data) { return work(data), Status{}; }
+    // The CPU device: calls work(data), or, on a captured stream, calls it at every launch of the graph, which returns
+    // its Status if that is an error. Not called for other devices.
+    virtual Status run_work(StreamHandle, Status (*work)(void*), void* data) { return work(data); }
+    // What a result code means that other code got from this device's driver or from its runtime library. No driver
+    // call. `call` has static storage.
+    virtual Status status_of(int code, const char* call) const noexcept {
+        return {code == 0 ? Code::ok : Code::driver_error, code, call};
+    }
+
     virtual Status create_event(EventKind kind, EventHandle& out) = 0;
     virtual Status destroy_event(EventHandle event) = 0;
     virtual Status record_event(EventHandle event, StreamHandle stream) = 0;
     virtual Status wait_event(StreamHandle stream, EventHandle event) = 0;
+    // An event in the driver's own form, and an event of other code as a handle, for waits and queries alone; nullptr
+    // and none: the device has no driver.
+    virtual void* native_event(EventHandle) noexcept { return nullptr; }
+    virtual EventHandle foreign_event(void*) noexcept { return EventHandle::none; }
     virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
     virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
     // Handle by which another process opens an interprocess event.

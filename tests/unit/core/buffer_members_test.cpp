@@ -110,6 +110,59 @@ TEST(Sides, KnowWhichStreamBroughtThemAndWhichHasThem) {  // keeps K6
     EXPECT_EQ(sides.attached_to(), nullptr);
 }
 
+// keeps W3: the short way of launches compares the stream, and takes the long way while a native scope is open
+TEST(FirstUses, NoStreamIsTheFirstWhileThePlaceIsHeldBack) {
+    Names names;
+    auto& one = const_cast<StreamState&>(names.one());
+    FirstUse use;
+    use.hold_back(true);
+    EXPECT_EQ(use.stream(), nullptr);
+    use.begin(one, 3);
+    EXPECT_FALSE(use.is(one));
+    EXPECT_EQ(use.stream(), &one);
+    EXPECT_EQ(use.position(), 3u);
+    use.hold_back(false);
+    EXPECT_TRUE(use.is(one));
+    use.hold_back(true);
+    EXPECT_FALSE(use.is(one));
+    EXPECT_EQ(use.stream(), &one);
+}
+
+// keeps W3
+TEST(OpenViews, MarksOfANativeScopeRefuseWhatAViewWouldAndNotTheirOwnScope) {
+    const int mine = 0;
+    const int theirs = 0;
+    for (const U marked : {U::read, U::read_write}) {
+        for (const U use : {U::read, U::write, U::read_write, U::concurrent}) {
+            for (const rules::ByteSpan span : {rules::ByteSpan{}, rules::ByteSpan{0, 10}, rules::ByteSpan{50, 60}}) {
+                OpenViews views(false, false);
+                {
+                    const std::lock_guard lock(views);
+                    views.mark(&mine, {marked, {0, 40}, "inference"});
+                    const OpenUse found = views.open_against(use, span);
+                    const bool refused = !(marked == U::read && use == U::read) && span.begin < 40;
+                    EXPECT_EQ(static_cast<bool>(found), refused);
+                    if (refused) {
+                        EXPECT_STREQ(found.native, "inference");
+                    }
+                    EXPECT_FALSE(views.open_against(use, span, &mine));
+                    EXPECT_EQ(static_cast<bool>(views.open_against(use, span, &theirs)), refused);
+                    EXPECT_FALSE(views.begin_release());
+                }
+                EXPECT_FALSE(views.open_at_once(false));
+                EXPECT_TRUE(views.seen().any_open());
+                views.unmark(&theirs);
+                EXPECT_TRUE(views.seen().any_open());
+                views.unmark(&mine);
+                EXPECT_FALSE(views.seen().any_open());
+                const std::lock_guard lock(views);
+                EXPECT_FALSE(views.marked());
+                EXPECT_FALSE(views.open_against(use, span));
+            }
+        }
+    }
+}
+
 TEST(OpenViews, RefuseExactlyWhatMayNotGoTogether) {  // keeps G9, G14
     for (const U open : {U::read, U::read_write, U::concurrent}) {
         OpenViews views(false, false);

@@ -73,6 +73,46 @@ TEST_F(CudaCalls, AFreeEntersTheContextOfItsDeviceWhicheverIsCurrent) {
     }
 }
 
+// keeps W1, W2: whatever is current, and whatever other code makes current
+TEST_F(CudaCalls, WorkOfOtherCodeRunsInTheDevicesContextInTheCallersMode) {
+    (void)make_stream();
+    struct Seen {
+        FakeDriver& driver;
+        void* current = nullptr;
+        bool changes = false;
+    } seen{fake()};
+    const auto look = [](void* data) {
+        auto& it = *static_cast<Seen*>(data);
+        it.current = it.driver.current();
+        if (it.changes) it.driver.set_current(foreign);
+    };
+    fake().set_current(nullptr);
+    fake().clear();
+    ASSERT_TRUE(execution().call_in_context(look, &seen).ok());
+    EXPECT_STREQ(fake().calls(), "cuCtxGetCurrent cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 ");
+    void* const own = seen.current;
+    EXPECT_NE(own, nullptr);
+    EXPECT_EQ(fake().current(), nullptr);
+    fake().set_current(foreign);
+    ASSERT_TRUE(execution().call_in_context(look, &seen).ok());
+    EXPECT_EQ(seen.current, own);
+    EXPECT_EQ(fake().current(), foreign);
+    for (const bool changes : {false, true}) {
+        fake().set_current(own);
+        fake().clear();
+        seen.current = nullptr;
+        seen.changes = changes;
+        ASSERT_TRUE(execution().call_in_context(look, &seen).ok());
+        EXPECT_EQ(seen.current, own);
+        EXPECT_EQ(fake().current(), own);
+        EXPECT_STREQ(fake().calls(), changes ? "cuCtxGetCurrent cuCtxGetCurrent cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 "
+                                             : "cuCtxGetCurrent cuCtxGetCurrent ");
+    }
+    EXPECT_EQ(execution().status_of(0, "work").code, Code::ok);
+    EXPECT_EQ(execution().status_of(700, "work").code, Code::device_lost);
+    EXPECT_EQ(execution().status_of(1, "work").driver_code, 1);
+}
+
 TEST_F(CudaCalls, ThePrimaryContextIsRetainedOnceAndGivenBackAtTheEnd) {
     make_stream();
     drivers_[0]->memory();

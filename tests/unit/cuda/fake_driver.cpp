@@ -351,6 +351,10 @@ extern "C" CUresult cuCtxPushCurrent_v2(CUcontext context) {
     if (code == 0) state().stack.push_back(context);
     return code;
 }
+extern "C" CUresult cuCtxGetCurrent(CUcontext* context) {
+    *context = state().stack.empty() ? nullptr : state().stack.back();
+    return fake_answer("cuCtxGetCurrent");
+}
 extern "C" CUresult cuCtxPopCurrent_v2(CUcontext* context) {
     const CUresult code = fake_answer("cuCtxPopCurrent_v2");
     if (state().stack.empty()) return result::invalid_context;

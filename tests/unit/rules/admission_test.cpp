@@ -44,7 +44,8 @@ Bar promised(C call, const Circumstances& now) {
     const bool minds_own_capture =
         is_in(ends_a_capture, call) || takes_memory || (!now.cpu_device && is_in(ends_a_capture_on_a_gpu, call));
     if (now.after_fork) return Bar::forked;
-    if (now.in_host_function && !without_driver) return Bar::host_function;
+    // W5: work of other code is refused every call.
+    if (now.in_native_work || (now.in_host_function && !without_driver)) return Bar::host_function;
     if (now.holds_stream && !without_driver) return Bar::inside_call;
     if (now.device_lost && !without_driver && !is_in(on_a_lost_device, call)) return Bar::lost;
     if (now.capture_here && minds_own_capture) return Bar::capture;
@@ -55,11 +56,11 @@ Bar promised(C call, const Circumstances& now) {
 
 Circumstances combination(unsigned bits) {
     const auto bit = [bits](unsigned at) { return ((bits >> at) & 1u) != 0; };
-    return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)};
+    return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8)};
 }
-constexpr unsigned combinations = 1u << 8;
+constexpr unsigned combinations = 1u << 9;
 
-// keeps R2, R3, S12, S20, S21, K10, K13
+// keeps R2, R3, S12, S20, S21, K10, K13, W5
 TEST(Admission, EveryCallUnderEveryCombinationOfCircumstances) {
     for (std::size_t at = 0; at < call_rules.size(); ++at) {
         const auto call = static_cast<C>(at);
@@ -78,6 +79,7 @@ struct Asked {
     int& services;
     bool forked() const { return false; }
     bool host_function() const { return false; }
+    bool native_work() const { return false; }
     bool taken_thread() const { return false; }
     bool lost() const { return false; }
     bool on_cpu() const { return false; }

@@ -32,6 +32,21 @@ TEST(Sharing, ReadersGoTogetherAndConcurrentUsersDo) {  // keeps G8, G14
     for (const U one : uses) EXPECT_EQ(reads(one), one != U::write);
 }
 
+// keeps W3
+TEST(Sharing, AScopeOfOtherCodeSharesOnlyWhatIsReadInPlace) {
+    for (const LaunchPath path :
+         {LaunchPath::pass, LaunchPath::prefetch, LaunchPath::attach, LaunchPath::stage, LaunchPath::refuse}) {
+        const bool in_place = path != LaunchPath::attach && path != LaunchPath::stage;
+        for (const U use : {U::read, U::write, U::read_write}) {
+            const U marked = scope_use(use, path);
+            for (const U other : uses) {
+                EXPECT_EQ(together(marked, other), in_place && use == U::read && other == U::read)
+                    << purpose(use) << ", " << purpose(other) << ", " << name(path);
+            }
+        }
+    }
+}
+
 // As documented in PLATFORMS: plain loads and stores by both sides are lawful where both can access the memory.
 bool shareable(unsigned bits, K kind) {
     switch (kind) {

@@ -43,6 +43,11 @@ public:
     // Errors: wrong_device, invalid_argument (without timing, never recorded), not_ready, device_lost.
     static Result<float> elapsed_ms(const Event& begin, const Event& end);
     EventOptions options() const noexcept;
+    // The CUevent of the last record, for other code to wait for and to query; it may not record or destroy it. Valid
+    // until the event is recorded again, which may take another driver event, and while an Event names it. nullptr on
+    // the CPU device, whose work is done already. Errors: invalid_argument (never recorded: the driver event may have
+    // an older record of other work), device_lost.
+    Result<void*> native_handle() const;
 
     const std::shared_ptr<detail::EventState>& state() const noexcept { return state_; }
 

@@ -35,6 +35,8 @@ namespace detail {
 struct StreamState;
 struct DeviceState;
 }  // namespace detail
+template <class... U>
+class NativeScope;
 
 // A handle: copies and moved-from objects name the same stream. Thread-safe. Made by Device::create_stream(); each
 // device has one from the start. Destroying the last handle waits for nothing: the work continues, and buffers still
@@ -51,7 +53,8 @@ public:
     // LaunchMode::staged). Values convert without narrowing.
     // Cost: one driver call. If an earlier operation used a buffer that the CPU may view and this launch does not use
     // it, one pooled event is recorded before the launch.
-    // Errors: in_use (a conflicting host view is open), not_accessible, wrong_device and unverified (see LaunchMode),
+    // Errors: in_use (a conflicting host view or native scope is open), not_accessible, wrong_device and unverified
+    // (see LaunchMode),
     // invalid_argument (a number that its parameter cannot hold; an extent with a negative number, or beyond
     // largest_extent(), refused alike on every device), no_gpu_code, invalid_handle (an empty buffer),
     // capture_error (LaunchMode::verify or staging while a capture is open), timed_out (verify, staging), not_ordered
@@ -239,7 +242,14 @@ public:
         return call_erased(std::make_shared<detail::HostFunctionOf<F>>(std::move(function)));
     }
 
-    // The next four functions do not block the host (S10). On a captured stream, an event of the capture is recorded,
+    // Gives the stream work of other code on buffers: a library's, or a kernel of the user's own. native_work.hpp
+    // defines both, and says what they do.
+    template <class F, class... U>
+    Result<std::uint64_t> enqueue_native(const char* name, F&& work, U... uses);
+    template <class... U>
+    Result<NativeScope<U...>> open_native_scope(const char* name, U... uses);
+
+    // The next five functions do not block the host (S10). On a captured stream, an event of the capture is recorded,
     // and a stream that waits for it joins the capture; see Capture.
     // Records a fresh event of the device's pool: one driver call, except for the first events.
     // Errors: unsupported and invalid_argument (EventOptions), capture_error, device_lost.
@@ -247,6 +257,12 @@ public:
     Result<void> record(Event& event);        // wrong_device: the event belongs to another device
     Result<void> wait(const Event& event);    // later work waits for the event's last record; may cross devices
     Result<void> wait_stream(Stream& other);  // records on `other`, waits here
+    // Later work waits for a CUevent of other code, of any device: for its last record, if there is one. The event must
+    // exist, and must not have been recorded in a capture. On the CPU device the host waits, within the runtime's
+    // timeout; nullptr is a CPU device's event there, and has happened.
+    // Errors: invalid_handle (nullptr on a GPU), capture_error (the stream is captured: let work that enqueue_native()
+    // gives it wait), unsupported (the CPU device without a GPU), timed_out, device_lost.
+    Result<void> wait_native(void* cu_event);
     // Whether all work of this stream has finished, also that of other code. Does not wait.
     Result<bool> finished();
     // Waits until it has (S9). Errors: timed_out, not_ready (Wait::never()); of both functions: capture_error (the

@@ -50,6 +50,7 @@
 #include <isthmus/mapping/virtual_memory.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
+#include <isthmus/native_work.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/print.hpp>
