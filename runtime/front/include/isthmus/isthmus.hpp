@@ -50,6 +50,7 @@
 #include <isthmus/mapping/virtual_memory.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
+#include <isthmus/module.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/print.hpp>
@@ -59,6 +60,7 @@
 #include <isthmus/scoped_allocator.hpp>
 #include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
+#include <isthmus/stand_in.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/uuid.hpp>
 #include <isthmus/wait.hpp>
