@@ -145,7 +145,7 @@ void ModuleCache::write(std::span<const std::byte> cubin) const {
         if (!file.open()) return;
         whole = write_all(file.get(), cache_record(ptx_, driver_version_, capability_, cubin));
     }
-    if (!whole || ::rename(unfinished.c_str(), path_.c_str()) != 0) ::unlink(unfinished.c_str());
+    if (!whole || ::rename(unfinished.c_str(), path_.c_str()) != 0) ::unlinkat(AT_FDCWD, unfinished.c_str(), 0);
 }
 
 }  // namespace detail
