@@ -78,6 +78,11 @@ inline constexpr int max_threads_per_block = 0, shared_size_bytes = 1, const_siz
                      num_regs = 4, ptx_version = 5, binary_version = 6, max_dynamic_shared_size_bytes = 8;
 }  // namespace function_attribute
 
+namespace jit_option {
+inline constexpr int error_log_buffer = 5, error_log_buffer_size_bytes = 6;
+}  // namespace jit_option
+inline constexpr int jit_input_ptx = 1;
+
 namespace capture_status {
 inline constexpr int none = 0, active = 1, invalidated = 2;
 }  // namespace capture_status

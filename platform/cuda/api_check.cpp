@@ -25,6 +25,9 @@ extern "C" CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t, CUm
 extern "C" CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long);
 extern "C" CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
 #endif
+#if CUDA_VERSION < 12040
+extern "C" CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t*, size_t*);
+#endif
 #if CUDA_VERSION < 12050
 extern "C" CUresult cuCtxRecordEvent(CUcontext, CUevent);
 #endif

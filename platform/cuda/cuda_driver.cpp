@@ -5,6 +5,7 @@
 #include "cuda_captures.hpp"
 #include "cuda_execution.hpp"
 #include "cuda_memory.hpp"
+#include "cuda_modules.hpp"
 #include "cuda_multicast.hpp"
 #include "cuda_pools.hpp"
 #include "cuda_transfers.hpp"
@@ -55,7 +56,8 @@ public:
           transfers_(context),
           captures_(context, execution_.modules()),
           virtual_memory_(context),
-          multicast_(context) {}
+          multicast_(context),
+          modules_(context) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     const DeviceFacts& all_facts(bool may_ask) const noexcept override {
@@ -79,6 +81,7 @@ public:
     Captures* captures() noexcept override { return &captures_; }
     VirtualMemory* virtual_memory() noexcept override { return has_virtual_memory_ ? &virtual_memory_ : nullptr; }
     Multicast* multicast() noexcept override { return has_multicast_ ? &multicast_ : nullptr; }
+    Modules* modules() noexcept override { return CudaModules::complete(context_.api()) ? &modules_ : nullptr; }
     bool context_died() noexcept override { return context_.died(); }
     bool synchronous() const noexcept override { return false; }
 
@@ -107,6 +110,7 @@ private:
     CudaCaptures captures_;
     CudaVirtualMemory virtual_memory_;
     CudaMulticast multicast_;
+    CudaModules modules_;
 };
 
 }  // namespace

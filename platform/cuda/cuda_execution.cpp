@@ -2,7 +2,10 @@
 // Streams, events and launches of one CUDA device: one driver call each.
 #include "cuda_execution.hpp"
 
+#include "cuda_modules.hpp"
 #include "launch_shape.hpp"
+
+#include <isthmus/module_launch.hpp>
 
 #include <cstring>
 
@@ -168,6 +171,7 @@ Status CudaExecution::synchronize_context() {
 }
 
 Status CudaExecution::launch(const LaunchRequest& request) {
+    if (request.kernel->rank == detail::module_rank) [[unlikely]] return launch_of_module(context_, request);
     const LaunchShape shape = launch_shape(*request.kernel, request.extent);
     if (shape.empty) return {};
     if (!shape.possible) return {Code::invalid_argument, 0, "cuLaunchKernel"};

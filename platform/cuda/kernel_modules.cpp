@@ -2,6 +2,8 @@
 // Loads images and finds kernels in them.
 #include "kernel_modules.hpp"
 
+#include <isthmus/module_launch.hpp>
+
 #include "composed.hpp"
 #include "first_use.hpp"
 
@@ -67,11 +69,16 @@ std::string KernelModules::key_of(const KernelImage& image) const {
 }
 
 bool KernelModules::knows(const KernelInfo& kernel) {
+    if (kernel.rank == detail::module_rank) return true;
     const std::lock_guard lock(mutex_);
     return known_in(functions_, kernel) != nullptr;
 }
 
 Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {
+    if (kernel.rank == detail::module_rank) {  // each launch names its function: nothing is kept by address
+        out = FunctionHandle{1};
+        return {};
+    }
     const std::lock_guard lock(mutex_);
     if (const FunctionHandle* known = known_in(functions_, kernel)) {
         out = *known;

@@ -30,6 +30,7 @@ struct Library {
     Api api;
     pid_t process = 0;                                       // process that called cuInit; differs in a forked child
     isthmus_sim_register_kernel_fn register_twin = nullptr;  // null: a real driver
+    isthmus_sim_set_stand_in_fn set_stand_in = nullptr;      // likewise
     isthmus_sim_fact_fn simulated_fact = nullptr;
     // Captures begun through any runtime of this library and not ended yet: calls of all runtimes endanger them.
     // Relaxed: only its own thread endangers an open capture (THREAD_LOCAL), and a thread sees its own count.

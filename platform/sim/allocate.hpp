@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and removes regions: accounting, mapping, closing. All functions require the driver's mutex.
+// Creates and removes regions: accounting, mapping, closing. All functions but the last require the driver's mutex.
 #pragma once
 
 #include "driver.hpp"
@@ -17,5 +17,7 @@ Region* allocate_managed(Driver& d, int device, Context* context, std::size_t by
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
 Region* add_registered(Driver& d, int device, Context* context, void* host, std::size_t bytes, unsigned flags);
 void release_region(Driver& d, Region* region);
+// Waits for the device's work, as the driver does before it frees memory; then removes the region. Expects no lock.
+Result wait_and_release(Driver& d, Region* region, int device);
 
 }  // namespace isthmus::sim

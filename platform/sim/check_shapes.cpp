@@ -104,7 +104,8 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
               offsetof(Copy3D, destination.context) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
               offsetof(Copy3D, depth) == offsetof(CUDA_MEMCPY3D, Depth) &&
               offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
-static_assert(attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
+static_assert(attribute::cluster_launch == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH &&
+              attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
               attribute::virtual_memory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
               attribute::posix_handles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
               attribute::compression == CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED &&

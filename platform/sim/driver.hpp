@@ -109,6 +109,7 @@ public:
     Handles<Event> events;
     Handles<Module> modules;
     Handles<Function> functions;
+    Handles<LinkState> links;
     Handles<Pool> pools;
     std::map<std::array<int, 3>, PoolSlot> location_pools;  // by allocation type, location type and id; not for devices
     std::list<Pool> retired_pools;                          // destroyed, but their memory is still in use

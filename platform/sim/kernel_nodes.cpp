@@ -18,7 +18,7 @@ KernelNodeParameters parameters_of(const KernelLaunch& launch) {
     // Documented: owned by the node, and valid until its parameters are set again.
     return {launch.function, shape.grid[0],      shape.grid[1],
             shape.grid[2],   shape.block[0],     shape.block[1],
-            shape.block[2],  shape.shared_bytes, const_cast<void**>(launch.parameters),
+            shape.block[2],  shape.shared_bytes, const_cast<void**>(launch.parameters.data()),
             nullptr};
 }
 

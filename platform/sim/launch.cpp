@@ -56,6 +56,54 @@ bool check_arguments(const Driver& d, const KernelLaunch& launch, std::vector<st
     return true;
 }
 
+// The same for an entry of a ready-made image. How much memory lies behind an address alone is not said, so that all of
+// its allocation counts.
+bool check_pointers(const Driver& d, const KernelLaunch& launch, std::vector<std::byte>& block) {
+    for (std::size_t i = 0; i < launch.twin->pointers.size(); ++i) {
+        const Parameter& parameter = launch.twin->pointers[i];
+        View view{0, 0};
+        const bool counted = parameter.size_bytes >= sizeof(view);
+        std::memcpy(&view, block.data() + parameter.offset_bytes, counted ? sizeof(view) : sizeof(view.data));
+        if (view.data == 0) continue;
+        std::size_t bytes = static_cast<std::size_t>(view.size) * parameter.element_bytes;
+        if (!counted) {
+            const Found found = d.regions.find(view.data);
+            bytes = found ? found.region->bytes - found.offset_bytes : 1;
+        }
+        const GpuAccess access = check_gpu_access(d, launch.agent, view.data, bytes, parameter.writes());
+        if (!access.allowed) {
+            say("entry %s, memory argument %zu: device %d cannot reach %#llx (%zu bytes): %s; this becomes "
+                "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+                launch.twin->symbol.c_str(), i, launch.agent.device, view.data, bytes, access.reason.c_str());
+            return false;
+        }
+        view.data = reinterpret_cast<Address>(access.pointer);
+        std::memcpy(block.data() + parameter.offset_bytes, &view.data, sizeof(view.data));
+    }
+    return true;
+}
+
+int run_stand_in(Driver& d, const KernelLaunch& launch) {
+    std::vector<std::byte> block = launch.pack;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (!check_pointers(d, launch, block)) return result::illegal_address;
+    }
+    std::vector<void*> parameters;
+    for (const BlockParameter& parameter : launch.twin->block)
+        parameters.push_back(block.data() + parameter.offset_bytes);
+    const isthmus_sim_extent grid = {launch.shape.grid[0], launch.shape.grid[1], launch.shape.grid[2]};
+    const isthmus_sim_extent threads = {launch.shape.block[0], launch.shape.block[1], launch.shape.block[2]};
+    std::uintptr_t fault = 0;
+    const auto work = [&] {
+        launch.twin->stand_in(launch.twin->self, &grid, &threads, launch.shape.shared_bytes, parameters.data());
+    };
+    if (Protection::run_guarded(work, fault)) return result::ok;
+    say("entry %s touched %#zx, which device %d cannot reach; this becomes CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+        launch.twin->symbol.c_str(), static_cast<std::size_t>(fault), launch.agent.device);
+    return result::illegal_address;
+}
+
 std::uint64_t outermost(const KernelLaunch& launch) {
     switch (launch.twin->rank) {
         case 2: return launch.extent.y;
@@ -78,6 +126,7 @@ int set_condition(const SetsCondition& pack, const std::vector<std::shared_ptr<s
 }
 
 int run(Driver& d, const KernelLaunch& launch) {
+    if (launch.twin->ready_made) return run_stand_in(d, launch);
     std::vector<std::byte> pack = launch.pack;
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;
     std::optional<AliasedMemory> aliases;
@@ -114,15 +163,29 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     if (!request.parameters) return result::invalid_value;
     out.function = request.function;
     out.twin = request.function->twin;
+    out.own_twin = request.function->own_twin;
+    if (out.twin->ready_made && !out.twin->stand_in) {
+        say("no function stands in for the entry %s of a ready-made image (isthmus_sim_set_stand_in)",
+            out.twin->symbol.c_str());
+        return result::not_supported;
+    }
     out.shape = request.shape;
     out.priority = request.priority;
     out.agent = request.agent;
+    if (out.twin->ready_made) {
+        out.pack.resize(out.twin->pack_bytes);
+        for (std::size_t i = 0; i < out.twin->block.size(); ++i) {
+            const BlockParameter& parameter = out.twin->block[i];
+            std::memcpy(out.pack.data() + parameter.offset_bytes, request.parameters[i], parameter.size_bytes);
+            out.parameters.push_back(out.pack.data() + parameter.offset_bytes);
+        }
+        return result::ok;
+    }
     // The two parameters of every kernel: the extent, then one pack with all arguments.
     std::memcpy(&out.extent, request.parameters[0], sizeof(out.extent));
     out.pack.resize(out.twin->pack_bytes);
     if (out.twin->pack_bytes > 0) std::memcpy(out.pack.data(), request.parameters[1], out.twin->pack_bytes);
-    out.parameters[0] = &out.extent;
-    out.parameters[1] = out.pack.data();
+    out.parameters = {&out.extent, out.pack.data()};
     return result::ok;
 }
 
@@ -152,20 +215,36 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle) {
     return code;
 }
 
-// Reads the priority; returns 801 for any other attribute, except empty entries.
-Result read_attributes(const LaunchConfig& config, std::optional<int>& priority) {
-    constexpr int gap = 0, priority_id = 8;
+// Reads the priority and the cluster; returns 801 for any other attribute, except empty entries.
+Result read_attributes(const LaunchConfig& config, std::optional<int>& priority, unsigned (&cluster)[3]) {
+    constexpr int gap = 0, cluster_id = 4, priority_id = 8;
     if (config.attribute_count > 0 && !config.attributes) return result::invalid_value;
     for (unsigned i = 0; i < config.attribute_count; ++i) {
         const LaunchAttribute& attribute = config.attributes[i];
         if (attribute.id == priority_id) {
             priority = attribute.priority;
+        } else if (attribute.id == cluster_id) {
+            cluster[0] = attribute.cluster.x;
+            cluster[1] = attribute.cluster.y;
+            cluster[2] = attribute.cluster.z;
         } else if (attribute.id != gap) {
             say("cuLaunchKernelEx: launch attribute %d is not modelled", attribute.id);
             return result::not_supported;
         }
     }
     return result::ok;
+}
+
+// Documented: the grid is a multiple of the cluster in each dimension. At most 8 blocks are portable.
+Result check_cluster(Driver& d, const LaunchConfig& config, const unsigned (&cluster)[3]) {
+    StreamTarget stream;
+    if (const Result code = resolve(d, config.stream, stream)) return code;
+    if (d.fact(stream.device, attribute::cluster_launch) == 0) return result::not_supported;
+    const unsigned grid[3] = {config.grid_x, config.grid_y, config.grid_z};
+    for (int axis = 0; axis < 3; ++axis) {
+        if (cluster[axis] == 0 || grid[axis] % cluster[axis] != 0) return result::invalid_value;
+    }
+    return cluster[0] * cluster[1] * cluster[2] <= 8 ? result::ok : result::invalid_value;
 }
 
 }  // namespace
@@ -185,7 +264,11 @@ Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** p
     return call(CallId::cuLaunchKernelEx, [&](Driver& d) -> Result {
         if (!config) return result::invalid_value;
         std::optional<int> priority;
-        if (const Result code = read_attributes(*config, priority)) return code;
+        unsigned cluster[3] = {};
+        if (const Result code = read_attributes(*config, priority, cluster)) return code;
+        if (cluster[0] != 0) {
+            if (const Result code = check_cluster(d, *config, cluster)) return code;
+        }
         const LaunchShape shape = {{config->grid_x, config->grid_y, config->grid_z},
                                    {config->block_x, config->block_y, config->block_z},
                                    config->shared_bytes};

@@ -39,12 +39,13 @@ struct LaunchRequest {
 struct KernelLaunch {
     Function* function = nullptr;
     const Twin* twin = nullptr;
+    std::shared_ptr<const Twin> own_twin;  // of a ready-made image, which may be unloaded
     LaunchShape shape = {};
     isthmus_sim_extent extent = {};
     std::vector<std::byte> pack;
     GpuAgent agent;
     std::optional<int> priority;  // from a launch attribute; a hint that the simulator ignores
-    void* parameters[2] = {};
+    std::vector<void*> parameters;
 };
 
 // Checks and copies the arguments. Requires the driver's mutex.

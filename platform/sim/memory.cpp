@@ -10,6 +10,22 @@
 #include <cstdio>
 
 namespace isthmus::sim {
+
+Result wait_and_release(Driver& d, Region* region, int device) {
+    const Result lost = d.engine().synchronize_device(region->device >= 0 ? region->device : device);
+    update_managed_access(d);
+    {
+        const std::lock_guard lock(d.mutex);
+        if (region->of_graph) {
+            leave_graph_memory(d, region);
+        } else {
+            release_region(d, region);
+        }
+    }
+    release_idle_reserves(d);
+    return lost;
+}
+
 namespace {
 
 constexpr unsigned attach_global = 1, attach_host = 2, attach_single = 4;
@@ -35,22 +51,6 @@ Pages pages_of(const void* pointer, std::size_t bytes) {
     }
     std::fclose(maps);
     return covered >= end ? pages : Pages::missing;
-}
-
-// Waits for the device's work, as the driver does before it frees memory; then removes the region.
-Result wait_and_release(Driver& d, Region* region, int device) {
-    const Result lost = d.engine().synchronize_device(region->device >= 0 ? region->device : device);
-    update_managed_access(d);
-    {
-        const std::lock_guard lock(d.mutex);
-        if (region->of_graph) {
-            leave_graph_memory(d, region);
-        } else {
-            release_region(d, region);
-        }
-    }
-    release_idle_reserves(d);
-    return lost;
 }
 
 // Marks the region as freed, so that a second free finds an unknown address.

@@ -2,17 +2,52 @@
 // Loads images, finds functions, and answers queries about them.
 #include "module.hpp"
 
+#include "allocate.hpp"
 #include "call.hpp"
+
+#include <driver_abi/sim_registration.h>
 
 #include <algorithm>
 
 namespace isthmus::sim {
 namespace {
 
-Result load(Driver& d, Context* context, Module** module, const void* image) {
+// An image without registered twins: PTX, a cubin or a fatbin of other code.
+Result load_ready_made(Driver& d, Context* context, Module** module, const void* image, std::size_t bytes,
+                       std::string& log) {
+    auto contents =
+        std::make_shared<images::ImageContents>(images::read_image({static_cast<const std::byte*>(image), bytes}));
+    const int device = context ? context->device : -1;
+    const std::uint32_t capability = device < 0 ? 0
+                                                : static_cast<std::uint32_t>(d.fact(device, attribute::cc_major) * 10 +
+                                                                             d.fact(device, attribute::cc_minor));
+    const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
+    if (code != result::ok) return code;
+    const std::lock_guard lock(d.mutex);
+    Module* const made = d.modules.create();
+    made->context = context;
+    for (const images::ImageGlobal& global : contents->globals) {
+        if (device < 0 || global.size_bytes == 0) continue;
+        Region* const region = allocate_device_memory(d, device, context, static_cast<std::size_t>(global.size_bytes));
+        if (!region) {
+            for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
+            d.modules.destroy(made);
+            return result::out_of_memory;
+        }
+        made->variables[global.name] = region->id;
+    }
+    made->contents = std::move(contents);
+    *module = made;
+    return result::ok;
+}
+
+Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
     if (!module || !image) return result::invalid_value;
     ImageName name = name_of_image(image);
     if (name.hash.empty()) {
+        if (const std::size_t bytes = image_bytes(image)) {
+            return load_ready_made(d, context, module, image, bytes, log);
+        }
         say("the image at %p holds no kernel with a registered CPU twin (isthmus_sim_register_kernel); answering "
             "CUDA_ERROR_NO_BINARY_FOR_GPU (209)",
             image);
@@ -26,18 +61,42 @@ Result load(Driver& d, Context* context, Module** module, const void* image) {
     return result::ok;
 }
 
-Result load_in_context(CallId id, Module** module, const void* image) {
+Result load_in_context(CallId id, Module** module, const void* image, unsigned count = 0, const int* options = nullptr,
+                       void** values = nullptr) {
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {
         // Observed for allocations; documented for modules: loading may synchronise the context.
         if (const Result code = d.engine().unsafe_call()) return code;
-        return load(d, &context, module, image);
+        std::string log;
+        const Result code = load(d, &context, module, image, log);
+        char* buffer = nullptr;
+        std::size_t bytes = 0;
+        find_log(count, options, values, buffer, bytes);
+        write_log(log, buffer, bytes);
+        return code;
     });
 }
 
 Result unload(Driver& d, Module* module, Result unknown) {
     if (const Result code = d.engine().unsafe_call()) return code;
+    std::map<std::string, std::uint64_t> variables;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (!d.modules.alive(module)) return d.modules.lost(module) ? result::context_is_destroyed : unknown;
+        variables = module->variables;
+        for (const auto& [name, id] : variables) {
+            if (Region* const region = d.regions.find_id(id)) region->freed = true;
+        }
+    }
+    for (const auto& [name, id] : variables) {
+        Region* region = nullptr;
+        {
+            const std::lock_guard lock(d.mutex);
+            region = d.regions.find_id(id);
+        }
+        if (!region) continue;  // its context was destroyed
+        if (const Result code = wait_and_release(d, region, region->device)) return code;
+    }
     const std::lock_guard lock(d.mutex);
-    if (!d.modules.alive(module)) return d.modules.lost(module) ? result::context_is_destroyed : unknown;
     for (const auto& [name, function] : module->functions) d.functions.destroy(function);
     d.modules.destroy(module);
     return result::ok;
@@ -52,10 +111,23 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
         *function = known->second;
         return result::ok;
     }
-    const Twin* twin = find_twin(module->image, name);
+    const Twin* twin = nullptr;
+    std::shared_ptr<const Twin> own;
+    if (module->contents) {
+        const images::ImageEntry* const entry = module->contents->entry(name);
+        if (!entry && !module->contents->readable) {
+            say("the image is compressed, so that its entry %s cannot be found", name);
+            return result::not_supported;
+        }
+        if (entry) own = twin_of_entry(*entry);
+        twin = own.get();
+    } else {
+        twin = find_twin(module->image, name);
+    }
     if (!twin) return result::not_found;
     Function* made = d.functions.create();
     made->twin = twin;
+    made->own_twin = std::move(own);
     made->module = module;
     module->functions[name] = made;
     *function = made;
@@ -104,6 +176,23 @@ int blocks_per_multiprocessor(const Driver& d, int device, int block) {
     return std::max(1, threads > 0 ? threads / std::max(1, block) : 2048 / std::max(1, block));
 }
 
+// Kernels of registered images take the extent and the pack.
+Result parameter_info(const Twin& twin, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    if (!offset) return result::invalid_value;
+    BlockParameter found = {0, 0};
+    if (twin.ready_made) {
+        if (index >= twin.block.size()) return result::invalid_value;
+        found = twin.block[index];
+    } else {
+        if (index > 1) return result::invalid_value;
+        const auto extent = static_cast<std::uint32_t>(sizeof(isthmus_sim_extent));
+        found = index == 0 ? BlockParameter{0, extent} : BlockParameter{extent, twin.pack_bytes};
+    }
+    *offset = found.offset_bytes;
+    if (bytes) *bytes = found.size_bytes;
+    return result::ok;
+}
+
 }  // namespace
 
 extern "C" {
@@ -112,8 +201,8 @@ Result cuModuleLoadData(Module** module, const void* image) {
     return load_in_context(CallId::cuModuleLoadData, module, image);
 }
 
-Result cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void**) {
-    return load_in_context(CallId::cuModuleLoadDataEx, module, image);
+Result cuModuleLoadDataEx(Module** module, const void* image, unsigned count, int* options, void** values) {
+    return load_in_context(CallId::cuModuleLoadDataEx, module, image, count, options, values);
 }
 
 Result cuModuleLoadFatBinary(Module** module, const void* image) {
@@ -130,6 +219,21 @@ Result cuModuleGetFunction(Function** function, Module* module, const char* name
                            [&](Driver& d, Context&) { return find_function(d, module, name, function); });
 }
 
+Result cuModuleGetGlobal_v2(Address* address, std::size_t* bytes, Module* module, const char* name) {
+    return call_in_context(CallId::cuModuleGetGlobal_v2, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!name || !*name) return result::invalid_value;
+        if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
+        const auto known = module->variables.find(name);
+        if (known == module->variables.end()) return result::not_found;
+        const Region* const region = d.regions.find_id(known->second);
+        if (!region) return result::not_found;
+        if (address) *address = region->base;
+        if (bytes) *bytes = region->bytes;
+        return result::ok;
+    });
+}
+
 Result cuModuleGetLoadingMode(int* mode) {
     return call(CallId::cuModuleGetLoadingMode, [&](Driver&) -> Result {
         if (!mode) return result::invalid_value;
@@ -139,7 +243,10 @@ Result cuModuleGetLoadingMode(int* mode) {
 }
 
 Result cuLibraryLoadData(Module** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
-    return call(CallId::cuLibraryLoadData, [&](Driver& d) { return load(d, nullptr, library, image); });
+    return call(CallId::cuLibraryLoadData, [&](Driver& d) {
+        std::string log;
+        return load(d, nullptr, library, image, log);
+    });
 }
 
 Result cuLibraryUnload(Module* library) {
@@ -195,6 +302,20 @@ Result cuFuncSetAttribute(Function* function, int id, int value) {
                              });
 }
 
+Result cuFuncGetParamInfo(Function* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    return call_for_function(CallId::cuFuncGetParamInfo, function, [&](Driver&, Context&, Function& f) {
+        return parameter_info(*f.twin, index, offset, bytes);
+    });
+}
+
+Result cuKernelGetParamInfo(Function* kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    return call(CallId::cuKernelGetParamInfo, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(kernel)) return result::invalid_handle;
+        return parameter_info(*kernel->twin, index, offset, bytes);
+    });
+}
+
 Result cuFuncGetName(const char** name, Function* function) {
     return call_for_function(CallId::cuFuncGetName, function, [&](Driver&, Context&, Function& f) -> Result {
         if (!name) return result::invalid_value;
@@ -233,3 +354,25 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* functi
 }
 
 }  // namespace isthmus::sim
+
+extern "C" __attribute__((visibility("default"))) int isthmus_sim_set_stand_in(void* function,
+                                                                               const isthmus_sim_stand_in* stand_in) {
+    using namespace isthmus::sim;
+    Driver* const d = driver();
+    if (!d || !stand_in || stand_in->struct_bytes < sizeof(isthmus_sim_stand_in) || !stand_in->run) return 1;
+    const std::lock_guard lock(d->mutex);
+    auto* const known = static_cast<Function*>(function);
+    if (!d->functions.alive(known) || !known->own_twin) return 1;
+    auto made = std::make_shared<Twin>(*known->own_twin);
+    made->pointers.clear();
+    for (std::uint32_t at = 0; at < stand_in->view_count; ++at) {
+        const isthmus_sim_parameter& view = stand_in->view[at];
+        if (view.offset_bytes > made->pack_bytes || view.size_bytes > made->pack_bytes - view.offset_bytes) return 1;
+        made->pointers.push_back({view.offset_bytes, view.size_bytes, view.element_bytes, view.use});
+    }
+    made->stand_in = stand_in->run;
+    made->self = stand_in->self;
+    known->twin = made.get();
+    known->own_twin = std::move(made);
+    return 0;
+}

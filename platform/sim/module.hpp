@@ -5,13 +5,17 @@
 #include "twins.hpp"
 #include "types.hpp"
 
+#include <module_image.hpp>
+
 #include <map>
+#include <memory>
 #include <string>
 
 namespace isthmus::sim {
 
 struct Function {
     const Twin* twin = nullptr;
+    std::shared_ptr<const Twin> own_twin;  // of an entry of a ready-made image; replaced when it gets a stand-in
     Module* module = nullptr;
     std::map<int, int> set_attributes;
 };
@@ -19,7 +23,29 @@ struct Function {
 struct Module {
     ImageName image;
     std::map<std::string, Function*> functions;
-    Context* context = nullptr;  // nullptr: a library
+    Context* context = nullptr;                             // nullptr: a library
+    std::shared_ptr<const images::ImageContents> contents;  // of a ready-made image; nullptr: registered twins
+    std::map<std::string, std::uint64_t> variables;         // ids of their regions
 };
+
+// What cuLinkCreate makes. The simulator's machine code is the text that was added.
+struct LinkState {
+    std::string text;
+    char* log = nullptr;  // the buffer of the option of cuLinkCreate
+    std::size_t log_bytes = 0;
+};
+
+// Where the options of cuModuleLoadDataEx or cuLinkCreate want the errors of the compiler.
+void find_log(unsigned count, const int* options, void** values, char*& buffer, std::size_t& bytes);
+void write_log(const std::string& log, char* buffer, std::size_t bytes);
+
+// The driver's answer to a ready-made image on a device of this compute capability × 10 (0: any): 0, 200, 209, 218 or
+// 222. `log`: what its compiler says.
+Result judge_image(const images::ImageContents& contents, int driver_version, std::uint32_t capability,
+                   std::string& log);
+// How many bytes an image has, by what it says itself; 0: it is none.
+std::size_t image_bytes(const void* image) noexcept;
+// The entry as a function without a stand-in.
+std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry);
 
 }  // namespace isthmus::sim

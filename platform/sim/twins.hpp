@@ -28,6 +28,11 @@ struct ImageName {
     friend bool operator==(const ImageName&, const ImageName&) = default;
 };
 
+// Where a parameter of an entry of a ready-made image lies in its parameter block.
+struct BlockParameter {
+    std::uint32_t offset_bytes, size_bytes;
+};
+
 struct Twin {
     ImageName image;
     std::shared_ptr<const std::vector<unsigned char>> content;  // of the image
@@ -38,6 +43,14 @@ struct Twin {
     std::uint32_t block_threads = 0;
     void (*run)(const isthmus_sim_extent* extent, std::uint64_t first, std::uint64_t last, const void* pack) = nullptr;
     void (*play_gpu)(const isthmus_sim_updates* updates) = nullptr;
+    // Of an entry of a ready-made image: the pack is its parameter block, and a stand-in runs instead of `run`. What it
+    // may touch is in `pointers`: a view by its address alone (8 bytes), or with its count (16).
+    bool ready_made = false;
+    std::vector<BlockParameter> block;
+    std::vector<Parameter> pointers;
+    void (*stand_in)(void* self, const isthmus_sim_extent* grid, const isthmus_sim_extent* threads,
+                     std::uint32_t shared_bytes, void* const* parameters) = nullptr;
+    void* self = nullptr;
 };
 
 // The newest image with these bytes, one at this address first; an empty name: none is registered.

@@ -20,6 +20,7 @@ struct Stream;
 struct Event;
 struct Module;
 struct Function;
+struct LinkState;
 struct Pool;
 struct GraphObject;
 struct GraphExec;
@@ -89,6 +90,9 @@ struct LaunchAttribute {  // CUlaunchAttribute
     union {
         char bytes[64];
         int priority;
+        struct {
+            unsigned x, y, z;
+        } cluster;
     };
 };
 
@@ -169,9 +173,10 @@ struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
 // The CUresult values that the simulator returns.
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
-                        no_device = 100, invalid_device = 101, invalid_context = 201, no_binary = 209,
-                        peer_unsupported = 217, operating_system = 304, invalid_handle = 400, not_found = 500,
-                        not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
+                        no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
+                        no_binary = 209, peer_unsupported = 217, invalid_ptx = 218, ptx_too_new = 222,
+                        operating_system = 304, invalid_handle = 400, not_found = 500, not_ready = 600,
+                        illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
                         not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
                         graph_update_failure = 910, unknown = 999;
@@ -180,14 +185,14 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.
 namespace attribute {
 inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5, max_shared_per_block = 8,
-                     warp_size = 10, multiprocessors = 16, integrated = 18, pci_bus = 33, pci_device = 34,
-                     max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50, cc_major = 75,
-                     cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88, concurrent_managed = 89,
-                     native_host_atomics = 86, partial_host_atomics = 147, host_pointer_for_registered = 91,
-                     max_shared_optin = 97, host_register = 99, read_only_register = 113, memory_pools = 115,
-                     virtual_memory = 102, posix_handles = 103, compression = 107, virtual_memory_rdma = 110,
-                     ipc_events = 125, fabric_handles = 128, multicast = 132, node_virtual_memory = 141,
-                     host_virtual_memory = 145;
+                     warp_size = 10, multiprocessors = 16, integrated = 18, cluster_launch = 120, pci_bus = 33,
+                     pci_device = 34, max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50,
+                     cc_major = 75, cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88,
+                     concurrent_managed = 89, native_host_atomics = 86, partial_host_atomics = 147,
+                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99,
+                     read_only_register = 113, memory_pools = 115, virtual_memory = 102, posix_handles = 103,
+                     compression = 107, virtual_memory_rdma = 110, ipc_events = 125, fabric_handles = 128,
+                     multicast = 132, node_virtual_memory = 141, host_virtual_memory = 145;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

@@ -8,6 +8,7 @@
 #include "hints.hpp"
 #include "host_calls.hpp"
 #include "kept_kernels.hpp"
+#include "kernel_descriptions.hpp"
 #include "launch_books.hpp"
 #include "ledger.hpp"
 #include "mapped_ranges.hpp"
@@ -30,6 +31,7 @@ struct Books {
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;
+    KernelDescriptions module_kernels;
     FarBuffers far_buffers;
 
     KeptKernels kernels;

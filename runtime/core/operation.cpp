@@ -272,6 +272,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
+    operation.code = std::move(code_);
     if (const platform::Status status = action(erased); !status.ok()) {
         // Some of the driver calls may have become nodes, and nothing can be removed from an open capture: the memory
         // that they use is kept. The operation has no place in the order.

@@ -26,6 +26,7 @@ namespace detail {
 
 struct DeviceState;
 struct FenceEvent;
+struct HeldCode;
 struct Recording;
 struct StreamState;
 
@@ -59,6 +60,9 @@ public:
     void only(const rules::ByteRange& range) { only(range, touched(*entries()[count_ - 1].buffer, range)); }
     // Something besides buffers that a graph has to hold if this operation is recorded.
     void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
+    // Code of modules that a graph has to hold if this operation is recorded.
+    void keeps_code(std::shared_ptr<HeldCode> code) { code_.push_back(std::move(code)); }
+    void keeps_code(const std::vector<std::shared_ptr<HeldCode>>& code) { code_ = code; }
     // A use by an operation within this one. If there are any, the order checker looks at them, and not at what uses()
     // said of all of them together.
     void within(const OrderChecker::Use& use) { within_.push_back(use); }
@@ -158,6 +162,7 @@ private:
     const void* scope_ = nullptr;
     std::uint32_t recorded_at_ = 0;
     std::shared_ptr<void> closure_;
+    std::vector<std::shared_ptr<HeldCode>> code_;
 };
 
 }  // namespace detail

@@ -38,6 +38,17 @@ public:
     rules::ByteRange range;  // for the order checker
 };
 
+// Code that a recorded kernel runs and that is not part of the program: a ready-made module. The module stays loaded
+// while this is held.
+struct HeldCode {
+    // Work of the stream up to `position` may run the code, also after this is let go.
+    virtual void used_until(StreamState& stream, std::uint64_t position) noexcept = 0;
+
+protected:
+    ~HeldCode() = default;
+};
+using HeldCodes = std::vector<std::shared_ptr<HeldCode>>;
+
 // One launch, copy, fill or allocation. Records of events and waits for them are no operations: they become `after`.
 struct RecordedOperation {
     const char* name = "";               // static storage
@@ -48,6 +59,7 @@ struct RecordedOperation {
     std::vector<RecordedUse> uses;                           // by argument; without memory that the graph owns
     platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, if it was asked for
     std::shared_ptr<void> closure;                           // of a host function: each launch calls it
+    HeldCodes code;                                          // what it runs of ready-made modules
     // The driver refused it, perhaps after recording some of its nodes: the graph holds what they use.
     bool failed = false;
 };

@@ -62,6 +62,7 @@ Result<Graph> Capture::end() {
     driver->conditional = over->conditional;
     for (const detail::RecordedOperation& operation : over->operations) {
         if (operation.closure != nullptr) driver->closures.push_back(operation.closure);
+        driver->code.insert(driver->code.end(), operation.code.begin(), operation.code.end());
     }
     auto graph = std::make_shared<detail::GraphState>(std::move(driver));
     graph->operations = std::move(over->operations);

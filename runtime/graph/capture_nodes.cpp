@@ -69,6 +69,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     if (!driver.closures.empty()) {
         operation.keeps(std::make_shared<std::vector<std::shared_ptr<void>>>(driver.closures));
     }
+    operation.keeps_code(driver.code);
     const std::lock_guard lock(driver.mutex);
     Result<std::uint64_t> issued = operation.issue([&] {
         if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append"};
@@ -126,6 +127,7 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
         // The body may not run: write-only uses then keep the earlier content, as read_write does.
         operation.uses(*use.buffer, use.use == ArgumentUse::write ? ArgumentUse::read_write : use.use, 0);
     }
+    operation.keeps_code(body.code);
     const std::lock_guard lock(body.mutex);
     platform::Status status;
     Result<std::uint64_t> issued = operation.issue([&] {

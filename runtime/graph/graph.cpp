@@ -157,6 +157,11 @@ void InstanceState::Made::destroy() {
             for (const std::shared_ptr<void>& closure : graph->closures) process::keep_until_exit(closure);
         }
     }
+    for (const std::shared_ptr<DriverGraph>& graph : closures_of) {
+        for (const std::shared_ptr<HeldCode>& code : graph->code) {
+            for (const BufferState::Use& launch : launches) code->used_until(*launch.stream, launch.last);
+        }
+    }
     from->end_instance(handle);
 }
 
@@ -190,7 +195,8 @@ void InstanceState::adopt(const GraphState& graph) {
     made.uses = std::move(uses);
     as_of = graph.driver;
     std::vector<std::shared_ptr<DriverGraph>>& kept = made.closures_of;
-    if (!graph.driver->closures.empty() && std::find(kept.begin(), kept.end(), graph.driver) == kept.end()) {
+    const bool holds = !graph.driver->closures.empty() || !graph.driver->code.empty();
+    if (holds && std::find(kept.begin(), kept.end(), graph.driver) == kept.end()) {
         kept.push_back(graph.driver);
     }
     operations = instance_operations(graph.operations);

@@ -40,6 +40,7 @@ struct DriverGraph {
     bool conditional = false;                           // has loops or branches; constant once made
     // Closures of host functions and of graphs appended to it; constant once made.
     std::vector<std::shared_ptr<void>> closures;
+    HeldCodes code;  // of ready-made modules; constant once made
 
     std::mutex mutex;  // the driver allows one thread at a time per graph; also guards `instances`
     int instances = 0;
@@ -91,7 +92,7 @@ struct InstanceState {
         platform::GraphInstanceHandle handle = platform::GraphInstanceHandle::none;
         GraphUses uses;                          // of all operations
         std::vector<BufferState::Use> launches;  // last launch on each stream
-        // Graphs whose host functions may run: launches from before an update may still call the earlier graph's.
+        // Graphs whose host functions or modules may run: launches from before an update may still call the earlier graph's.
         std::vector<std::shared_ptr<DriverGraph>> closures_of;
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);

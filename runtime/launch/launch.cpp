@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream's launches: judge the arguments, and give the kernel to the device.
+#include <isthmus/module_launch.hpp>
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
@@ -12,6 +13,7 @@
 #include "launch_node.hpp"
 #include "operation.hpp"
 #include "process.hpp"
+#include "recording.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 
@@ -35,6 +37,10 @@ Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, con
                               std::uint32_t* node) {
     detail::Operation operation(stream, kernel.name, &kernel);
     if (node != nullptr) operation.ask_for_node();
+    if (kernel.rank == detail::module_rank) {
+        const detail::ModuleLaunch& told = *static_cast<const detail::ModuleLaunch*>(pack);
+        operation.keeps_code(std::static_pointer_cast<detail::HeldCode>(*told.keeps));
+    }
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         detail::claim_argument(operation, arguments[at], kernel.parameter[at], at);
@@ -146,6 +152,12 @@ Result<std::uint32_t> detail::launch_for_node(StreamState& stream, const LaunchO
         launch_with_care(stream, mode_of(stream, options), kernel, extent, pack, arguments, count, &node);
     if (!launched) return std::move(launched).error();
     return node;
+}
+
+Result<LaunchReport> detail::launch_described(StreamState& stream, const LaunchOptions& options,
+                                              const KernelInfo& kernel, const Extent& extent, void* pack,
+                                              const LaunchArgument* arguments, std::size_t count) {
+    return launch_with_care(stream, mode_of(stream, options), kernel, extent, pack, arguments, count, nullptr);
 }
 
 bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,

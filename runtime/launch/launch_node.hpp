@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch that becomes a named graph node.
+// Launches for other rooms: one that becomes a named graph node, and one of a kernel that is described elsewhere.
 #pragma once
 
 #include <isthmus/launch_argument.hpp>
@@ -18,6 +18,11 @@ struct StreamState;
 // As Stream::launch on a captured stream; returns the index of the operation in the recording. Makes one more driver
 // query. The extent must not be empty.
 Result<std::uint32_t> launch_for_node(StreamState& stream, const LaunchOptions& options, const KernelInfo& kernel,
+                                      const Extent& extent, void* pack, const LaunchArgument* arguments,
+                                      std::size_t count);
+
+// As Stream::launch. The pack of a kernel of a ready-made module begins with a ModuleLaunch.
+Result<LaunchReport> launch_described(StreamState& stream, const LaunchOptions& options, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count);
 

@@ -54,6 +54,7 @@ enum class PublicCall : std::uint8_t {
     launch,
     launch_graph,
     load_kernel,
+    load_module,
     make_current,
     create_growable,
     create_mirrored,
@@ -70,6 +71,7 @@ enum class PublicCall : std::uint8_t {
     record_event,
     release_buffer,
     release_memory,
+    release_module,
     salvage,
     set_graph_kernel,
     start_service,
@@ -85,6 +87,7 @@ enum class PublicCall : std::uint8_t {
     unmap,
     update_graph,
     use_graph,
+    use_module,
     use_pool,
     wait_for_event,
     wait_for_known_event,
@@ -93,7 +96,7 @@ enum class PublicCall : std::uint8_t {
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 79;
+inline constexpr int public_call_count = 82;
 
 // How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
@@ -161,6 +164,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::launch, "launching a kernel", false, false, judged, judged},
         {C::launch_graph, "launching a graph", false, false, judged, taken},
         {C::load_kernel, "loading a kernel", false, false, taken, judged},
+        {C::load_module, "loading a module", false, false, taken, judged},
         {C::make_current, "making a stream the current one", false, false, taken, taken},
         {C::create_growable, "making a growable buffer", false, false, refused_on_gpu, judged},
         {C::create_mirrored, "making a mirrored buffer", false, false, refused_on_gpu, judged},
@@ -177,6 +181,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::record_event, "recording an event", false, false, judged, taken},
         {C::release_buffer, "releasing a buffer", true, false, taken, judged},
         {C::release_memory, "releasing memory", true, false, taken, taken},
+        {C::release_module, "releasing a module", true, false, refused_anywhere, judged},
         {C::salvage, "salvaging a buffer", true, false, taken, taken},
         {C::set_graph_kernel, "setting the arguments of a graph's kernel", false, false, taken, judged},
         {C::start_service, "a service", false, false, taken, judged},
@@ -192,6 +197,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::unmap, "unmapping memory", false, false, refused_anywhere, judged},
         {C::update_graph, "updating a graph instance", false, false, taken, taken},
         {C::use_graph, "using a graph", false, false, taken, taken},
+        {C::use_module, "finding a kernel or a variable of a module", false, false, taken, judged},
         {C::use_pool, "using a pool", false, false, taken, taken},
         {C::wait_for_event, "waiting for an event", false, false, judged, taken},
         {C::wait_for_known_event, "waiting for an event", true, true, judged, taken},

@@ -185,6 +185,7 @@ CALL(int, epoll_create1, (int flags), (flags), -1, EMFILE)
 CALL(int, epoll_ctl, (int epoll, int operation, int file, struct epoll_event* event), (epoll, operation, file, event),
      -1, ENOSPC)
 CALL(int, mkdir, (const char* path, mode_t mode), (path, mode), -1, EACCES)
+CALL(int, rename, (const char* from, const char* to), (from, to), -1, EACCES)
 CALL(int, unlinkat, (int directory, const char* path, int flags), (directory, path, flags), -1, EACCES)
 CALL(int, flock, (int file, int operation), (file, operation), -1, ENOLCK)
 CALL(int, fstat64, (int file, struct stat64* facts), (file, facts), -1, EIO)

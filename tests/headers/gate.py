@@ -69,6 +69,9 @@ BY_HAND = {
     ('memory', 'may_be_put_off'): SERVICE,
     ('memory', 'pool'): MEMORY,
     ('memory', 'settle'): FAILED,
+    ('module', 'put_off_end'): END,
+    ('module', 'unload_now'): END,
+    ('module', 'wait_for_launches'): FAILED,
 }
 # Calls that several functions request.
 SEVERAL = {
@@ -78,6 +81,7 @@ SEVERAL = {
     'copy': 'the devices of both buffers besides the stream\'s: three at most',
     'launch': 'the short way, the long way, and the call that explains both',
     'release_memory': 'the release of a block, and giving back what the driver did not take before',
+    'use_module': 'a kernel and a variable are found by name',
     'wait_for_event': 'a stream waits for an event, or the host does',
 }
 # Room and function that ask and do not refuse.

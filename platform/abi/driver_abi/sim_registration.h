@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The two functions that the simulator exports in addition to the driver's, and that the CUDA backend looks up.
- * A real libcuda.so.1 has neither. Plain C: the two sides are separate binaries. */
+/* The functions that the simulator exports in addition to the driver's, and that the CUDA backend looks up.
+ * A real libcuda.so.1 has none of them. Plain C: the two sides are separate binaries. */
 #ifndef ISTHMUS_SIM_REGISTRATION_H
 #define ISTHMUS_SIM_REGISTRATION_H
 
@@ -59,6 +59,21 @@ struct isthmus_sim_kernel {
 /* Registers the twin before its image is loaded. Registering the same kernel again is no error.
  * Returns 0, or 1 where another kernel has the same image and symbol. */
 typedef int (*isthmus_sim_register_kernel_fn)(const struct isthmus_sim_kernel* kernel);
+
+/* The function that runs in place of an entry of a ready-made module. */
+struct isthmus_sim_stand_in {
+    size_t struct_bytes; /* sizeof(struct isthmus_sim_stand_in) */
+    /* On a thread of the simulator; `parameters`: one pointer for each parameter of the entry. */
+    void (*run)(void* self, const struct isthmus_sim_extent* grid, const struct isthmus_sim_extent* block,
+                uint32_t shared_bytes, void* const* parameters);
+    void* self;
+    /* Memory among the parameters, by its offset in the parameter block: a size of 8 bytes holds an address, one of 16
+     * also a count. Copied. */
+    const struct isthmus_sim_parameter* view;
+    uint32_t view_count;
+};
+/* `function`: the CUfunction. 0, or 1: no such function, or it has a CPU twin. */
+typedef int (*isthmus_sim_set_stand_in_fn)(void* function, const struct isthmus_sim_stand_in* stand_in);
 
 /* A fact about the simulated machine that otherwise the operating system states, by key, e.g.
  * "nvidia_params.CoherentGPUMemoryMode", "imex_channels_major", "imex_channel_files", "addressing_mode",

@@ -10,6 +10,7 @@
 #include <isthmus/result.hpp>
 
 #include <platform/captures.hpp>
+#include <platform/modules.hpp>
 #include <platform/multicast.hpp>
 #include <platform/pools.hpp>
 #include <platform/status.hpp>
@@ -179,6 +180,7 @@ public:
     virtual Transfers* transfers() noexcept { return nullptr; }
     virtual Captures* captures() noexcept { return nullptr; }
     virtual VirtualMemory* virtual_memory() noexcept { return nullptr; }
+    virtual Modules* modules() noexcept { return nullptr; }
     virtual Multicast* multicast() noexcept { return nullptr; }  // only together with virtual memory
     // Whether other code destroyed the context that owns this driver's memory and handles (cuDevicePrimaryCtxReset).
     // Then device, managed, pinned and registered memory is gone, and its addresses may be in use by other code. Pool

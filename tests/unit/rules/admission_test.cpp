@@ -22,14 +22,16 @@ constexpr C without_the_driver[] = {C::admit_ring_reader, C::ask_known_event,   
                                     C::free_memory,       C::read_back_host_side, C::read_known_elapsed_time,
                                     C::stop_service,      C::take_ring_frame,     C::wait_for_known_event};
 // R2: host memory stays readable and can be allocated and freed. Waiting for it could hang a host function (S20).
-constexpr C on_a_lost_device[] = {C::allocate_host,  C::export_host_memory, C::grow_host_memory, C::open_view,
-                                  C::release_buffer, C::release_memory,     C::salvage,          C::trim_host_memory};
+constexpr C on_a_lost_device[] = {C::allocate_host,   C::export_host_memory, C::grow_host_memory, C::open_view,
+                                  C::release_buffer,  C::release_memory,     C::release_module,   C::salvage,
+                                  C::trim_host_memory};
 // K13, S12: refused while the thread has a capture open.
 constexpr C ends_a_capture[] = {C::change_mapping, C::read_back_host_side};
 // K13: as above, on a GPU; on the CPU device the memory is the system's.
 constexpr C ends_a_capture_on_a_gpu[] = {C::adopt, C::create_pool, C::create_growable, C::create_mirrored};
 // K10: refused while any thread has a capture open, because its graph may be about to use the memory.
-constexpr C takes_memory_from_graphs[] = {C::trim_host_memory, C::trim_mapped_memory, C::unbind, C::unmap};
+constexpr C takes_memory_from_graphs[] = {C::release_module, C::trim_host_memory, C::trim_mapped_memory, C::unbind,
+                                          C::unmap};
 // Calls that would wait for every kernel of the device, and so for a service.
 constexpr C waits_for_the_device[] = {C::synchronize_device};
 

@@ -35,6 +35,9 @@
 namespace isthmus {
 inline namespace v0 {
 
+class Module;  // module.hpp
+struct ModuleOptions;
+
 namespace detail {
 class DeviceAllocators;
 }
@@ -240,6 +243,16 @@ public:
     Result<HintReport> advise(const BufferBase& buffer, Advice advice);
     // How many hints of this device's runtime had which outcome, prefetches included.
     HintCounts hint_counts() const noexcept;
+    // Loads ready-made code: PTX text, a cubin or a fatbin, from memory or from a file; module.hpp states the terms. The
+    // image may go when the call returns. On the CPU device stand-ins run, and the image is only read for its entries.
+    // PTX text is given as bytes: a string is the name of a file.
+    // Errors: no_gpu_code (no image; damaged; not for this GPU; PTX that is too new or does not compile: with the
+    // compiler's words), system_error and not_permitted (the file cannot be read), unsupported (the driver lacks calls
+    // that this needs), in_use (a service runs on the device), out_of_memory, device_lost.
+    Result<Module> load_module(std::span<const std::byte> image);
+    Result<Module> load_module(std::span<const std::byte> image, const ModuleOptions& options);
+    Result<Module> load_module(std::string_view path);
+    Result<Module> load_module(std::string_view path, const ModuleOptions& options);
     // Waits for all work of the device: that of this runtime, stream by stream, then that of other code of the process
     // in the device's primary context. The latter needs cuCtxRecordEvent. Drivers before CUDA 12.5 have only
     // cuCtxSynchronize, which has no deadline: there this part is left out under Wait::never(). While a capture that a

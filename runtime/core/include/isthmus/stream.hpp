@@ -17,6 +17,7 @@
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
 #include <isthmus/launch_options.hpp>
+#include <isthmus/module_launch.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
 
@@ -34,6 +35,8 @@ inline namespace v0 {
 namespace detail {
 struct StreamState;
 struct DeviceState;
+template <class Signature>
+struct ModuleTraits;
 }  // namespace detail
 template <class... U>
 class NativeScope;
@@ -126,6 +129,19 @@ public:
                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
         return explain(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
+    // The same for a kernel of a ready-made module (module.hpp): launch(kernel, {.grid = {blocks}, .block = {threads}},
+    // arguments...). Further errors, before the driver is called: invalid_argument (a shape beyond the limits of the
+    // device or the kernel), unsupported (a cluster where the device or driver has none), wrong_device (a module of
+    // another device), invalid_handle (the module was released).
+    template <class Signature, class... A>
+    Result<LaunchReport> launch(const ModuleKernel<Signature>& kernel,
+                                const typename detail::ModuleTraits<Signature>::Shape& shape, A&&... arguments);
+    template <class Signature, class... A>
+    Result<LaunchReport> launch(const LaunchOptions& options, const ModuleKernel<Signature>& kernel,
+                                const typename detail::ModuleTraits<Signature>::Shape& shape, A&&... arguments);
+    template <class Signature, class... A>
+    LaunchExplanation explain(const LaunchOptions& options, const ModuleKernel<Signature>& kernel,
+                              const typename detail::ModuleTraits<Signature>::Shape& shape, A&&... arguments) const;
     template <class K, class... A>
     requires(detail::is_no_kernel<K>) LaunchExplanation explain(const K&, detail::AnyExtent, A&&...)
     const { return detail::refuse_kernel<LaunchExplanation, K>(); }

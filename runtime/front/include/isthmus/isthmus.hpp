@@ -51,6 +51,7 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/native_work.hpp>
+#include <isthmus/module.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/print.hpp>
@@ -60,6 +61,7 @@
 #include <isthmus/scoped_allocator.hpp>
 #include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
+#include <isthmus/stand_in.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/uuid.hpp>
 #include <isthmus/wait.hpp>

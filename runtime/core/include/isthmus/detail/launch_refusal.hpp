@@ -15,6 +15,9 @@ struct LaunchOptions;
 template <class Signature>
 class Kernel;
 
+template <class Signature>
+class ModuleKernel;  // module.hpp
+
 namespace detail {
 
 // Stands for the answer of a launch that does not compile. The message of a static_assert is a literal, so that there
@@ -102,6 +105,8 @@ template <class K>
 inline constexpr bool is_no_kernel = true;
 template <class Signature>
 inline constexpr bool is_no_kernel<Kernel<Signature>> = false;
+template <class Signature>
+inline constexpr bool is_no_kernel<ModuleKernel<Signature>> = false;
 template <>
 inline constexpr bool is_no_kernel<LaunchOptions> = false;
 template <>

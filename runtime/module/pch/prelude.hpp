@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precompiled header: the headers that nearly all sources of this room include. Each source still includes what it
+// uses, so that -Db_pch=false builds it without this header.
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/device.hpp>
+#include <isthmus/stream.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>

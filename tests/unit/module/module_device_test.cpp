@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules on a device whose driver cannot load them, and a release beside a launch. // keeps W8
+#include "fake_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+using namespace isthmus;
+
+constexpr std::string_view ptx = ".version 7.0\n.target sm_75\n.visible .entry wait(.param .u32 n) { ret; }\n";
+
+std::span<const std::byte> image() {
+    return std::as_bytes(std::span(ptx.data(), ptx.size()));
+}
+
+TEST(ModuleDevices, ADriverWithoutTheCallsIsSaidToLackThem) {
+    testing::FakeWorld world;
+    testing::FakeRuntime runtime;
+    Device device(runtime.open(world));
+    const Result<Module> refused = device.load_module(image());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.code(), Code::unsupported);
+    EXPECT_NE(refused.error().message().find("cuModuleLoadDataEx"), std::string_view::npos);
+}
+
+TEST(ModuleDevices, AReleaseBesideALaunchIsRefusedAtItsDeadline) {
+    testing::FakeWorld world;
+    world.synchronous = true;
+    testing::FakeRuntime runtime;
+    Device device(runtime.open(world));
+    std::optional<Module> module;
+    std::optional<Result<void>> released;
+    ModuleOptions options;
+    options.stand_ins = {stand_in<void(unsigned)>("wait", [](const StandInCall&, unsigned) {})};
+    world.inside = [&](const std::string& call) {
+        if (call != "launch wait" || released) return;
+        std::thread([&] { released = module->release(std::chrono::milliseconds(1)); }).join();
+    };
+    module = device.load_module(image(), options).value();
+    const auto kernel = module->kernel<void(unsigned)>("wait").value();
+    ASSERT_TRUE(device.stream().launch(kernel, {}, 1u).ok());
+    ASSERT_TRUE(released.has_value());
+    EXPECT_EQ(released->code(), Code::timed_out);
+    EXPECT_TRUE(device.stream().launch(kernel, {.grid = {0}}, 1u).ok()) << "the refusal changed nothing";
+    EXPECT_TRUE(module->release().ok());
+    EXPECT_EQ(device.stream().launch(kernel, {}, 1u).code(), Code::invalid_handle);
+}
+
+}  // namespace
