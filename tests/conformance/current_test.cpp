@@ -182,7 +182,7 @@ struct Restored {
     }
 };
 
-// keeps S21
+// keeps S23
 TEST(Current, AStreamThatIsSetStaysCurrentUntilAnotherIsSet) {
     on_every_device([](Device& device, Stream stream, Stream other) {
         Device& before = runtime().current_device();
@@ -205,7 +205,7 @@ TEST(Current, AStreamThatIsSetStaysCurrentUntilAnotherIsSet) {
     });
 }
 
-// keeps S21, S6
+// keeps S23, S6
 TEST(Current, AScopeRestoresWhatWasCurrentBeforeIt) {
     on_every_device([](Device& device, Stream stream, Stream other) {
         const Restored afterwards{device};
@@ -232,7 +232,7 @@ TEST(Current, AScopeRestoresWhatWasCurrentBeforeIt) {
     });
 }
 
-// keeps S21, S6
+// keeps S23, S6
 TEST(Current, AStreamThatIsSetComesBehindTheOneBefore) {
     on_every_device([](Device& device, Stream stream, Stream other) {
         const Restored afterwards{device};
@@ -249,7 +249,7 @@ TEST(Current, AStreamThatIsSetComesBehindTheOneBefore) {
     });
 }
 
-// keeps S10, S21
+// keeps S10, S23
 TEST(Current, EventsAndWaitsWithoutAStreamConcernTheCurrentOne) {
     on_every_device([](Device& device, Stream stream, Stream other) {
         const Restored afterwards{device};
@@ -275,7 +275,7 @@ TEST(Current, EventsAndWaitsWithoutAStreamConcernTheCurrentOne) {
     });
 }
 
-// keeps S21, R4
+// keeps S23, R4
 TEST(Current, AStreamThatIsSetEndsWithItsThreadAndWithItsRuntime) {
     on_every_device([](Device& device) {
         const long before = driver_calls("cuStreamDestroy_v2");
@@ -302,7 +302,7 @@ struct AtTheEnd {
     }
 };
 
-// keeps S21
+// keeps S23
 TEST(Current, LastDestructorsOfAThreadSetNoStream) {
     on_every_device([](Device& device, Stream stream) {
         std::optional<Result<void>> answer;
