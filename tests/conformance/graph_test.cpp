@@ -180,9 +180,9 @@ TEST(Graphs, MemoryOfOneSideAtATimeIsAttachedOnItsOwnDevice) {
             Stream there = other.create_stream().value();
             Buffer<std::int32_t> data = shared_numbers(owner, count, MemoryKind::managed);
             set_all(data, 1);
+            Buffer<std::int32_t> beside = pinned(other, count, 0);
             Capture capture = here.begin_capture().value();
             there.wait_stream(here).value();
-            Buffer<std::int32_t> beside = pinned(other, count, 0);
             there.launch(add_one, count, beside).value();
             here.wait_stream(there).value();
             here.launch(add_one, count, data).value();
