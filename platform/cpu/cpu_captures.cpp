@@ -197,6 +197,26 @@ Status CpuCaptures::append_conditional(StreamHandle stream, const ConditionalBod
     return kept ? done : Status{Code::capture_error, EINVAL, "append_conditional"};
 }
 
+// The body becomes a step of the outer capture when it ends: its steps are complete then.
+Status CpuCaptures::begin_body(StreamHandle outer, StreamHandle inside, ConditionalBody& /*body*/) {
+    CaptureState now = CaptureState::none;
+    if (const Status status = state(outer, now); !status.ok()) return status;
+    if (now != CaptureState::open) return {Code::capture_error, EINVAL, "begin_body"};
+    return begin(inside);
+}
+
+Status CpuCaptures::finish_body(StreamHandle /*inside*/, const ConditionalBody& /*body*/) {
+    return done;  // the word is read before each turn
+}
+
+Status CpuCaptures::end_body(StreamHandle outer, StreamHandle inside, const ConditionalBody& body) {
+    ConditionalBody whole = body;
+    if (const Status ended = end(inside, whole.body); !ended.ok()) return ended;
+    const Status added = append_conditional(outer, whole);
+    const Status destroyed = destroy(whole.body);
+    return added.ok() ? destroyed : added;
+}
+
 Status CpuCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {
     Steps steps;
     if (const Status status = steps_of_graph(graph, "instantiate", steps); !status.ok()) return status;

@@ -28,6 +28,9 @@ public:
     Status last_node(StreamHandle stream, NodeHandle& out) override;
     Status append(StreamHandle stream, GraphHandle graph) override;
     Status append_conditional(StreamHandle stream, const ConditionalBody& request) override;
+    Status begin_body(StreamHandle outer, StreamHandle inside, ConditionalBody& body) override;
+    Status finish_body(StreamHandle inside, const ConditionalBody& body) override;
+    Status end_body(StreamHandle outer, StreamHandle inside, const ConditionalBody& body) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     // Code::capture_error on a captured stream.

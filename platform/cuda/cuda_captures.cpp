@@ -168,30 +168,45 @@ Status CudaCaptures::add_setter(StreamHandle stream, const Place& at, const Kern
     });
 }
 
-// Adds the conditional node after the kernel that sets its condition first. Its body: a copy of the given body, then
-// that kernel again for the next turn.
+// Adds the conditional node, with an empty body.
 Status CudaCaptures::add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request,
-                                     SetCondition& pack, CUgraphNode& out) {
+                                     const SetCondition& pack, CUgraphNode& out, CUgraph& body) {
     CUgraphNodeParams parameters{};
     parameters.type = graph_node_type::conditional;
     parameters.conditional.handle = pack.condition;
     parameters.conditional.type = request.loops ? conditional_type::loop : conditional_type::once;
     parameters.conditional.size = 1;
     if (const Status known = context_.handle(parameters.conditional.ctx); !known.ok()) return known;
-    Status status = context_.on_stream("cuGraphAddNode_v2", stream, [&] {
+    const Status status = context_.on_stream("cuGraphAddNode_v2", stream, [&] {
         return context_.api().graph_add_node(&out, at.graph, at.before, nullptr, at.count, &parameters);
     });
     if (!status.ok()) return status;
     if (parameters.conditional.phGraph_out == nullptr) return {Code::driver_error, 0, "cuGraphAddNode_v2"};
-    Place inside{parameters.conditional.phGraph_out[0], nullptr, 0};
+    body = parameters.conditional.phGraph_out[0];
+    return status;
+}
+
+// A copy of the given body, then the kernel that sets the condition for the next turn.
+Status CudaCaptures::fill(StreamHandle stream, CUgraph graph, const ConditionalBody& request,
+                          const SetCondition& pack) {
     CUgraphNode body = nullptr, last = nullptr;
-    status = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
-        return context_.api().graph_add_child_graph_node(&body, inside.graph, nullptr, 0, graph_of(request.body));
+    const Status status = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
+        return context_.api().graph_add_child_graph_node(&body, graph, nullptr, 0, graph_of(request.body));
     });
     if (!status.ok() || !request.loops) return status;
-    inside.before = &body;
-    inside.count = 1;
-    return add_setter(stream, inside, *request.setter, pack, last);
+    return add_setter(stream, {graph, &body, 1}, *request.setter, pack, last);
+}
+
+// Makes a condition, and adds the kernel that sets it first. Without that, nothing was added.
+Status CudaCaptures::add_condition(StreamHandle stream, const Place& at, const ConditionalBody& request,
+                                   SetCondition& pack, CUgraphNode& first) {
+    CUcontext context = nullptr;
+    if (const Status known = context_.handle(context); !known.ok()) return known;
+    pack = {0, request.word, 1};
+    const Status status = context_.on_stream("cuGraphConditionalHandleCreate", stream, [&] {
+        return context_.api().graph_conditional_handle_create(&pack.condition, at.graph, context, 0, 0);
+    });
+    return status.ok() ? add_setter(stream, at, *request.setter, pack, first) : status;
 }
 
 // Observed on driver 580: these calls leave the capture open, and need no current context if this device's is named.
@@ -205,19 +220,62 @@ Status CudaCaptures::append_conditional(StreamHandle stream, const ConditionalBo
     if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
     Place at;
     if (const Status asked = place(stream, at); !asked.ok()) return asked;
-    CUcontext context = nullptr;
-    if (const Status known = context_.handle(context); !known.ok()) return known;
-    SetCondition pack{0, request.word, 1};
-    Status status = context_.on_stream("cuGraphConditionalHandleCreate", stream, [&] {
-        return api.graph_conditional_handle_create(&pack.condition, at.graph, context, 0, 0);
-    });
-    if (!status.ok()) return status;
+    SetCondition pack;
     CUgraphNode first = nullptr, node = nullptr;
-    status = add_setter(stream, at, *request.setter, pack, first);
+    Status status = add_condition(stream, at, request, pack, first);
     if (!status.ok()) return status;
-    status = add_conditional(stream, {at.graph, &first, 1}, request, pack, node);
+    CUgraph body = nullptr;
+    status = add_conditional(stream, {at.graph, &first, 1}, request, pack, node, body);
+    if (status.ok()) status = fill(stream, body, request, pack);
     if (status.ok()) return follow(stream, node);
     return {Code::capture_error, status.driver_code, status.call};
+}
+
+// A body is filled by a capture of a second stream: a child graph may hold no conditional nodes (801), a body may
+// (CUDA_CONDITIONAL_NODE_PARAMS: kernels, empty nodes, child graphs, memsets, copies and conditional nodes).
+Status CudaCaptures::begin_body(StreamHandle outer, StreamHandle inside, ConditionalBody& request) {
+    const Api& api = context_.api();
+    if (api.graph_conditional_handle_create == nullptr || api.graph_add_node == nullptr ||
+        api.stream_begin_capture_to_graph == nullptr) {
+        return {Code::unsupported, 0, "cuStreamBeginCaptureToGraph"};
+    }
+    FunctionHandle loaded = FunctionHandle::none;
+    if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
+    Place at;
+    if (const Status asked = place(outer, at); !asked.ok()) return asked;
+    SetCondition pack;
+    CUgraphNode first = nullptr, node = nullptr;
+    Status status = add_condition(outer, at, request, pack, first);
+    if (!status.ok()) return status;
+    request.condition = pack.condition;
+    CUgraph body = nullptr;
+    status = add_conditional(outer, {at.graph, &first, 1}, request, pack, node, body);
+    if (status.ok()) status = follow(outer, node);
+    if (status.ok()) {
+        const std::lock_guard not_now(Library::beginning);
+        status = context_.on_stream("cuStreamBeginCaptureToGraph", inside, [&] {
+            return api.stream_begin_capture_to_graph(stream_of(inside), body, nullptr, nullptr, 0,
+                                                     capture_mode::thread_local_);
+        });
+    }
+    if (!status.ok()) return {Code::capture_error, status.driver_code, status.call};
+    opened(inside);
+    return status;
+}
+
+Status CudaCaptures::finish_body(StreamHandle inside, const ConditionalBody& body) {
+    if (!body.loops) return {};
+    Place at;
+    if (const Status asked = place(inside, at); !asked.ok()) return asked;
+    CUgraphNode last = nullptr;
+    const Status added = add_setter(inside, at, *body.setter, {body.condition, body.word, 1}, last);
+    return added.ok() ? follow(inside, last) : added;
+}
+
+// The graph stays the node's, and is not destroyed.
+Status CudaCaptures::end_body(StreamHandle /*outer*/, StreamHandle inside, const ConditionalBody& /*body*/) {
+    GraphHandle graph = GraphHandle::none;
+    return end(inside, graph);
 }
 
 Status CudaCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {

@@ -23,6 +23,9 @@ public:
     Status last_node(StreamHandle stream, NodeHandle& out) override;
     Status append(StreamHandle stream, GraphHandle graph) override;
     Status append_conditional(StreamHandle stream, const ConditionalBody& request) override;
+    Status begin_body(StreamHandle outer, StreamHandle inside, ConditionalBody& body) override;
+    Status finish_body(StreamHandle inside, const ConditionalBody& body) override;
+    Status end_body(StreamHandle outer, StreamHandle inside, const ConditionalBody& body) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
@@ -45,8 +48,11 @@ private:
     Status follow(StreamHandle stream, CUgraphNode node);
     Status add_setter(StreamHandle stream, const Place& at, const KernelInfo& setter, const SetCondition& pack,
                       CUgraphNode& out);
-    Status add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request, SetCondition& pack,
-                           CUgraphNode& out);
+    Status add_condition(StreamHandle stream, const Place& at, const ConditionalBody& request, SetCondition& pack,
+                         CUgraphNode& first);
+    Status add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request,
+                           const SetCondition& pack, CUgraphNode& out, CUgraph& body);
+    Status fill(StreamHandle stream, CUgraph graph, const ConditionalBody& request, const SetCondition& pack);
     void opened(StreamHandle stream);
     void closed(StreamHandle stream);
 

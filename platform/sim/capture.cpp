@@ -135,13 +135,22 @@ Result begin_into(Driver& d, Stream* handle, GraphObject* graph, NodeObject* con
     if (stream.legacy) return result::capture_unsupported;
     const std::lock_guard lock(d.mutex);
     if (!d.graphs.alive(graph)) return result::invalid_value;
-    if (graph->parent || graph->captured_by != engine::StreamId::none) {
-        say("cuStreamBeginCaptureToGraph into an embedded graph, or one that is being captured into, is not modelled");
+    bool is_body = false;
+    if (graph->parent) {
+        const Result code = look(d, *graph->parent->graph, [&](const engine::Graph& around) {
+            is_body = around.node(graph->parent->index).condition.has_value();
+        });
+        if (code != result::ok) return code;
+    }
+    if ((graph->parent && !is_body) || graph->captured_by != engine::StreamId::none) {
+        say("cuStreamBeginCaptureToGraph into a child graph, or one that is being captured into, is not modelled");
         return result::not_supported;
     }
     std::vector<engine::NodeIndex> dependencies;
     if (const Result code = indices_of(d, *graph, nodes, count, dependencies)) return code;
-    if (const Result code = d.engine().begin_capture(stream.id, static_cast<engine::CaptureMode>(mode), graph->graph,
+    engine::Graph into;
+    if (const Result code = look(d, *graph, [&](const engine::Graph& so_far) { into = so_far; })) return code;
+    if (const Result code = d.engine().begin_capture(stream.id, static_cast<engine::CaptureMode>(mode), std::move(into),
                                                      std::move(dependencies))) {
         return code;
     }

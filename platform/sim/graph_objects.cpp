@@ -7,20 +7,28 @@
 
 namespace isthmus::sim {
 
-GraphObject& outermost(GraphObject& object) {
+namespace {
+
+bool is_held(const GraphObject& object) {
+    return object.parent && object.captured_by == engine::StreamId::none;
+}
+
+}  // namespace
+
+GraphObject& holder(GraphObject& object) {
     GraphObject* root = &object;
-    while (root->parent) root = root->parent->graph;
+    while (is_held(*root)) root = root->parent->graph;
     return *root;
 }
 
-const engine::Graph& inner_graph(const GraphObject& object, const engine::Graph& outermost) {
-    if (!object.parent) return outermost;
-    return *inner_graph(*object.parent->graph, outermost).node(object.parent->index).child;
+const engine::Graph& inner_graph(const GraphObject& object, const engine::Graph& held) {
+    if (!is_held(object)) return held;
+    return *inner_graph(*object.parent->graph, held).node(object.parent->index).child;
 }
 
-engine::Graph& inner_graph(const GraphObject& object, engine::Graph& outermost) {
-    if (!object.parent) return outermost;
-    return *inner_graph(*object.parent->graph, outermost).node(object.parent->index).child;
+engine::Graph& inner_graph(const GraphObject& object, engine::Graph& held) {
+    if (!is_held(object)) return held;
+    return *inner_graph(*object.parent->graph, held).node(object.parent->index).child;
 }
 
 NodeObject* handle_of(Driver& d, GraphObject& object, const engine::Graph& graph, engine::NodeIndex index) {
@@ -62,7 +70,8 @@ GraphObject* capture_ended(Driver& d, std::uint64_t capture, engine::Graph* grap
     }
     if (graph) {
         if (!object) object = d.graphs.create();
-        object->graph.swap(*graph);
+        // A body goes back into its node, unless the capture that holds the node was lost.
+        (void)change(d, *object, [&](engine::Graph& place) { place.swap(*graph); });
         return object;
     }
     if (!object || object->was_given) return object;

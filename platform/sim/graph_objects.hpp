@@ -36,15 +36,17 @@ struct GraphExec {
 
 // All functions below require the driver's mutex.
 
-// The graph behind an object inside its outermost graph.
-const engine::Graph& inner_graph(const GraphObject& object, const engine::Graph& outermost);
-engine::Graph& inner_graph(const GraphObject& object, engine::Graph& outermost);
-GraphObject& outermost(GraphObject& object);
+// The graph behind an object inside its holder's.
+const engine::Graph& inner_graph(const GraphObject& object, const engine::Graph& held);
+engine::Graph& inner_graph(const GraphObject& object, engine::Graph& held);
+// The graph that holds the object's: its outermost one, or a body that is being captured into, which the capture has
+// until its end.
+GraphObject& holder(GraphObject& object);
 
 // Calls visit(const engine::Graph&), which must not call the engine. 901 where the capture was lost.
 template <class Visit>
 Result look(Driver& d, GraphObject& object, Visit visit) {
-    GraphObject& root = outermost(object);
+    GraphObject& root = holder(object);
     const auto pass = [&](const engine::Graph& graph) { visit(inner_graph(object, graph)); };
     if (root.captured_by != engine::StreamId::none) return d.engine().with_capture_graph(root.captured_by, pass);
     pass(root.graph);
@@ -53,7 +55,7 @@ Result look(Driver& d, GraphObject& object, Visit visit) {
 // As look(), for changes of the graph. Visit: void(engine::Graph&).
 template <class Visit>
 Result change(Driver& d, GraphObject& object, Visit visit) {
-    GraphObject& root = outermost(object);
+    GraphObject& root = holder(object);
     const auto pass = [&](engine::Graph& graph) { visit(inner_graph(object, graph)); };
     if (root.captured_by != engine::StreamId::none) return d.engine().with_capture_graph(root.captured_by, pass);
     pass(root.graph);

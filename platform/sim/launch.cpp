@@ -37,13 +37,16 @@ struct View {  // struct of a view in a pack
 
 // Replaces GPU addresses by the worker's addresses of the same memory; false: the GPU may not access an argument.
 bool check_arguments(const Driver& d, const KernelLaunch& launch, std::vector<std::byte>& pack) {
+    GpuAgent agent = launch.agent;
+    // Assumed: managed memory that is attached to the stream of a graph's launch is that of its nodes.
+    agent.stream = engine::Engine::running_stream();
     for (std::size_t i = 0; i < launch.twin->parameters.size(); ++i) {
         const Parameter& parameter = launch.twin->parameters[i];
         if (!parameter.is_view()) continue;
         View view;
         std::memcpy(&view, pack.data() + parameter.offset_bytes, sizeof(view));
         const std::size_t bytes = static_cast<std::size_t>(view.size) * parameter.element_bytes;
-        const GpuAccess access = check_gpu_access(d, launch.agent, view.data, bytes, parameter.writes());
+        const GpuAccess access = check_gpu_access(d, agent, view.data, bytes, parameter.writes());
         if (!access.allowed) {
             say("kernel %s, argument %zu: device %d cannot reach %#llx (%zu bytes): %s; this becomes "
                 "CUDA_ERROR_ILLEGAL_ADDRESS (700)",

@@ -84,11 +84,6 @@ inline constexpr auto graph_memory_outside_of_graph =
     error_entry("K018", Code::not_accessible,
                 "{argument} is memory of a graph, which exists while that graph runs and only for its work",
                 "copy what you need of it into a buffer within the capture");
-inline constexpr auto managed_argument_in_graph =
-    error_entry("K019", Code::capture_error,
-                "{argument} is managed memory, which belongs to one side at a time on this machine: a graph cannot "
-                "hand it over",
-                "use pinned memory in graphs");
 inline constexpr auto managed_memory_of_another_stream =
     error_entry("K020", Code::in_use,
                 "managed memory on this machine belongs to one stream at a time, and another one still has it",
@@ -167,6 +162,19 @@ inline constexpr auto capture_with_unordered_append =
     error_entry("K036", Code::capture_error,
                 "a graph that was appended came into the capture, and the driver refused to let what follows wait for it",
                 "record again; the append had answered with the driver's error");
+inline constexpr auto capture_with_unfinished_body =
+    error_entry("K042", Code::capture_error,
+                "the body of a loop or a branch was begun in the capture and not recorded to its end",
+                "record again; the call with the body had answered with an error");
+inline constexpr auto capture_records_a_body =
+    error_entry("K043", Code::capture_error,
+                "stream {stream:number} takes nothing now: its capture records the body of a loop or a branch",
+                "give the work to the capture that the body's function gets, or wait until the function has returned");
+inline constexpr auto host_function_in_body =
+    error_entry("K044", Code::unsupported,
+                "a host function was given to the body of a loop or a branch: its device decides when it runs, and CUDA allows "
+                "no host nodes there",
+                "call it before or behind the loop or the branch");
 inline constexpr auto capture_lacks_a_stream =
     error_entry("K037", Code::capture_error,
                 "stream {stream:number} joined the capture and did not come back: the stream that it began on does not wait for "

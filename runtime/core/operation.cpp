@@ -240,6 +240,7 @@ Error Operation::refuse_released(const Entry& entry) const {
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
 // recorded.
 Result<bool> Operation::record(Recording& recording, Action action, void* erased) {
+    if (recording.outer && closure_) return make_error<errors::host_function_in_body>();
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
@@ -249,9 +250,6 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
             const std::lock_guard lock(entry.buffer->views);  // a release that begins later sees the capture
             if (entry.buffer->views.released()) return refuse_released(entry);
         }
-        // On the CPU device, a launch of the graph opens the buffer as a host view does, and so takes it over.
-        if (entry.buffer->memory->path != LaunchPath::attach || device_.synchronous) continue;
-        return make_error<errors::managed_argument_in_graph>(who(entry.argument));
     }
     OrderChecker* const checker = device_.books->order.get();
     std::optional<OrderChecker::Attempt> ordered;

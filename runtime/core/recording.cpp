@@ -124,7 +124,8 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
     platform::Status status;
     platform::CaptureState now = platform::CaptureState::none;
     for (int attempt = 0; attempt < tries; ++attempt) {
-        status = captures.end(origin_handle, out);
+        status =
+            outer ? captures.end_body(outer->origin_handle, origin_handle, body) : captures.end(origin_handle, out);
         now = platform::CaptureState::none;
         if (status.ok() || !captures.state(origin_handle, now).ok() || now == platform::CaptureState::none) break;
     }
@@ -136,12 +137,14 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
         // The stream owns the capture, not the reverse.
         left.push_back({std::move(branches.front().stream), origin_id, {}});
     }
-    if (status.ok() && away.empty() && unfreed.ok() && !spoiled && failed_work == nullptr) return {};
+    const bool failed = spoiled || failed_work != nullptr || body_failed;
+    if (status.ok() && away.empty() && unfreed.ok() && !failed) return {};
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
     out = platform::GraphHandle::none;
     if (status.ok() && !away.empty()) return unjoined_error(away);
     if (status.ok() && spoiled) return make_error<errors::capture_with_unordered_append>();
     if (status.ok() && failed_work != nullptr) return make_error<errors::capture_with_failed_work>(failed_work);
+    if (status.ok() && body_failed) return make_error<errors::capture_with_unfinished_body>();
     if (status.ok()) return device->failure(unfreed, "freeing the memory of a graph at its end");
     Error failed = device->failure(status, "ending a capture");
     if (away.empty() || device->is_lost()) return failed;
@@ -180,6 +183,7 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
     bool over = false;
     {
         const std::lock_guard lock(recording.mutex);
+        if (recording.body_open) return make_error<errors::capture_records_a_body>(recording.origin_id);
         ended = recording.end(out, left);
         over = recording.state == Recording::State::ended;
         if (!over) {
@@ -240,6 +244,9 @@ Result<HeldCapture> StreamState::capture() {
         HeldCapture held(recording);
         if (held->state == Recording::State::given_up) {
             if (Result<void> ended = held->end_given_up(left); !ended) return std::move(ended).error();
+        }
+        if (held->state == Recording::State::open && held->body_open) {
+            return make_error<errors::capture_records_a_body>(id);
         }
         if (held->state == Recording::State::open) return Result<HeldCapture>(std::move(held));
     }

@@ -9,6 +9,7 @@
 
 #include "buffer_state.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -110,6 +111,13 @@ struct Recording {
     bool spoiled = false;
     // Work of other code that failed, perhaps with some of its nodes in the capture: no graph either (W4).
     const char* failed_work = nullptr;
+    // The same, because the body of a loop or a branch was not recorded to its end.
+    bool body_failed = false;
+    // While the body of a loop or a branch is recorded, this capture's streams take nothing. Changes with `mutex` held.
+    std::atomic<bool> body_open{false};
+    // Of such a body: the capture that its node belongs to, and what the driver knows of the node. Constant.
+    std::shared_ptr<Recording> outer;
+    platform::ConditionalBody body;
 
     // These functions expect `mutex` to be held.
     CaptureBranch* branch_of(std::uint64_t stream_id) noexcept;

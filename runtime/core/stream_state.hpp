@@ -27,6 +27,7 @@ inline namespace v0 {
 namespace detail {
 
 struct BufferState;
+struct CurrentScope;
 class HeldCapture;
 struct Recording;
 
@@ -76,6 +77,13 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::atomic<long> standing{0};
 
     HostCalls host_calls;  // thread-safe
+    // Of a device's first stream: the streams that threads made current without a scope. Owned here, because a thread
+    // may outlive the runtime, and nothing of that may stay with it.
+    struct ChosenStreams {
+        std::mutex mutex;  // no other lock is taken while it is held, and no stream ends
+        std::vector<std::shared_ptr<CurrentScope>> all;
+    };
+    ChosenStreams chosen;
     // The stream runs a service. Its kernel ends when the service is stopped, and only that waits for it.
     std::atomic<bool> serves{false};
 

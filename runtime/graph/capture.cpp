@@ -4,6 +4,7 @@
 #include <isthmus/stream.hpp>
 
 #include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "graph_errors.hpp"
 #include "graph_state.hpp"
@@ -47,6 +48,8 @@ Result<Capture> Stream::begin_capture() {
 Result<Graph> Capture::end() {
     if (!recording_) return make_error<errors::capture_ended_before>();
     detail::Recording& recording = *recording_;
+    if (recording.outer) return make_error<errors::body_ends_with_its_function>();
+    if (recording.body_open) return make_error<errors::capture_records_a_body>(recording.origin_id);  // and stays open
     platform::GraphHandle handle = platform::GraphHandle::none;
     std::vector<std::shared_ptr<detail::DeviceState>> devices;
     Result<void> ended = detail::end_recording(recording, handle, devices);
@@ -79,6 +82,10 @@ Capture& Capture::operator=(Capture&& other) noexcept {
 
 Capture::~Capture() {
     if (!recording_) return;
+    if (recording_->outer) {
+        detail::throw_away_body(std::exchange(recording_, nullptr));
+        return;
+    }
     const std::shared_ptr<detail::DeviceState> device = recording_->device;
     Result<Graph> thrown_away = end();
     if (recording_ && process::here.in_native_work) {  // its lock may be held

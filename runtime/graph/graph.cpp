@@ -230,6 +230,19 @@ Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewSco
     return {};
 }
 
+// Managed memory of a phase-guarded device (89=0) is attached to the stream of the launch (K6), which has to be one of
+// that device: cuStreamAttachMemAsync gives the memory to that stream's device alone.
+Result<void> refuse_attached_elsewhere(const detail::StreamState& stream, const detail::GraphUses& uses) {
+    for (const detail::GraphUses::Entry& entry : uses.entries()) {
+        const detail::BufferState& buffer = *entry.held.buffer;
+        if (buffer.memory->path != LaunchPath::attach || buffer.device == stream.device || stream.device->synchronous) {
+            continue;
+        }
+        return make_error<errors::launched_graph_attaches_elsewhere>(named(*buffer.device), named(*stream.device));
+    }
+    return {};
+}
+
 // Fast path of most replays, like launch_at_once() for kernels. Conditions: one device; the stream launched the
 // instance last and owes no fence; the buffers are device-only, and this stream has used them before. false: nothing
 // was done. Requires the instance's lock.
@@ -314,6 +327,7 @@ Result<void> Stream::launch(const GraphInstance& instance) {
         return make_error<errors::launched_graph_of_another_device>();
     }
     if (Result<void> well = graph.usable("launching a graph"); !well) return well;
+    if (Result<void> own = refuse_attached_elsewhere(stream, launched.made.uses); !own) return own;
     if (stream.recording_id() != 0) return make_error<errors::instance_on_captured_stream>();
     if (stream.device->synchronous) {
         if (Result<void> opened = open_all(launched.made.uses, scopes); !opened) return opened;

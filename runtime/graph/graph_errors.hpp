@@ -44,7 +44,7 @@ inline constexpr auto appended_graph_allocates =
 inline constexpr auto appended_graph_is_conditional =
     error_entry("G009", Code::unsupported,
                 "a graph with loops or branches cannot be a part of another one",
-                "record the loop or the branch in this capture");
+                "record the loop or the branch in this capture; as a body, by a function that records it in place (loop_while, run_if)");
 inline constexpr auto conditional_body_calls_the_host =
     error_entry("G010", Code::unsupported,
                 "a loop or a branch cannot call host functions: its device decides when it runs",
@@ -120,6 +120,19 @@ inline constexpr auto node_without_items =
     error_entry("G027", Code::invalid_argument,
                 "kernel '{kernel}' was given an empty index space, which no node can have",
                 "give it at least one item, and let the kernel return where there is nothing to do");
+inline constexpr auto launched_graph_attaches_elsewhere =
+    error_entry("G028", Code::wrong_device,
+                "the graph uses managed memory of {owner}, which belongs to one stream of that device at a time, and was to be "
+                "launched on a stream of {device}",
+                "launch it on a stream of the memory's device, or use pinned memory");
+inline constexpr auto body_ends_with_its_function =
+    error_entry("G029", Code::capture_error,
+                "ending the capture of the body of a loop or a branch: it belongs to the graph around it",
+                "return from the function that records it, and end the capture around it");
+inline constexpr auto body_capture_moved_away =
+    error_entry("G030", Code::invalid_handle,
+                "the capture of the body of a loop or a branch was moved away by the function that records it",
+                "use it where it is; it ends with the function");
 // clang-format on
 
 }  // namespace errors

@@ -4,7 +4,6 @@
 
 #include "composed.hpp"
 #include "device_state.hpp"
-#include "core_errors.hpp"
 #include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "kernel_argument.hpp"
@@ -36,10 +35,6 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
         const BufferState& buffer = **arguments[at].buffer;
         if (buffer.memory->recorded_in != 0 && buffer.memory->recorded_in != instance.as_of->id) {
             return make_error<errors::node_argument_of_another_graph>(detail::argument_text(kernel, at));
-        }
-        // On the CPU device, launching the graph opens the buffer like a host view, which transfers it.
-        if (buffer.memory->path == LaunchPath::attach && !instance.device->synchronous) {
-            return make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel, at));
         }
     }
     return {};

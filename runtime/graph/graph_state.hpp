@@ -55,6 +55,9 @@ struct DriverGraph {
     void end_instance(platform::GraphInstanceHandle instance);
 };
 
+// Ends the capture of a body that was not recorded to its end; the outer capture will make no graph.
+void throw_away_body(const std::shared_ptr<Recording>& body);
+
 struct GraphState {
     explicit GraphState(std::shared_ptr<DriverGraph> recorded) noexcept : driver(std::move(recorded)) {}
     const std::shared_ptr<DriverGraph> driver;

@@ -43,6 +43,15 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
                                          bool /*loops*/) {
     return refused();
 }
+Result<Capture> Capture::begin_body(const std::shared_ptr<detail::BufferState>& /*word*/, bool /*loops*/) {
+    return refused();
+}
+Result<void> Capture::end_body(Capture& /*inside*/, const std::shared_ptr<detail::BufferState>& /*word*/) {
+    return refused();
+}
+Result<Stream> Capture::stream() const {
+    return refused();
+}
 Result<void> Capture::loop_while(const TypedBuffer<std::int32_t>& /*word*/, const Graph& /*body*/) {
     return refused();
 }

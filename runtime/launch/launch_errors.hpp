@@ -74,6 +74,67 @@ inline constexpr auto extent_is_too_large =
                 "on every device, because a CUDA grid has no more blocks",
                 "launch several times over parts, or let each item of a smaller launch do several; check the size for "
                 "an overflow");
+inline constexpr auto descriptor_negative_extent =
+    error_entry("L020", Code::invalid_argument,
+                "{what} has an extent of {extent:number} in dimension {dimension:number}",
+                "fill in the number of elements along each dimension");
+inline constexpr auto descriptor_too_large =
+    error_entry("L021", Code::invalid_argument,
+                "{what} names more bytes than there are addresses",
+                "its extents or its offset were not filled in by the producer");
+inline constexpr auto descriptor_strided =
+    error_entry("L022", Code::invalid_argument,
+                "{what} has a stride of {stride:number} {unit} in dimension {dimension:number}, where elements that lie one "
+                "behind the other in C order have {expected:number}",
+                "make it contiguous first (contiguous() in torch, ascontiguousarray() in CuPy)");
+inline constexpr auto descriptor_read_only =
+    error_entry("L023", Code::not_permitted,
+                "{what} is read-only, and a view that writes was asked for",
+                "ask for foreign_view<const T>, or copy it");
+inline constexpr auto descriptor_null =
+    error_entry("L024", Code::invalid_argument,
+                "{what} of {count:number} elements has a null pointer",
+                "only one without elements may be null");
+inline constexpr auto descriptor_misaligned =
+    error_entry("L025", Code::invalid_argument,
+                "{what} begins {rest:number} bytes behind a multiple of {alignment:number}, which its elements must begin at",
+                "copy it into a buffer, or ask for elements with a smaller alignment");
+inline constexpr auto descriptor_typestr_unknown =
+    error_entry("L026", Code::invalid_argument,
+                "'{typestr}' is no type of elements in a CUDA array",
+                "fill in byte order, kind and size, as in \"<f4\"");
+inline constexpr auto descriptor_of_another_type =
+    error_entry("L027", Code::invalid_argument,
+                "{what} has elements of type {given}, and a view of {wanted} was asked for",
+                "ask for the type that it has, convert it first, or specialise DescribedElement");
+inline constexpr auto descriptor_big_endian =
+    error_entry("L028", Code::invalid_argument,
+                "a CUDA array has elements '{typestr}', whose bytes are in the order of other machines",
+                "convert them to little-endian first");
+inline constexpr auto descriptor_of_another_kind_of_device =
+    error_entry("L029", Code::unsupported,
+                "a DLPack tensor lies on a device of type {type:number}, whose memory CUDA does not know",
+                "types 1 (CPU), 2 (CUDA), 3 (CUDA host) and 13 (CUDA managed) are taken: copy it to one of these");
+inline constexpr auto descriptor_of_another_device =
+    error_entry("L030", Code::wrong_device,
+                "a DLPack tensor lies on GPU {id:number} of the process, and was to be viewed for {device}",
+                "name the device that it lies on, or copy it between the devices");
+inline constexpr auto descriptor_without_shape =
+    error_entry("L031", Code::invalid_argument,
+                "{what} of {rank:number} dimensions has no shape",
+                "fill in ndim and shape");
+inline constexpr auto descriptor_masked =
+    error_entry("L032", Code::invalid_argument,
+                "a CUDA array has a mask, which a view cannot apply",
+                "pass data and mask as two arrays");
+inline constexpr auto descriptor_strides_of_other_rank =
+    error_entry("L033", Code::invalid_argument,
+                "a CUDA array has {strides:number} strides and {rank:number} dimensions",
+                "give one stride for each dimension, or none for C order");
+inline constexpr auto descriptor_stream_zero =
+    error_entry("L034", Code::invalid_argument,
+                "a CUDA array names stream 0, which its protocol excludes: it could be no stream or the default one",
+                "name 1 for the legacy default stream, or no stream");
 // clang-format on
 
 }  // namespace errors

@@ -247,10 +247,6 @@ int Explainer::calls_for_staging() const {
 
 // On a captured stream nothing runs and nothing is claimed: the launch becomes a node of the graph.
 LaunchExplanation Explainer::recorded(bool runs) {
-    for (const Used& used : buffers_) {
-        if (used.buffer->memory->path != LaunchPath::attach) continue;
-        refuse(make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel_, used.argument)));
-    }
     out_.driver_calls = out_.refusal || !runs ? 0 : 1;
     return std::move(out_);
 }

@@ -24,17 +24,44 @@ Error not_switched(const Device& device, const Device& owner) {
     return make_error<Entry>(named(*device.state()), named(*owner.state()));
 }
 
+// What the runtime knows of the pair; makes no driver call.
+rules::GrantFacts grant_facts(const Device& device, const Device& owner, rules::Grant what) {
+    rules::GrantFacts facts;
+    facts.same_runtime = device.state()->books == owner.state()->books;
+    facts.same_device = device.state() == owner.state();
+    facts.with_cpu = device.is_cpu() || owner.is_cpu();
+    facts.can_switch = device.state()->driver->transfers() != nullptr;
+    facts.owner_has_pools = owner.capabilities().has(Feature::pools);
+    if (facts.same_runtime) {
+        const rules::PeerState state = device.state()->books->peers.state(device.index(), owner.index());
+        facts.enabled = what == rules::Grant::pool ? state.pool_access : state.peer_access;
+    }
+    return facts;
+}
+
 // Refuses device pairs without switchable peer access; makes no driver call.
 Result<void> switchable(const Device& device, const Device& owner) {
-    if (device.state()->books != owner.state()->books) {
-        return not_switched<errors::peer_access_between_runtimes>(device, owner);
+    switch (rules::grant_bar(rules::Grant::peer, grant_facts(device, owner, rules::Grant::peer))) {
+        case rules::GrantBar::runtime: return not_switched<errors::peer_access_between_runtimes>(device, owner);
+        case rules::GrantBar::same_device: return not_switched<errors::peer_access_to_itself>(device, owner);
+        case rules::GrantBar::cpu: return not_switched<errors::peer_access_with_cpu>(device, owner);
+        case rules::GrantBar::no_calls: return not_switched<errors::peer_access_without_driver_calls>(device, owner);
+        default: return {};
     }
-    if (device.state() == owner.state()) return not_switched<errors::peer_access_to_itself>(device, owner);
-    if (device.is_cpu() || owner.is_cpu()) return not_switched<errors::peer_access_with_cpu>(device, owner);
-    if (device.state()->driver->transfers() == nullptr) {
-        return not_switched<errors::peer_access_without_driver_calls>(device, owner);
+}
+
+AccessAnswer grantable(const Device& device, const Device& owner, rules::Grant what) {
+    rules::GrantFacts facts = grant_facts(device, owner, what);
+    detail::DeviceState& asked = *device.state();
+    if (rules::grant_bar(what, facts) == rules::GrantBar::link_unasked &&
+        !asked.bars(rules::PublicCall::ask_peer_access)) {
+        bool reaches = false;
+        const platform::Status status =
+            asked.driver->transfers()->can_reach(owner.state()->driver->facts().ordinal, reaches);
+        if (status.ok()) facts.link = reaches ? rules::GrantFacts::Link::direct : rules::GrantFacts::Link::none;
+        if (!status.ok()) (void)asked.failure(status, "asking whether one device reaches another");  // may latch a loss
     }
-    return {};
+    return rules::grant_answer(what, facts);
 }
 
 }  // namespace
@@ -94,6 +121,13 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     if (!status.ok()) return state_->failure(status, "switching access between devices");
     books.peers.record_peer(index(), owner.index(), allowed);
     return {};
+}
+
+AccessAnswer Device::can_enable_peer_access(const Device& owner) const {
+    return grantable(*this, owner, rules::Grant::peer);
+}
+AccessAnswer Device::can_enable_pool_access(const Device& owner) const {
+    return grantable(*this, owner, rules::Grant::pool);
 }
 
 Result<void> Device::enable_peer_access(const Device& owner) {

@@ -216,6 +216,10 @@ inline constexpr auto pool_letting_in_unreachable_device =
     error_entry("M050", Code::unsupported,
                 "the two devices cannot reach each other's memory",
                 "copy between them; the driver stages where there is no direct way");
+inline constexpr auto allocation_in_body =
+    error_entry("M051", Code::unsupported,
+                "memory was to be allocated in the body of a loop or a branch, where CUDA allows no such nodes",
+                "allocate before the loop or the branch, in the same capture or outside of it");
 // clang-format on
 
 }  // namespace errors

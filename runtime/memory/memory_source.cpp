@@ -188,6 +188,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         if (Result<void> opened = stream.open_handle(); !opened) return opened;
         Result<HeldCapture> captured = stream.capture();
         if (!captured) return std::move(captured).error();
+        if (*captured && (*captured)->outer) return make_error<errors::allocation_in_body>();
         std::uint64_t elsewhere = 0;  // capture of other code that the allocation becomes part of
         if (stream.external && !*captured) {
             Result<std::uint64_t> foreign = stream.foreign_capture();

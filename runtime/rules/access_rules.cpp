@@ -219,6 +219,48 @@ AccessAnswer pair_access(const Capabilities& device, const Capabilities& other, 
     return peer_access(device, other, allocates == MemoryKind::pool ? MemoryKind::pool : MemoryKind::device, state);
 }
 
+GrantBar grant_bar(Grant what, const GrantFacts& facts) noexcept {
+    if (!facts.same_runtime) return GrantBar::runtime;
+    // A device's access to its own pools exists from the start, and allowing it again succeeds.
+    if (facts.same_device) return what == Grant::pool ? GrantBar::none : GrantBar::same_device;
+    if (facts.with_cpu) return GrantBar::cpu;
+    if (!facts.can_switch) return GrantBar::no_calls;
+    if (what == Grant::pool && !facts.owner_has_pools) return GrantBar::no_pools;
+    if (facts.enabled) return GrantBar::none;
+    switch (facts.link) {
+        case GrantFacts::Link::unasked: return GrantBar::link_unasked;
+        case GrantFacts::Link::none: return GrantBar::no_link;
+        case GrantFacts::Link::direct: break;
+    }
+    return GrantBar::none;
+}
+
+AccessAnswer grant_answer(Grant what, const GrantFacts& facts) {
+    switch (grant_bar(what, facts)) {
+        case GrantBar::none:
+            if (facts.same_device) return yes("it is the same device");
+            if (facts.enabled) return yes("it is enabled already");
+            return yes("the driver says that the device reaches the other one's memory (cuDeviceCanAccessPeer)");
+        case GrantBar::runtime:
+            return no("the devices belong to two runtimes", "open one Runtime and take both devices from it");
+        case GrantBar::same_device:
+            return no("it is the same device, whose access to its own memory is not switched", "name another device");
+        case GrantBar::cpu:
+            return no("access between CPU and GPU is not switched",
+                      "ask can_access(buffer), and use allocate_shared for memory that both sides use");
+        case GrantBar::no_calls: return no("this device's driver cannot switch access", "copy between the devices");
+        case GrantBar::no_pools:
+            return no("the owner has no pools (MEMORY_POOLS_SUPPORTED, attribute 115, is not 1)",
+                      "enable peer access, and allocate device memory");
+        case GrantBar::no_link:
+            return no("no link between the devices carries it (cuDeviceCanAccessPeer)",
+                      "copy between the devices; the driver goes through host memory where it must");
+        case GrantBar::link_unasked: break;
+    }
+    return unknown("the driver was not asked, or did not answer, whether a link carries it",
+                   "ask again on a device that works, outside of host functions and forked children");
+}
+
 AccessAnswer combine(std::span<const AccessAnswer> parts) {
     AccessAnswer weakest = yes("every part is accessible");
     for (std::size_t at = 0; at < parts.size(); ++at) {

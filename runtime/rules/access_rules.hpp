@@ -39,6 +39,23 @@ AccessAnswer by_address(const Capabilities& device, MemoryKind kind, AddressForm
 // `allocates`: the kind of the other device's current allocator.
 AccessAnswer pair_access(const Capabilities& device, const Capabilities& other, bool same, MemoryKind allocates,
                          PeerState state);
+// Whether access between two devices can be enabled, by what is known of them.
+struct GrantFacts {
+    enum class Link : std::uint8_t { unasked, none, direct };
+    bool same_runtime = true;
+    bool same_device = false;
+    bool with_cpu = false;   // one of them is the CPU device
+    bool can_switch = true;  // the device's driver has the calls
+    bool owner_has_pools = true;
+    bool enabled = false;       // already, by what the runtime recorded
+    Link link = Link::unasked;  // the driver's answer
+};
+enum class Grant : std::uint8_t { peer, pool };  // access to device memory, or to a pool
+// The first fact that forbids it. link_unasked: nothing else does, and the driver's answer is missing.
+enum class GrantBar : std::uint8_t { none, runtime, same_device, cpu, no_calls, no_pools, link_unasked, no_link };
+GrantBar grant_bar(Grant what, const GrantFacts& facts) noexcept;
+AccessAnswer grant_answer(Grant what, const GrantFacts& facts);
+
 // Several parts together: yes only if all are yes; otherwise the first "no", otherwise the first "not verified" (A13).
 AccessAnswer combine(std::span<const AccessAnswer> parts);
 

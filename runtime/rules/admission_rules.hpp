@@ -26,6 +26,7 @@ enum class PublicCall : std::uint8_t {
     ask_memory_properties,
     ask_native_event,
     ask_native_stream,
+    ask_peer_access,
     ask_stream,
     ask_stream_priority,
     begin_capture,
@@ -96,7 +97,7 @@ enum class PublicCall : std::uint8_t {
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 82;
+inline constexpr int public_call_count = 83;
 
 // How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
@@ -136,6 +137,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::ask_memory_properties, "asking for properties of memory", false, false, taken, taken},
         {C::ask_native_event, "asking for a driver's event", false, false, taken, taken},
         {C::ask_native_stream, "asking for a driver's stream", false, false, taken, taken},
+        {C::ask_peer_access, "asking whether access can be enabled", false, false, taken, taken},
         {C::ask_stream, "asking how far a stream has come", false, false, taken, taken},
         {C::ask_stream_priority, "asking for a stream's priority", false, false, taken, taken},
         {C::begin_capture, "beginning a capture", false, false, judged, taken},

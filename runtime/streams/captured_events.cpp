@@ -47,6 +47,10 @@ Result<void> may_join(const StreamState& stream, const Recording& recording) {
     if (stream.device->synchronous != recording.device->synchronous) {
         return make_error<errors::capture_of_gpu_and_cpu>();
     }
+    // Documented (CUDA_CONDITIONAL_NODE_PARAMS): all kernels of a body, at any depth, belong to one context.
+    if (recording.outer && stream.device != recording.device) {
+        return make_error<errors::body_of_another_device>(named(*recording.device), named(*stream.device));
+    }
     return refuse_in_parts(stream);
 }
 

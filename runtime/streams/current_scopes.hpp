@@ -22,6 +22,7 @@ struct CurrentScope {
     const DeviceState* device;  // compared, never dereferenced
     std::optional<Stream> stream;
 };
+// What Device::set_current_stream() set is one, too, owned by the device's first stream (StreamState::chosen).
 
 std::shared_ptr<CurrentScope> begin_scope(const std::shared_ptr<DeviceState>& device, std::optional<Stream> stream);
 

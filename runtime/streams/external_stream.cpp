@@ -4,6 +4,7 @@
 #include <isthmus/stream.hpp>
 
 #include "device_state.hpp"
+#include "external_stream.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 #include "streams_errors.hpp"
@@ -80,27 +81,31 @@ std::shared_ptr<StreamState> state_of(DeviceState& device, const platform::Forei
 
 }  // namespace
 
-}  // namespace detail
-
-Result<Stream> Device::wrap_stream(void* native) {
-    detail::DeviceState& device = *state_;
+Result<Stream> wrapped_stream(const std::shared_ptr<DeviceState>& owner, void* native) {
+    DeviceState& device = *owner;
     if (device.bars(rules::PublicCall::wrap_stream)) return device.refusal(rules::PublicCall::wrap_stream);
-    if (std::shared_ptr<detail::StreamState> own = detail::own_stream_of(device, native)) return Stream(std::move(own));
+    if (std::shared_ptr<StreamState> own = own_stream_of(device, native)) return Stream(std::move(own));
     platform::ForeignStream foreign;
     const platform::Status status = device.execution.foreign_stream(native, foreign);
     if (!status.ok()) {
-        if (status.driver_code == 0) return detail::not_wrapped(device, status);
+        if (status.driver_code == 0) return not_wrapped(device, status);
         return device.failure(status, "wrapping a stream");
     }
     const std::lock_guard one_at_a_time(device.wrapping);
-    std::shared_ptr<detail::StreamState> state = detail::state_of(device, foreign);
+    std::shared_ptr<StreamState> state = state_of(device, foreign);
     {
         const std::lock_guard lock(state->mutex);
         state->handle = foreign.handle;
         ++state->wrappers;
     }
-    auto wrapper = std::make_shared<detail::StreamWrapper>(state);
-    return Stream(std::shared_ptr<detail::StreamState>(std::move(wrapper), state.get()));
+    auto wrapper = std::make_shared<StreamWrapper>(state);
+    return Stream(std::shared_ptr<StreamState>(std::move(wrapper), state.get()));
+}
+
+}  // namespace detail
+
+Result<Stream> Device::wrap_stream(void* native) {
+    return detail::wrapped_stream(state_, native);
 }
 
 bool Stream::external() const noexcept {

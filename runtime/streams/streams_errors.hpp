@@ -116,6 +116,19 @@ inline constexpr auto native_event_without_driver =
     error_entry("S025", Code::unsupported,
                 "the CPU device was to wait for a driver's event, and no GPU of this runtime works",
                 "wait for it through the library that made it");
+inline constexpr auto current_stream_of_another_device =
+    error_entry("S027", Code::wrong_device,
+                "the current stream of {device} was to be set to one of {stream_device}",
+                "set it on its own device, or make a stream of this one");
+inline constexpr auto current_stream_at_the_end_of_a_thread =
+    error_entry("S028", Code::not_permitted,
+                "a current stream was to be set while the thread ends: it would stay with nobody",
+                "name the stream in the calls that the thread's last destructors make");
+inline constexpr auto body_of_another_device =
+    error_entry("S029", Code::unsupported,
+                "the body of a loop or a branch runs on {body_device}, and a stream of {device} was to join it: CUDA runs a body, "
+                "with all that is nested in it, in one context",
+                "record its work before or behind the loop or the branch");
 // clang-format on
 
 }  // namespace errors

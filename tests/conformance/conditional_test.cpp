@@ -42,6 +42,7 @@ void where_graphs_decide(Body body) {
         const Graph turn = inner.end().value();
         Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(capture.loop_while(word, turn), Code::unsupported));
+        EXPECT_TRUE(refused_as(capture.loop_while(word, [](Capture&) {}), Code::unsupported));
         EXPECT_TRUE(worked(capture.end()));
     });
 }
@@ -217,12 +218,172 @@ TEST(Conditional, ABodyIsOfOneDevice) {  // keeps S14
     });
 }
 
+// keeps S22: a loop in a branch in a loop. Each turn of the outer loop adds 1 to `count` if `inner` was set, as often
+// as the innermost loop runs.
+TEST(Conditional, LoopsAndBranchesNest) {
+    where_graphs_decide([](Device& device) {
+        Loop scene(device);
+        Buffer<std::int32_t> inner = holding(device, 0), inner_turns = holding(device, 0);
+        Buffer<std::int32_t> wanted = holding(device, 0), chosen = holding(device, 0), outside = holding(device, 0);
+        Capture capture = scene.stream.begin_capture().value();
+        scene.stream.launch(add_one, 1, outside).value();
+        const auto outer_turn = [&](Capture& turn) -> Result<void> {
+            ISTHMUS_TRY(turn.launch(take_turn, 1, scene.word, scene.turns));
+            ISTHMUS_TRY(turn.run_if(chosen, [&](Capture& branch) {
+                Stream stream = branch.stream().value();
+                stream.copy(inner, wanted).value();
+                branch
+                    .loop_while(inner,
+                                [&](Capture& innermost) { innermost.launch(take_turn, 1, inner, inner_turns).value(); })
+                    .value();
+            }));
+            return {};
+        };
+        ASSERT_TRUE(worked(capture.loop_while(scene.word, outer_turn)));
+        scene.stream.launch(add_one, 1, outside).value();
+        const Graph graph = capture.end().value();
+        EXPECT_EQ(graph.size(), 3u) << "a loop is one operation, with all that is in it";
+        const GraphInstance instance = graph.instantiate().value();
+        std::int32_t turns = 0, inner_all = 0, launches = 0;
+        for (const std::int32_t outer_count : {0, 1, 4}) {
+            for (const std::int32_t branch : {0, 1}) {
+                for (const std::int32_t inner_count : {0, 3}) {
+                    set(scene.word, outer_count);
+                    set(chosen, branch);
+                    set(wanted, inner_count);
+                    scene.stream.launch(instance).value();
+                    EXPECT_EQ(read(scene.turns), turns += outer_count);
+                    EXPECT_EQ(read(inner_turns), inner_all += outer_count * branch * inner_count);
+                    EXPECT_EQ(read(outside), 2 * ++launches);
+                }
+            }
+        }
+        EXPECT_TRUE(refused_as(inner_turns.release(), Code::in_use)) << "the graph holds what inner bodies use";
+    });
+}
+
+// keeps S22
+TEST(Conditional, ABodyThatIsRecordedInPlaceTakesWhatABodyMayHold) {
+    where_graphs_decide([](Device& device) {
+        constexpr std::size_t many = 64;
+        Loop scene(device);
+        const Graph turn = scene.body();
+        auto here = device.allocate<std::int32_t>(many).value();
+        auto there = device.allocate<std::int32_t>(many).value();
+        Buffer<std::int32_t> out = holding(device, 0, many);
+        Stream side = device.create_stream().value();
+        Capture capture = scene.stream.begin_capture().value();
+        scene.stream.fill(here, 10).value();
+        const auto body = [&](Capture& inside) {
+            Stream main = inside.stream().value();
+            inside.append(turn).value();
+            side.wait_stream(main).value();  // joins, and comes back
+            (void)inside.launch(side, add_one, many, here).value();
+            main.wait_stream(side).value();
+            main.copy(there, here).value();
+        };
+        ASSERT_TRUE(worked(capture.loop_while(scene.word, body)));
+        scene.stream.copy(out, there).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (const std::int32_t turns : {3, 1}) {
+            set(scene.word, turns);
+            scene.stream.launch(instance).value();
+            auto view = out.read_on_host().value();
+            for (const std::int32_t one : view) ASSERT_EQ(one, 10 + turns);
+        }
+    });
+}
+
+// keeps S22
+TEST(Conditional, WhatCudaAllowsInNoBodyIsRefusedThereAndTheBodyGoesOn) {
+    where_graphs_decide([](Device& device) {
+        Loop scene(device);
+        Stream other = device.create_stream().value();
+        const Graph turn = scene.body();
+        Capture calls_host = scene.stream.begin_capture().value();
+        scene.stream.call_on_host([]() noexcept {}).value();
+        const Graph of_the_host = calls_host.end().value();
+        Capture capture = scene.stream.begin_capture().value();
+        Event outside = scene.stream.record().value();
+        const auto body = [&](Capture& inside) {
+            Stream stream = inside.stream().value();
+            EXPECT_TRUE(refused_as(stream.call_on_host([]() noexcept {}), Code::unsupported));
+            EXPECT_TRUE(refused_as(inside.append(of_the_host), Code::unsupported));
+            if (!device.is_cpu() && device.capabilities().has(Feature::pools)) {
+                EXPECT_TRUE(refused_as(stream.allocate<std::int32_t>(4), Code::unsupported));
+            }
+            for (Device& beside : all_devices()) {
+                if (device.is_cpu() || beside.is_cpu() || &beside == &device) continue;
+                Stream joined = beside.create_stream().value();
+                EXPECT_TRUE(refused_as(joined.wait_stream(stream), Code::unsupported));
+            }
+            EXPECT_TRUE(refused_as(stream.wait(outside), Code::capture_error)) << "of the capture around";
+            EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
+            EXPECT_TRUE(refused_as(inside.end(), Code::capture_error));
+            // What is meant for the body and given to the stream around it would run once, behind the loop.
+            EXPECT_TRUE(refused_as(scene.stream.launch(add_one, 1, scene.turns), Code::capture_error));
+            EXPECT_TRUE(refused_as(capture.run_if(scene.word, turn), Code::capture_error));
+            EXPECT_TRUE(refused_as(capture.run_if(scene.word, [](Capture&) {}), Code::capture_error));
+            EXPECT_TRUE(refused_as(other.wait_stream(scene.stream), Code::capture_error));
+            EXPECT_TRUE(refused_as(capture.end(), Code::capture_error));
+            inside.append(turn).value();
+        };
+        ASSERT_TRUE(worked(capture.loop_while(scene.word, body)));
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        set(scene.word, 2);
+        scene.stream.launch(instance).value();
+        EXPECT_EQ(read(scene.turns), 2);
+    });
+}
+
+// keeps S22, S14
+TEST(Conditional, ABodyThatIsNotRecordedToItsEndMakesNoGraph) {
+    where_graphs_decide([](Device& device) {
+        Loop scene(device);
+        Stream away = device.create_stream().value();
+        const auto expect_none = [&](auto record, Code why) {
+            {
+                Capture capture = scene.stream.begin_capture().value();
+                EXPECT_TRUE(refused_as(capture.loop_while(scene.word, record), why));
+                EXPECT_TRUE(refused_as(capture.end(), Code::capture_error));
+            }
+            // Everything is as before: the streams work, and what the body used can be released.
+            scene.stream.launch(add_one, 1, scene.turns).value();
+            away.launch(add_one, 1, scene.turns).value();
+        };
+        expect_none(
+            [&](Capture& inside) -> Result<void> {
+                inside.launch(take_turn, 1, scene.word, scene.turns).value();
+                return Error(Code::ended, "the program thought better of it", "record again");
+            },
+            Code::ended);
+        expect_none(
+            [&](Capture& inside) -> Result<void> {
+                return inside.run_if(scene.word, [&](Capture&) -> Result<void> {
+                    return Error(Code::ended, "the program thought better of it", "record again");
+                });
+            },
+            Code::ended);
+        expect_none(
+            [&](Capture& inside) {
+                Stream main = inside.stream().value();
+                away.wait_stream(main).value();
+                (void)inside.launch(away, add_one, 1, scene.turns).value();
+            },
+            Code::capture_error);
+        expect_none([&](Capture& inside) { const Capture gone = std::move(inside); }, Code::invalid_handle);
+        EXPECT_EQ(read(scene.turns), 8);
+        EXPECT_TRUE(worked(scene.turns.release()));
+    });
+}
+
 TEST(Conditional, TheWordBelongsToTheDeviceAndIsThere) {  // keeps S14
     where_graphs_decide([](Device& device) {
         Loop scene(device);
         const Graph inside = scene.body();
         Capture capture = scene.stream.begin_capture().value();
         EXPECT_TRUE(refused_as(capture.loop_while(Buffer<std::int32_t>(), inside), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(capture.run_if(Buffer<std::int32_t>(), [](Capture&) {}), Code::invalid_handle));
         EXPECT_TRUE(worked(capture.end()));
         if (device.is_cpu()) return;
         Device& cpu = *runtime().device(runtime().device_count() - 1).value();

@@ -173,5 +173,150 @@ TEST(Current, AScopeMayOutliveItsRuntimeAndItsThread) {
     on_every_device([](Device& each) { EXPECT_EQ(each.current_stream().id(), each.stream().id()); });
 }
 
+// Restores the thread for later scenarios.
+struct Restored {
+    Device& device;
+    ~Restored() {
+        for (int attempt = 0; attempt < 3 && !device.set_current_stream(device.stream()); ++attempt) {
+        }
+    }
+};
+
+// keeps S23
+TEST(Current, AStreamThatIsSetStaysCurrentUntilAnotherIsSet) {
+    on_every_device([](Device& device, Stream stream, Stream other) {
+        Device& before = runtime().current_device();
+        const Restored afterwards{device};
+        EXPECT_TRUE(worked(device.set_current_stream(stream)));
+        EXPECT_EQ(device.current_stream().id(), stream.id());
+        EXPECT_EQ(&runtime().current_device(), &before) << "it says nothing about the device";
+        const std::uint64_t id = other.id();
+        EXPECT_TRUE(worked(device.set_current_stream(Stream(std::move(other)))));
+        EXPECT_EQ(device.current_stream().id(), id) << "held, although nobody else holds it";
+        Thread([&] { EXPECT_EQ(device.current_stream().id(), device.stream().id()); }).join();
+        for (Device& beside : all_devices()) {
+            if (&beside == &device) continue;
+            EXPECT_EQ(beside.current_stream().id(), beside.stream().id());
+            EXPECT_TRUE(refused_as(beside.set_current_stream(stream), Code::wrong_device));
+            EXPECT_EQ(beside.current_stream().id(), beside.stream().id());
+        }
+        EXPECT_TRUE(worked(device.set_current_stream(device.stream())));
+        EXPECT_EQ(device.current_stream().id(), device.stream().id());
+    });
+}
+
+// keeps S23, S6
+TEST(Current, AScopeRestoresWhatWasCurrentBeforeIt) {
+    on_every_device([](Device& device, Stream stream, Stream other) {
+        const Restored afterwards{device};
+        Stream third = device.create_stream().value();
+        device.set_current_stream(stream).value();
+        {
+            const ScopedDevice same(device);
+            const ScopedStream scope = ScopedStream::enter(other).value();
+            EXPECT_EQ(device.current_stream().id(), other.id());
+            device.set_current_stream(third).value();
+            EXPECT_EQ(device.current_stream().id(), third.id());
+            {
+                const ScopedStream inner = ScopedStream::enter(other).value();
+                EXPECT_EQ(device.current_stream().id(), other.id());
+            }
+            EXPECT_EQ(device.current_stream().id(), third.id());
+        }
+        EXPECT_EQ(device.current_stream().id(), stream.id());
+        {
+            const ScopedDevice same(device);
+            device.set_current_stream(third).value();
+        }
+        EXPECT_EQ(device.current_stream().id(), third.id()) << "a scope of a device restores no stream";
+    });
+}
+
+// keeps S23, S6
+TEST(Current, AStreamThatIsSetComesBehindTheOneBefore) {
+    on_every_device([](Device& device, Stream stream, Stream other) {
+        const Restored afterwards{device};
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen = device.allocate_shared<std::int32_t>(count).value();
+        for (std::int32_t round = 1; round <= rounds(5); ++round) {
+            device.set_current_stream(stream).value();
+            (void)device.launch(churn, count, data, 200).value();
+            EXPECT_TRUE(worked(device.fill(data, round)));
+            device.set_current_stream(other).value();
+            EXPECT_TRUE(worked(device.copy(seen, data)));
+            ASSERT_EQ(seen.read_on_host().value()[count - 1], round);
+        }
+    });
+}
+
+// keeps S10, S23
+TEST(Current, EventsAndWaitsWithoutAStreamConcernTheCurrentOne) {
+    on_every_device([](Device& device, Stream stream, Stream other) {
+        const Restored afterwards{device};
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen = device.allocate_shared<std::int32_t>(count).value();
+        Event again = device.create_event().value();
+        device.set_current_stream(stream).value();
+        for (std::int32_t round = 1; round <= rounds(5); ++round) {
+            (void)other.launch(churn, count, data, 200).value();
+            other.fill(data, round).value();
+            if (round % 2 == 1) {
+                device.wait(other.record().value()).value();
+            } else {
+                device.wait_stream(other).value();
+            }
+            EXPECT_TRUE(worked(device.copy(seen, data)));
+            ASSERT_EQ(seen.read_on_host().value()[count - 1], round);
+            device.record(again).value();
+            other.wait(again).value();
+        }
+        EXPECT_TRUE(worked(device.record({.timing = true})));
+        EXPECT_TRUE(worked(device.synchronize()));
+    });
+}
+
+// keeps S23, R4
+TEST(Current, AStreamThatIsSetEndsWithItsThreadAndWithItsRuntime) {
+    on_every_device([](Device& device) {
+        const long before = driver_calls("cuStreamDestroy_v2");
+        Thread([&] {
+            device.set_current_stream(device.create_stream().value()).value();
+            EXPECT_NE(device.current_stream().id(), device.stream().id());
+        }).join();
+        if (counts_calls(device)) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamDestroy_v2") == before + 1)) << "the thread holds it";
+        }
+    });
+    std::optional<Runtime> another = Runtime::open().value();
+    another->default_device().set_current_stream(another->default_device().create_stream().value()).value();
+    another.reset();
+    on_every_device([](Device& each) { EXPECT_EQ(each.current_stream().id(), each.stream().id()); });
+}
+
+// Its destructor runs after that of what the library keeps for the thread, because it was constructed before.
+struct AtTheEnd {
+    Device* device = nullptr;
+    std::optional<Result<void>>* answer = nullptr;
+    ~AtTheEnd() {
+        if (device != nullptr) *answer = device->set_current_stream(device->stream());
+    }
+};
+
+// keeps S23
+TEST(Current, LastDestructorsOfAThreadSetNoStream) {
+    on_every_device([](Device& device, Stream stream) {
+        std::optional<Result<void>> answer;
+        Thread([&] {
+            thread_local AtTheEnd last;
+            last.device = &device;
+            last.answer = &answer;
+            device.set_current_stream(stream).value();
+        }).join();
+        if (answer) {
+            EXPECT_TRUE(refused_as(*answer, Code::not_permitted));
+        }
+    });
+}
+
 }  // namespace
 }  // namespace conformance

@@ -97,25 +97,102 @@ TEST(Graphs, WhatTheHostWritesBetweenLaunchesIsSeenByTheNext) {
 }
 
 // keeps K14, K6
-TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtATime) {
-    on_every_device([](Device& device) {
+TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInside) {
+    on_every_device([](Device& device, Stream stream, Stream other) {
         if (!device.capabilities().has(Feature::managed)) return;
-        Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::managed);
+        Buffer<std::int32_t> copied = shared_numbers(device, count, MemoryKind::managed);
         set_all(data, 7);
-        Capture capture = stream.begin_capture().value();
-        const auto launched = stream.launch(add_one, count, data);
-        if (device.capabilities().managed == ManagedModel::phase_guarded) {
-            ASSERT_TRUE(refused_as(launched, Code::capture_error));
-            EXPECT_NE(launched.error().remedy().find("pinned"), std::string_view::npos);
-            EXPECT_EQ(capture.end().value().size(), 0u);  // and the capture continued
-            return;
-        }
-        ASSERT_TRUE(worked(launched));
+        set_all(copied, 0);
+        // Also where it was used on another stream before, and is used by launches between the replays.
+        stream.launch(add_one, count, data).value();
+        Capture capture = other.begin_capture().value();
+        other.launch(add_one, count, data).value();
+        ASSERT_TRUE(worked(other.launch(scale_into, count, copied, data, 2)));
         const GraphInstance instance = capture.end().value().instantiate().value();
-        stream.launch(instance).value();
         expect_all(data, 8);
+        for (std::int32_t round = 1; round < 4; ++round) {
+            set_all(data, 10 * round);
+            stream.launch(instance).value();
+            if (round == 1) {
+                auto view = data.read_on_host(Wait::never());
+                if (!view) {
+                    EXPECT_TRUE(refused_while_it_lasts(view, Code::not_ready)) << "views wait";
+                }
+            }
+            expect_all(copied, 20 * round + 2);
+            expect_all(data, 10 * round + 1);
+            stream.launch(instance).value();
+            stream.launch(add_one, count, data).value();
+            expect_all(data, 10 * round + 3);
+            {
+                auto view = data.read_on_host().value();
+                const bool taken = device.capabilities().managed == ManagedModel::phase_guarded;
+                const auto launched = other.launch(instance);
+                EXPECT_TRUE(refused_as(launched, Code::in_use)) << (taken ? "one side at a time" : "it is written");
+            }
+            other.launch(instance).value();
+            expect_all(data, 10 * round + 4);
+        }
     });
+}
+
+// keeps K6
+TEST(Graphs, MemoryOfOneSideAtATimeIsAttachedAroundEachReplay) {
+    on_every_gpu([](Device& device, Stream stream) {
+        if (device.capabilities().managed != ManagedModel::phase_guarded) return;
+        Buffer<std::int32_t> first = shared_numbers(device, count, MemoryKind::managed);
+        Buffer<std::int32_t> second = shared_numbers(device, count, MemoryKind::managed);
+        set_all(first, 1);
+        set_all(second, 0);
+        const long recording = driver_calls("cuStreamAttachMemAsync");
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, first).value();
+        stream.launch(scale_into, count, second, first, 3).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        const bool counted = counts_calls(device);
+        if (counted) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamAttachMemAsync") == recording));
+        }
+        for (const int replays : {1, 3}) {
+            const long before = driver_calls("cuStreamAttachMemAsync");
+            for (int at = 0; at < replays; ++at) stream.launch(instance).value();
+            { (void)second.read_on_host().value(); }
+            { (void)first.read_on_host().value(); }
+            // Once there and back for each buffer, however often it is launched in between.
+            if (counted) {
+                EXPECT_TRUE(unless_fault(driver_calls("cuStreamAttachMemAsync") == before + 4)) << replays;
+            }
+        }
+        expect_all(first, 5);
+        expect_all(second, 15);
+        EXPECT_TRUE(refused_as(first.release(), Code::in_use));
+    });
+}
+
+// keeps K6, K14
+TEST(Graphs, MemoryOfOneSideAtATimeIsAttachedOnItsOwnDevice) {
+    for (Device& owner : all_devices()) {
+        if (owner.is_cpu() || owner.capabilities().managed != ManagedModel::phase_guarded) continue;
+        for (Device& other : all_devices()) {
+            if (other.is_cpu() || &other == &owner) continue;
+            Stream here = owner.create_stream().value();
+            Stream there = other.create_stream().value();
+            Buffer<std::int32_t> data = shared_numbers(owner, count, MemoryKind::managed);
+            set_all(data, 1);
+            Buffer<std::int32_t> beside = pinned(other, count, 0);
+            Capture capture = here.begin_capture().value();
+            there.wait_stream(here).value();
+            there.launch(add_one, count, beside).value();
+            here.wait_stream(there).value();
+            here.launch(add_one, count, data).value();
+            const GraphInstance instance = capture.end().value().instantiate().value();
+            EXPECT_TRUE(refused_as(there.launch(instance), Code::wrong_device));
+            here.launch(instance).value();
+            expect_all(data, 2);
+            expect_all(beside, 1);
+        }
+    }
 }
 
 // keeps S14

@@ -144,6 +144,9 @@ void events() {
     std::optional<Stream> other = did("create_stream", world->device.create_stream());
     did("wait", other->wait(*end));
     did("wait_stream", other->wait_stream(world->stream));
+    did("set_current_stream", world->device.set_current_stream(*other));
+    did("wait on the current stream", world->device.wait_stream(world->stream));
+    did("set_current_stream", world->device.set_current_stream(world->device.stream()));
     did("Event::synchronize", end->synchronize());
     (void)did("Event::finished", end->finished());
     (void)did("elapsed_ms", Event::elapsed_ms(*timed, *end));
@@ -261,6 +264,8 @@ void peers() {
     for (std::size_t at = 0; at < world->runtime.device_count(); ++at) {
         Device& other = *world->runtime.device(at).value();
         if (&other == &world->device || other.is_cpu()) continue;
+        (void)other.can_enable_peer_access(world->device);
+        after_call("can_enable_peer_access");
         const bool reached = tried("enable_peer_access",
                                    [&] {
                                        Result<void> answer = other.enable_peer_access(world->device);

@@ -477,6 +477,11 @@ Expectation Model::expect_graph_launch(const Step& step) const {
         unordered |= race(past_of_launch(stream, instance), one.work);
         for (const Use& use : one.work.uses) {
             plain &= use.buffer->facts.plain;
+            if (use.buffer->facts.turns) {
+                if (use.buffer->device != stream.device) return answers(bit(Code::wrong_device));
+                if (use.buffer->turn_of && use.buffer->turn_of != streams_[step.at]) return skipped();
+                expected.codes |= bit(Code::in_use);  // another stream may still hold it
+            }
             if (use.buffer->refused_since && machine_.order_checked) expected.codes |= bit(Code::not_ordered);
         }
     }
@@ -501,7 +506,6 @@ Expectation Model::expect_work(const Step& step) const {
     }
     Expectation expected;
     if (stream.capture) {
-        if (turns) return answers(bit(Code::capture_error) | (foreign ? bit(Code::wrong_device) : 0));
         if (is_copy(work->act) && foreign) return answers(bit(Code::capture_error));
         if (!is_kernel(work->act) && foreign) expected.codes |= bit(Code::capture_error);
         if (!is_kernel(work->act) && !plain) expected.codes |= bit(Code::capture_error) | bit(Code::unsupported);
@@ -514,7 +518,7 @@ Expectation Model::expect_work(const Step& step) const {
     }
     // A stream that would have to wait for the copy may be in a capture, or memory for the copy may be unavailable.
     if (!is_kernel(work->act) && (foreign || !plain) && any_capture()) expected.codes |= bit(Code::capture_error);
-    if (turns && std::any_of(work->uses.begin(), work->uses.end(), [&](const Use& use) {
+    if (turns && !stream.capture && std::any_of(work->uses.begin(), work->uses.end(), [&](const Use& use) {
             return use.buffer->turn_of && use.buffer->turn_of != streams_[step.at];
         })) {
         return skipped();

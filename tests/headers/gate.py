@@ -87,6 +87,7 @@ SEVERAL = {
 # Room and function that ask and do not refuse.
 SILENT = {
     ('core', 'return_unreturned'): 'gives back what nothing waits for, when it can',
+    ('memory', 'grantable'): 'a question without an error: not asked is answered "not verified"',
     ('launch', 'launch_buffers'): 'the short way: the long way, which is taken then, refuses',
 }
 

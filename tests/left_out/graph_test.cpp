@@ -36,6 +36,8 @@ TEST(GraphLeftOut, EveryCallOfACaptureIsRefused) {
     EXPECT_TRUE(refused(capture.append(device.stream(), no_graph())));
     EXPECT_TRUE(refused(capture.loop_while(buffer, no_graph())));
     EXPECT_TRUE(refused(capture.run_if(buffer, no_graph())));
+    EXPECT_TRUE(refused(capture.loop_while(buffer, [](Capture&) {})));
+    EXPECT_TRUE(refused(capture.stream()));
     Capture other = std::move(capture);
     other = Capture(std::shared_ptr<detail::Recording>());
     EXPECT_TRUE(refused(other.end()));

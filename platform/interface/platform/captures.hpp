@@ -20,8 +20,9 @@ enum class CaptureState : std::uint8_t { none, open, lost };
 struct ConditionalBody {
     // true: repeats while the word is not 0, tested before each turn; false: runs once if it is not 0
     bool loops = false;
-    GraphHandle body{};      // a copy of it runs
-    std::uint64_t word = 0;  // device address of 32 bits
+    GraphHandle body{};           // a copy of it runs
+    std::uint64_t word = 0;       // device address of 32 bits
+    std::uint64_t condition = 0;  // the driver's handle; set by begin_body()
     // Sets the condition from the word; its pack is a SetCondition. The driver launches it before each turn.
     const KernelInfo* setter = nullptr;
 };
@@ -55,6 +56,21 @@ public:
     // not updated. Code::unsupported: the driver has no such nodes.
     virtual Status append_conditional(StreamHandle, const ConditionalBody&) {
         return {Code::unsupported, 0, "append_conditional"};
+    }
+    // The same, with a body that is recorded where it stands, and may hold further conditions: adds the node after the
+    // work of `outer`, and begins a capture of `inside` that fills the body. `body.body` is ignored.
+    // Code::capture_error: the outer capture is unusable. Code::unsupported: the driver has no such nodes, and nothing
+    // was added.
+    virtual Status begin_body(StreamHandle /*outer*/, StreamHandle /*inside*/, ConditionalBody& /*body*/) {
+        return {Code::unsupported, 0, "begin_body"};
+    }
+    // Adds what a loop needs behind the body's work, once. Then end_body() ends the capture of `inside`, as end() does;
+    // the recorded work belongs to the outer capture. If either fails, the outer capture makes no graph.
+    virtual Status finish_body(StreamHandle /*inside*/, const ConditionalBody& /*body*/) {
+        return {Code::unsupported, 0, "finish_body"};
+    }
+    virtual Status end_body(StreamHandle /*outer*/, StreamHandle /*inside*/, const ConditionalBody& /*body*/) {
+        return {Code::unsupported, 0, "end_body"};
     }
 
     virtual Status instantiate(GraphHandle graph, GraphInstanceHandle& out) = 0;

@@ -184,5 +184,8 @@ void add_once(std::vector<NodeIndex>& nodes, NodeIndex node);
 
 // Whether this thread runs a host function or a stream callback.
 bool& host_function_flag() noexcept;
+// The stream whose work this thread runs, for work of that stream's device; none: no work, or a graph's node of
+// another device.
+StreamId& running_stream() noexcept;
 
 }  // namespace isthmus::sim::engine

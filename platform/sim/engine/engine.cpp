@@ -76,6 +76,10 @@ bool Engine::in_host_function() noexcept {
     return host_function_flag();
 }
 
+StreamId Engine::running_stream() noexcept {
+    return engine::running_stream();
+}
+
 namespace {
 
 int run_here(const Graph& graph);

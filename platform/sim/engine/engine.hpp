@@ -97,9 +97,12 @@ public:
     void latch(int device, int code);   // a planned fault or a lost device
 
     // --- progress, time, observation
-    void progress();                          // seeded: runs some ready work; threads: nothing
-    bool set_seed(std::uint64_t seed);        // seeded: draws from this seed from now on; threads: false
-    std::uint64_t now_ns() const;             // seeded: virtual
+    void progress();                    // seeded: runs some ready work; threads: nothing
+    bool set_seed(std::uint64_t seed);  // seeded: draws from this seed from now on; threads: false
+    std::uint64_t now_ns() const;       // seeded: virtual
+    // Of the work that this thread runs: the stream that it was given to. A graph's nodes run in the stream of the
+    // launch, not in those that they were captured on. none: no work, or a node of another device than the stream's.
+    static StreamId running_stream() noexcept;
     static bool in_host_function() noexcept;  // this thread runs user code for the engine: the call answers 800
     // Whether there is GPU work of the device (or of the stream, also if destroyed) whose end the host has not observed
     // by a synchronisation or a successful query. A host function observes the work before it.

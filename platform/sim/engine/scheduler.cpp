@@ -24,6 +24,11 @@ bool& host_function_flag() noexcept {
     return flag;
 }
 
+StreamId& running_stream() noexcept {
+    static thread_local StreamId stream = StreamId::none;
+    return stream;
+}
+
 std::uint64_t Core::next_random() {  // splitmix64: the same numbers with every standard library
     std::uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -173,6 +178,8 @@ void Core::run(Lock& lock, const WorkRef& work) {
     if (is_host_work(operation.kind)) observe(*work);
     const bool dropped = is_dropped(*work);
     const int latched = devices[device].code;
+    const Stream* const launched_on = find(work->stream);
+    const bool of_own_device = launched_on == nullptr || launched_on->device == device;
     lock.release_and_clear();
     int result = code::ok;
     if (!dropped && is_host_work(operation.kind)) {
@@ -185,7 +192,9 @@ void Core::run(Lock& lock, const WorkRef& work) {
     } else if (!dropped && operation.body) {
         const bool gpu = hooks && is_gpu_work(operation.kind);
         if (gpu) hooks->gpu_work_begins(operation);
+        running_stream() = of_own_device ? work->stream : StreamId::none;
         result = operation.body();
+        running_stream() = StreamId::none;
         if (gpu) hooks->gpu_work_ends(operation);
     }
     operation.body = nullptr;

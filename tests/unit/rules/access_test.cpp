@@ -206,6 +206,36 @@ TEST(Access, TheCoarseQueryDiffersFromTheFineOnes) {  // keeps A14
     }
 }
 
+// keeps A18
+TEST(Access, WhatCanBeEnabledIsDecidedByTheFirstFactThatForbidsIt) {
+    using Link = GrantFacts::Link;
+    using B = GrantBar;
+    for (unsigned bits = 0; bits < 1u << 6; ++bits) {
+        for (const Link link : {Link::unasked, Link::none, Link::direct}) {
+            for (const Grant what : {Grant::peer, Grant::pool}) {
+                const auto on = [bits](unsigned at) { return ((bits >> at) & 1u) != 0; };
+                const GrantFacts facts{on(0), on(1), on(2), on(3), on(4), on(5), link};
+                const bool pool = what == Grant::pool;
+                const B expected = !on(0)                  ? B::runtime
+                                   : on(1)                 ? (pool ? B::none : B::same_device)
+                                   : on(2)                 ? B::cpu
+                                   : !on(3)                ? B::no_calls
+                                   : pool && !on(4)        ? B::no_pools
+                                   : on(5)                 ? B::none
+                                   : link == Link::unasked ? B::link_unasked
+                                   : link == Link::none    ? B::no_link
+                                                           : B::none;
+                ASSERT_EQ(grant_bar(what, facts), expected) << bits;
+                const AccessAnswer answer = grant_answer(what, facts);
+                const V verdict = expected == B::none ? V::yes : expected == B::link_unasked ? V::not_verified : V::no;
+                EXPECT_EQ(answer.verdict, verdict) << bits;
+                EXPECT_FALSE(answer.reason.empty());
+                EXPECT_EQ(answer.remedy.empty(), verdict == V::yes) << answer.reason;
+            }
+        }
+    }
+}
+
 TEST(Access, SeveralPartsAreAccessibleOnlyTogetherAndTheFirstThatIsNotIsNamed) {  // keeps A13
     const AccessAnswer answers[] = {{V::no, "n", "r"}, {V::yes, "y", {}}, {V::not_verified, "u", "r"}};
     for (int mixture = 0; mixture < 81; ++mixture) {

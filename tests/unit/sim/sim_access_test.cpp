@@ -278,6 +278,33 @@ TEST(SimAccess, MemoryAttachedToAStreamIsThatStreamsAlone) {  // keeps K6
     });
 }
 
+TEST(SimAccess, AGraphsNodesHaveTheMemoryThatIsAttachedToTheStreamOfItsLaunch) {  // keeps K6's ground
+    in_own_process([] {
+        open_device();
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 2), 0);
+        Stream* captured = new_stream();
+        Stream* mine = new_stream();
+        Stream* other = new_stream();
+        *as_pointer(managed) = 4;
+        REQUIRE_CODE(cuStreamBeginCapture_v2(captured, 2), 0);  // relaxed: the kernel is loaded inside
+        REQUIRE_CODE(launch_multiply(captured, managed, 1, 2), 0);
+        GraphObject* graph = nullptr;
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuStreamEndCapture(captured, &graph), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
+        REQUIRE_CODE(cuStreamAttachMemAsync(mine, managed, 0, 4), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, mine), 0);
+        REQUIRE_CODE(cuStreamAttachMemAsync(mine, managed, 0, 2), 0);
+        REQUIRE_CODE(cuStreamSynchronize(mine), 0);
+        REQUIRE_THAT(*as_pointer(managed) == 8);
+        REQUIRE_CODE(cuStreamAttachMemAsync(mine, managed, 0, 4), 0);
+        REQUIRE_CODE(cuStreamSynchronize(mine), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, other), 0);
+        REQUIRE_CODE(cuStreamSynchronize(other), concurrent_managed() ? 0 : 700);
+    });
+}
+
 TEST(SimAccess, MemoryOfTheHostIsNotTheGpusWhereManagedIsNotConcurrent) {
     in_own_process([] {
         open_device();

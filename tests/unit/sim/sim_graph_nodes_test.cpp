@@ -399,6 +399,56 @@ TEST(SimGraphNodes, AGraphWithAConditionalNodeHasOneInstanceAndNoCopies) {
     });
 }
 
+// keeps S22's ground
+TEST(SimGraphNodes, ABodyIsCapturedIntoWhileTheGraphAroundItIsCaptured) {
+    in_own_process([] {
+        open_device();
+        Context* context = nullptr;
+        REQUIRE_CODE(cuCtxGetCurrent(&context), 0);
+        Stream *outer = new_stream(), *inner = new_stream(), *innermost = new_stream();
+        REQUIRE_CODE(cuStreamBeginCapture_v2(outer, 1), 0);
+        GraphObject* around = nullptr;
+        Stream* const streams[] = {inner, innermost};
+        Stream* captured = outer;
+        GraphObject* bodies[2] = {};
+        for (int depth = 0; depth < 2; ++depth) {
+            int status = 0;
+            REQUIRE_CODE(cuStreamGetCaptureInfo_v2(captured, &status, nullptr, &around, nullptr, nullptr), 0);
+            NodeParameters parameters = {};
+            parameters.type = 13;
+            std::uint64_t handle = 0;
+            REQUIRE_CODE(cuGraphConditionalHandleCreate(&handle, around, context, 0, 0), 0);
+            parameters.conditional = {handle, 1, 1, nullptr, context};
+            NodeObject* node = nullptr;
+            REQUIRE_CODE(cuGraphAddNode_v2(&node, around, nullptr, nullptr, 0, &parameters), 0);
+            bodies[depth] = parameters.conditional.bodies[0];
+            REQUIRE_CODE(cuStreamBeginCaptureToGraph(streams[depth], bodies[depth], nullptr, nullptr, 0, 1), 0);
+            captured = streams[depth];
+        }
+        REQUIRE_CODE(cuStreamBeginCaptureToGraph(new_stream(), bodies[0], nullptr, nullptr, 0, 1), 801);
+        NodeObject* empty = nullptr;
+        REQUIRE_CODE(cuGraphAddEmptyNode(&empty, bodies[1], nullptr, 0), 0);
+        std::size_t count = 0;
+        for (int depth = 2; depth-- > 0;) {
+            GraphObject* ended = nullptr;
+            REQUIRE_CODE(cuStreamEndCapture(streams[depth], &ended), 0);
+            REQUIRE_THAT(ended == bodies[depth]);
+            REQUIRE_CODE(cuGraphGetNodes(bodies[depth], nullptr, &count), 0);
+            REQUIRE_THAT(count == 1);
+            REQUIRE_CODE(cuGraphDestroy(bodies[depth]), 1);  // it is the node's
+        }
+        GraphObject* whole = nullptr;
+        REQUIRE_CODE(cuStreamEndCapture(outer, &whole), 0);
+        REQUIRE_CODE(cuGraphGetNodes(bodies[1], nullptr, &count), 0);
+        REQUIRE_THAT(count == 1);
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, whole, 0), 0);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        REQUIRE_CODE(cuGraphDestroy(whole), 0);
+        REQUIRE_THAT(isthmus_sim_live("graphs") == 0 && isthmus_sim_live("graph_nodes") == 0);
+    });
+}
+
 TEST(SimGraphNodes, AConditionalNodeNamesAConditionThatWasMade) {
     in_own_process([] {
         open_device();

@@ -66,8 +66,16 @@ public:
 
     Stream& stream() noexcept;  // exists from the start (S4)
     // The stream that this thread's calls use on this device where they name none: that of the innermost ScopedStream
-    // on this device, else stream(). See current.hpp.
+    // on this device, else the one that was set, else stream(). See current.hpp.
     Stream current_stream() const;
+    // Makes the stream the calling thread's current one of this device until the thread sets another or ends, or the
+    // runtime closes; it is held until then. Within a ScopedStream of this device it takes the place of the scope's
+    // stream, and the end of the scope restores what was current before the scope. Which device is current does not
+    // change. set_current_stream(stream()) restores the start. Work is ordered as by ScopedStream::enter(): what the
+    // stream is given from now on comes behind what the previous current one was given (S6).
+    // Errors, with nothing changed: wrong_device (a stream of another device), not_permitted (the thread is running
+    // its last destructors), those of Stream::wait_stream().
+    Result<void> set_current_stream(const Stream& stream);
     // These run on the current stream, like the members of Stream with the same names.
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
@@ -82,7 +90,10 @@ public:
     Result<void> fill(TypedBuffer<T>& to, const std::type_identity_t<T>& value) {
         return current_stream().fill(to, value);
     }
-    Result<Event> record() { return current_stream().record(); }
+    Result<Event> record(EventOptions options = {}) { return current_stream().record(options); }
+    Result<void> record(Event& event) { return current_stream().record(event); }
+    Result<void> wait(const Event& event) { return current_stream().wait(event); }
+    Result<void> wait_stream(Stream& other) { return current_stream().wait_stream(other); }
 
     Result<Stream> create_stream(StreamOptions options = {});
     // Wraps a stream that other code made (S5): a CUstream of this device's primary context, or nullptr for the legacy
@@ -229,6 +240,12 @@ public:
     // pools and foreign memory differ: ask about the buffer.
     AccessAnswer can_access(const Device& other) const;
 
+    // Whether enable_peer_access(owner) could succeed, and whether a pool of `owner` could allow() this device, with
+    // the fact that decides. Enables nothing. At most one driver call, of a pair of GPUs whose access is not enabled
+    // yet. not_verified: the driver was not asked (a host function, a forked child, a lost device) or did not answer.
+    // In one direction, as the access (A15).
+    AccessAnswer can_enable_peer_access(const Device& owner) const;
+    AccessAnswer can_enable_pool_access(const Device& owner) const;
     // Lets this device access the device memory of `owner`. Pools are not included: each has its own access. The other
     // direction is enabled separately (A15). No driver call if it is enabled already. The owner's memory may be in use
     // meanwhile.

@@ -15,9 +15,12 @@
 #include <isthmus/launch_options.hpp>
 #include <isthmus/result.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace isthmus {
@@ -54,8 +57,8 @@ public:
     // instance no longer uses are released from it, but its Graph, while it exists, holds the recorded ones. Raw views
     // are never held.
     // Errors, with nothing changed: invalid_handle (a node of another graph, an empty buffer), invalid_argument (an
-    // empty index space, a number that its parameter cannot hold), capture_error (managed memory of phase-guarded
-    // machines), not_accessible, wrong_device and unverified (see LaunchMode), unsupported, device_lost.
+    // empty index space, a number that its parameter cannot hold), not_accessible, wrong_device and unverified (see
+    // LaunchMode), unsupported, device_lost.
     template <class Space, class... P, class... A>
     Result<void> set_arguments(const KernelNode<void(Space, P...)>& node,
                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
@@ -114,8 +117,9 @@ private:
 // for an event behind its work (Stream::wait_stream() does both directions). A stream that took part and is destroyed
 // stays until the end.
 // Refused on all of these streams, with the capture unharmed (Code::capture_error): waiting for them; waiting in them
-// for events from outside or of another capture; buffers that belong to one side at a time (managed memory of
-// phase-guarded machines; use pinned memory); copies that would pass through the host. The host cannot query or wait
+// for events from outside or of another capture; copies that would pass through the host. Managed memory of
+// phase-guarded devices (89=0) is noted: each launch of the graph attaches it to the launching stream and returns it
+// behind its last use, as a kernel launch does (K6). The host cannot query or wait
 // for an event of a capture, and no stream can wait for it after the capture, until it is recorded again outside. On
 // the capturing thread, allocations other than Stream::allocate() are refused, too; other threads allocate, free and
 // wait through the runtime without restriction. Memory freed anywhere while a capture is open is given back when the
@@ -154,15 +158,32 @@ public:
     // Errors: wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
     Result<void> append(const Graph& graph);
     Result<void> append(const Stream& stream, const Graph& graph);
-    // loop_while() runs a copy of the graph while the first element of `word` is not 0; run_if() runs it once if it is
-    // not 0. Both are in the order of the stream that the capture began on. The device reads the word when it gets
-    // there, and a loop reads it again after each turn: the body must change it, or the launch never ends. A body
-    // consists of kernels, copies and fills of one device. The recorded graph then has one instance at a time, cannot
-    // be a part of another graph nor a body, and update() makes a new instance.
+    // loop_while() runs its body while the first element of `word` is not 0; run_if() runs it once if it is not 0. Both
+    // are in the order of the stream that the capture began on. The device reads the word when it gets there, and a
+    // loop reads it again after each turn: the body must change it, or the launch never ends. A body consists of
+    // kernels, copies and fills of one device, for CUDA allows neither host functions nor allocations in it, and one
+    // context (CUDA_CONDITIONAL_NODE_PARAMS). The recorded graph then has one instance at a time, cannot be a part of
+    // another graph, and update() makes a new instance.
+    // The body is a copy of a graph without loops and branches, or what record(inside) records, loops and branches
+    // included, to any depth. `inside` is a capture of the body: its launch(), append(), loop_while() and run_if(), and
+    // the calls of inside.stream(), which other streams of the device join as they join any capture. `record` returns
+    // void or Result<void>; meanwhile the streams of this capture take nothing. Its kernels' nodes cannot be changed by
+    // set_arguments().
     // Errors: as append(); unsupported also with a driver before CUDA 12.3, and for a body that calls host functions,
-    // has loops or branches, or runs on several devices; wrong_device, not_accessible (word).
+    // allocates, runs on several devices or, as a graph, has loops or branches; wrong_device, not_accessible (word).
+    // If `record` fails or its capture cannot end, this capture makes no graph: end() reports that.
     Result<void> loop_while(const TypedBuffer<std::int32_t>& word, const Graph& body);
     Result<void> run_if(const TypedBuffer<std::int32_t>& word, const Graph& body);
+    template <std::invocable<Capture&> Record>
+    Result<void> loop_while(const TypedBuffer<std::int32_t>& word, Record&& record) {
+        return record_body(word.state(), record, true);
+    }
+    template <std::invocable<Capture&> Record>
+    Result<void> run_if(const TypedBuffer<std::int32_t>& word, Record&& record) {
+        return record_body(word.state(), record, false);
+    }
+    // The stream that the capture began on. Errors: invalid_handle (the capture has ended).
+    Result<Stream> stream() const;
     // Ends the capture. The graph can be launched on streams of any device that takes part in it.
     // Errors: capture_error (a stream that joined did not come back, and is named by its id; the capture was lost; or
     // this thread did not begin the capture, which then stays open), invalid_handle (ended or moved from).
@@ -192,6 +213,19 @@ private:
                                            const Extent& extent, void* pack, const detail::LaunchArgument* arguments,
                                            std::size_t count);
     Result<void> append_conditional(const std::shared_ptr<detail::BufferState>& word, const Graph& body, bool loops);
+    template <class Record>
+    Result<void> record_body(const std::shared_ptr<detail::BufferState>& word, Record& record, bool loops) {
+        Result<Capture> inside = begin_body(word, loops);
+        if (!inside) return std::move(inside).error();
+        if constexpr (std::is_void_v<std::invoke_result_t<Record&, Capture&>>) {
+            record(*inside);
+        } else if (Result<void> recorded = record(*inside); !recorded) {
+            return recorded;  // the end of `inside` spoils this capture
+        }
+        return end_body(*inside, word);
+    }
+    Result<Capture> begin_body(const std::shared_ptr<detail::BufferState>& word, bool loops);
+    Result<void> end_body(Capture& inside, const std::shared_ptr<detail::BufferState>& word);
     std::shared_ptr<detail::Recording> recording_;
 };
 

@@ -58,13 +58,15 @@ template <class A>
 inline constexpr bool is_span = false;
 template <class T, std::size_t extent>
 inline constexpr bool is_span<std::span<T, extent>> = true;
+template <class B>
+inline constexpr bool is_foreign = false;  // ForeignView, in descriptors.hpp
 
 // The parameter's value. The runtime fills in a buffer's address, because it knows the launch device.
 template <class P, class A>
 P argument_value(const A& argument) {
     if constexpr (is_buffer<A> || is_part<A>) {
         return P{nullptr, argument.size()};
-    } else if constexpr (is_span<A>) {
+    } else if constexpr (is_span<A> || is_foreign<A>) {
         return P{argument.data(), argument.size()};
     } else if constexpr (Parameter<P>::is_view) {
         return argument;
@@ -85,6 +87,8 @@ LaunchArgument describe_argument(A& argument) {
                 .is_part = true};
     } else if constexpr (is_span<std::remove_const_t<A>>) {
         return {.raw = argument.data(), .raw_count = argument.size(), .is_view = true, .is_span = true};
+    } else if constexpr (is_foreign<std::remove_const_t<A>>) {
+        return {.raw = argument.data(), .raw_count = argument.size(), .is_view = true, .is_span = argument.on_host()};
     } else if constexpr (Parameter<P>::is_view) {
         return {.raw = argument.data, .raw_count = argument.count, .is_view = true};
     } else {

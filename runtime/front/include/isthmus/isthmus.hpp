@@ -27,11 +27,13 @@
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/copy.hpp>
 #include <isthmus/current.hpp>
+#include <isthmus/descriptors.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/export_finding.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/file_descriptor.hpp>
+#include <isthmus/foreign_view.hpp>
 #include <isthmus/graph.hpp>
 #include <isthmus/hints.hpp>
 #include <isthmus/host_view.hpp>

@@ -18,9 +18,9 @@ struct CurrentScope;
 }
 
 // The current device and stream are per thread (S4). They apply to Runtime::current_device(), Device::current_stream()
-// and to calls without a stream (Device::launch, copy, fill and record; isthmus::copy). An explicit stream takes
-// precedence over the current device (S8). A thread starts with the runtime's default device and each device's first
-// stream.
+// and to calls without a stream (Device::launch, copy, fill, record, wait and wait_stream; isthmus::copy). An explicit
+// stream takes precedence over the current device (S8). A thread starts with the runtime's default device and each
+// device's first stream. Device::set_current_stream() sets a stream without a scope.
 //
 // Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and may
 // outlive the Runtime. It applies to the thread that began it, even if another thread ends it.
