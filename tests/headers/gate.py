@@ -37,7 +37,7 @@ BY_HAND = {
     ('channel', 'wait_for_message'): FORK_ALONE,
     ('concurrent', 'launched'): NO_DRIVER,
     ('concurrent', 'stop'): 'on a lost device a service is ended here, and the caller hears of the loss',
-    ('copy', 'prefetch'): 'a hint is not refused: its report says that a capture takes none',
+    ('copy', 'not_done'): 'a hint is not refused: its report says that a capture takes none',
     ('copy', 'refuse_in_capture'): 'depends on the way of the copy: through pinned pieces it cannot be captured',
     ('core', 'all_work_ended'): END,
     ('core', 'ask_driver'): NO_DRIVER,
