@@ -186,8 +186,8 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      native_host_atomics = 86, partial_host_atomics = 147, host_pointer_for_registered = 91,
                      max_shared_optin = 97, host_register = 99, read_only_register = 113, memory_pools = 115,
                      virtual_memory = 102, posix_handles = 103, compression = 107, virtual_memory_rdma = 110,
-                     ipc_events = 125, fabric_handles = 128, multicast = 132, node_virtual_memory = 141,
-                     host_virtual_memory = 145;
+                     sparse_arrays = 112, ipc_events = 125, fabric_handles = 128, multicast = 132, decompression = 136,
+                     node_virtual_memory = 141, host_virtual_memory = 145;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

@@ -85,6 +85,12 @@ Result<PhysicalMemory> PhysicalMemory::import_fabric(const Device& /*device*/, c
                                                      std::size_t /*bytes*/) {
     return refused();
 }
+Result<PhysicalMemory> PhysicalMemory::mapped_at(const Device& /*device*/, std::uint64_t /*address*/) {
+    return refused();
+}
+std::uint64_t PhysicalMemory::native_handle() const noexcept {
+    return 0;
+}
 
 std::uint64_t Mapping::address() const noexcept {
     return 0;
@@ -160,6 +166,10 @@ std::size_t MulticastObject::devices() const noexcept {
 }
 Result<void> MulticastObject::bind(std::size_t /*offset*/, const PhysicalMemory& /*memory*/,
                                    std::size_t /*memory_offset*/, std::size_t /*bytes*/) {
+    return refused();
+}
+Result<void> MulticastObject::bind_address(std::size_t /*offset*/, const Device& /*device*/, std::uint64_t /*address*/,
+                                           std::size_t /*bytes*/) {
     return refused();
 }
 Result<void> MulticastObject::unbind(const Device& /*device*/, std::size_t /*offset*/) {

@@ -83,10 +83,10 @@ inline constexpr auto imported_size_off_granularity =
                 "importing physical memory was refused: {bytes:number} bytes are no multiple of the granularity "
                 "({granularity:number})",
                 "pass what PhysicalMemory::size_bytes() says where it is exported");
-inline constexpr auto imported_memory_of_another_device =
+inline constexpr auto memory_of_another_device =
     error_entry("V019", Code::wrong_device,
-                "importing physical memory was refused: it does not lie on {device}",
-                "import it with the device that it was created with");
+                "{what} was refused: the memory does not lie on {device}",
+                "name the device that it was created with");
 inline constexpr auto import_without_descriptor =
     error_entry("V020", Code::invalid_argument,
                 "{what} was refused: there is no descriptor",
@@ -167,6 +167,18 @@ inline constexpr auto unbinding_where_nothing_is_bound =
     error_entry("V040", Code::invalid_argument,
                 "memory of {device} was not bound at offset {offset:number}",
                 "name the offset that it was bound at: what was bound as one goes as one");
+inline constexpr auto no_memory_mapped_there =
+    error_entry("V041", Code::invalid_argument,
+                "{what} was refused: no memory with a handle is mapped at {address:number}",
+                "name an address at which cuMemMap, or a Mapping, has put memory; allocations have no handle");
+inline constexpr auto multicast_object_mapped_there =
+    error_entry("V042", Code::invalid_argument,
+                "{what} was refused: a multicast object is mapped at {address:number}",
+                "name an address of the memory that is bound to it");
+inline constexpr auto driver_tells_no_mapping =
+    error_entry("V043", Code::unsupported,
+                "{what} was refused: the driver does not tell how much memory is mapped there",
+                "update the driver, or keep the PhysicalMemory where it is made");
 // clang-format on
 
 }  // namespace errors

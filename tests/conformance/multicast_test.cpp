@@ -187,6 +187,40 @@ TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
     });
 }
 
+// keeps V14
+TEST_F(Multicast, WhatIsMappedIsBoundByItsAddress) {
+    on_every_team([](const Devices& all) {
+        const std::size_t granule = granule_of(*all.front(), all.size());
+        MulticastObject object = BoundTeam::completed(all, 2 * granule);
+        for (const Device* device : all) {
+            AddressReservation where = AddressReservation::reserve(*device, 3 * granule, granule).value();
+            std::optional<Mapping> mapping = where.map(0, PhysicalMemory::create(*device, 2 * granule).value()).value();
+            const std::uint64_t address = mapping->address();
+            const long before = driver_calls("cuMulticastBindAddr");
+            EXPECT_TRUE(
+                refused_as(object.bind_address(0, *device, address + 2 * granule, granule), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(object.bind_address(0, *device, address + 4096, granule), Code::invalid_argument));
+            EXPECT_TRUE(
+                refused_as(object.bind_address(0, *device, address + granule, 2 * granule), Code::invalid_argument));
+            const Device& other = device == all.front() ? *all.back() : *all.front();
+            EXPECT_TRUE(refused_as(object.bind_address(0, other, address, granule), Code::wrong_device));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMulticastBindAddr") == before));
+            EXPECT_TRUE(worked(object.bind_address(granule, *device, address + granule, granule)));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMulticastBindAddr") == before + 1));
+            EXPECT_TRUE(refused_as(object.bind_address(granule, *device, address, granule), Code::in_use));
+            EXPECT_EQ(object.bound_bytes(*device), granule);
+            mapping.reset();  // what is bound stays
+            EXPECT_EQ(object.bound_bytes(*device), granule);
+            EXPECT_TRUE(worked(object.unbind(*device, granule)));
+        }
+        AddressReservation where = AddressReservation::reserve(*all.front(), 2 * granule, granule).value();
+        Mapping mapping = where.map(0, object).value();
+        EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(*all.front(), mapping.address()), Code::invalid_argument));
+        EXPECT_TRUE(
+            refused_as(object.bind_address(0, *all.front(), mapping.address(), granule), Code::invalid_argument));
+    });
+}
+
 // keeps V8, V14
 TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
     on_every_team([](const Devices& all) {

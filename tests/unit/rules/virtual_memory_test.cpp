@@ -33,6 +33,30 @@ Capabilities with(std::initializer_list<Feature> features) {
     return device;
 }
 
+// keeps V1: a usage needs its attribute, and a device's own memory
+TEST(VirtualMemoryRules, AUsageNeedsWhatItIsFor) {
+    constexpr auto tile_pool = isthmus::PhysicalUsage::tile_pool;
+    constexpr auto hardware_decompress = isthmus::PhysicalUsage::hardware_decompress;
+    const Capabilities device = with({Feature::virtual_memory, Feature::host_numa_virtual_memory});
+    for (unsigned bits = 0; bits < 1u << 5; ++bits) {
+        rules::CreationFacts facts{true};
+        facts.sparse_arrays = (bits & 1u) != 0;
+        facts.decompression = (bits & 2u) != 0;
+        rules::CreationWish wish;
+        wish.where = (bits & 4u) != 0 ? Where::device : Where::host_node;
+        wish.usage = static_cast<isthmus::PhysicalUsage>(bits >> 3);
+        const bool pool = includes(wish.usage, tile_pool);
+        const bool fine =
+            (!pool || (facts.sparse_arrays && wish.where == Where::device)) &&
+            (!includes(wish.usage, hardware_decompress) || (facts.decompression && wish.where == Where::device));
+        const rules::MappingAnswer answer = rules::may_create(device, facts, wish);
+        EXPECT_EQ(static_cast<bool>(answer), fine) << bits;
+        expect_explained(answer);
+        EXPECT_EQ(rules::may_have_addresses(wish.usage).code, pool ? Code::unsupported : Code::ok);
+        expect_explained(rules::may_have_addresses(wish.usage));
+    }
+}
+
 // keeps V1, V4, V5, V13
 TEST(VirtualMemoryRules, CreationNeedsExactlyTheFactsOfWhatIsAskedFor) {
     constexpr Feature deciding[] = {Feature::virtual_memory, Feature::host_virtual_memory,
