@@ -141,6 +141,7 @@ void forget_if_unused(Driver& d, Physical* physical) {
     d.virtual_memory.objects.destroy(physical);
     if (!team) return;
     for (const Team::Bound& bound : team->bound) {
+        team->leave(bound);
         --bound.memory->uses;
         forget_if_unused(d, bound.memory);
     }

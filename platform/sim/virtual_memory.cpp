@@ -238,8 +238,8 @@ std::string check_mappings(const Driver& d, int device, Address address, std::si
     if (!gapless) return "part of it is not mapped";
     for (const Region* mapping : mappings) {
         if (mapping->physical->team) {
-            return "it is a multicast object, and loads and stores through one are not modelled: no CPU function has "
-                   "the multimem instructions";
+            return "it is a multicast object, whose addresses are for multimem instructions: ordinary loads and stores "
+                   "are undefined there";
         }
         if (device < 0 && !mapping->device_access.empty()) continue;
         const auto found = mapping->device_access.find(device);
