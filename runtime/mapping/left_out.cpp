@@ -3,6 +3,7 @@
 #include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/paged_pool.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 
 #include "left_out.hpp"
@@ -46,7 +47,52 @@ Result<std::shared_ptr<BufferState>> create_mirrored(const Device& /*device*/, s
     return refused();
 }
 
+Result<MadePagedRange> create_paged_range(const PagedPool& /*pool*/, std::size_t /*slots*/,
+                                          std::size_t /*element_bytes*/) {
+    return refused();
+}
+Result<void> map_pages(const std::shared_ptr<BufferState>& /*state*/, PagedMemory* /*memory*/, std::size_t /*first*/,
+                       std::span<const Page> /*pages*/) {
+    return refused();
+}
+Result<void> unmap_pages(const std::shared_ptr<BufferState>& /*state*/, PagedMemory* /*memory*/, std::size_t /*first*/,
+                         std::size_t /*count*/, Wait /*wait*/) {
+    return refused();
+}
+std::size_t slots_of(const PagedMemory* /*memory*/) noexcept {
+    return 0;
+}
+Page page_in(const PagedMemory* /*memory*/, std::size_t /*slot*/) noexcept {
+    return {};
+}
+
 }  // namespace detail
+
+std::size_t Page::references() const noexcept {
+    return 0;
+}
+Result<PagedPool> PagedPool::create(const Device& /*device*/, std::size_t /*pages*/,
+                                    const PagedPoolOptions& /*options*/) {
+    return refused();
+}
+std::size_t PagedPool::page_bytes() const noexcept {
+    return 0;
+}
+std::size_t PagedPool::pages() const noexcept {
+    return 0;
+}
+std::size_t PagedPool::free_pages() const noexcept {
+    return 0;
+}
+Result<void> PagedPool::grow(std::size_t /*pages*/) {
+    return refused();
+}
+std::size_t PagedPool::trim() {
+    return 0;
+}
+Result<std::vector<Page>> PagedPool::take(std::size_t /*count*/) {
+    return refused();
+}
 
 Result<MemoryGranularity> memory_granularity(const Device& /*device*/, const PhysicalOptions& /*options*/) {
     return refused();

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace isthmus {
@@ -82,6 +83,10 @@ Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::st
 
 template <class State>
 void end_when_allowed(State* state) {
+    if constexpr (std::is_same_v<State, MappingState>) {
+        // Nothing is left to undo; what it held ends by rules of its own.
+        if (!state->live()) return delete state;
+    }
     DeviceState& device = *state->device;
     Books& books = *device.books;
     const auto again = [state] { end_when_allowed(state); };

@@ -26,6 +26,17 @@ MappingAnswer lacks(const Capabilities& device, Feature feature, Text remedy) {
     return no(Code::unsupported, device.feature(feature).reason, remedy);
 }
 
+// The slots exist, and all of them have a page, or none.
+MappingAnswer may_change_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count, bool have,
+                               const MappingAnswer& otherwise) noexcept {
+    if (first > mapped.size() || count > mapped.size() - first) {
+        return no(Code::invalid_argument, "the range has fewer slots", "reserve a range with as many as it will need");
+    }
+    const auto begin = mapped.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    return std::find(begin, end, !have) == end ? fine : otherwise;
+}
+
 MappingAnswer may_use_for(const CreationFacts& facts, const CreationWish& wish) {
     const bool of_device = wish.where == Where::device;
     if (includes(wish.usage, PhysicalUsage::tile_pool) && (!of_device || !facts.sparse_arrays)) {
@@ -134,6 +145,17 @@ MappingAnswer may_map(std::size_t reserved_bytes, std::size_t granularity, std::
     });
     if (!taken) return fine;
     return no(Code::in_use, "something is mapped there already", "unmap it first, or take another offset");
+}
+
+MappingAnswer may_map_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept {
+    return may_change_pages(mapped, first, count, false,
+                            no(Code::in_use, "a page is mapped in one of the slots", "unmap it first"));
+}
+
+MappingAnswer may_unmap_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept {
+    return may_change_pages(mapped, first, count, true,
+                            no(Code::invalid_argument, "no page is mapped in one of the slots",
+                               "PagedRange::page() tells which slots have one"));
 }
 
 MappingAnswer may_free(std::size_t mappings) noexcept {

@@ -60,6 +60,10 @@ MappingAnswer may_free(std::size_t mappings) noexcept;
 // Memory with this usage, at addresses: a tile pool has none.
 MappingAnswer may_have_addresses(PhysicalUsage usage) noexcept;
 
+// Pages in slots of a range, of which `mapped` says which have one.
+MappingAnswer may_map_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept;
+MappingAnswer may_unmap_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept;
+
 // A device that is to get access to a mapping.
 struct Grantee {
     bool same_runtime = true;

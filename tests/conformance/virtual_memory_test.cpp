@@ -204,7 +204,7 @@ TEST(VirtualMemory, AFabricHandleGoesThereAndBackWhereThereIsAChannelAndIsRefuse
     });
 }
 
-// keeps V1, V3
+// keeps V1, V3, V16
 TEST(VirtualMemory, AUsageIsGrantedOrRefusedAndReadsBack) {
     on_every_mapping_device([](Device& device) {
         const auto expect = [&](PhysicalUsage usage, bool possible) {
@@ -235,7 +235,7 @@ TEST(VirtualMemory, AUsageIsGrantedOrRefusedAndReadsBack) {
     });
 }
 
-// keeps V3, V10: a further handle is released as the first is, and no other address has one
+// keeps V3, V10, V16: a further handle is released as the first is, and no other address has one
 TEST(VirtualMemory, AnAddressLeadsBackToTheMemoryThatIsMappedThere) {
     on_every_device([](Device& device) {
         if (maps_memory(device)) return;

@@ -76,6 +76,7 @@ SEVERAL = {
     'change_mapping': 'every call that maps, and growth, whose function also asks for host memory',
     'copy': 'the devices of both buffers besides the stream\'s: three at most',
     'launch': 'the short way, the long way, and the call that explains both',
+    'unmap': 'a mapping by hand, and pages of a range',
     'release_memory': 'the release of a block, and giving back what the driver did not take before',
     'wait_for_event': 'a stream waits for an event, or the host does',
 }
