@@ -19,6 +19,7 @@ using CUfunction_attribute = int;
 using CUdevice_P2PAttribute = int;
 using CUatomicOperation = int;
 using CUmem_advise = int;
+using CUmem_range_attribute = int;
 using CUmemorytype = int;
 using CUmemLocationType = int;
 using CUmemAllocationType = int;

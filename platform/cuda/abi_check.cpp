@@ -75,6 +75,11 @@ SAME_VALUE(mem_advise::set_preferred_location, CU_MEM_ADVISE_SET_PREFERRED_LOCAT
 SAME_VALUE(mem_advise::unset_preferred_location, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
 SAME_VALUE(mem_advise::set_accessed_by, CU_MEM_ADVISE_SET_ACCESSED_BY);
 SAME_VALUE(mem_advise::unset_accessed_by, CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+SAME_VALUE(range_attribute::read_mostly, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY);
+SAME_VALUE(range_attribute::preferred_location, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION);
+SAME_VALUE(range_attribute::accessed_by, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY);
+SAME_VALUE(range_attribute::last_prefetch_location, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION);
+SAME_VALUE(usage_tile_pool, CU_MEM_CREATE_USAGE_TILE_POOL);
 SAME_VALUE(location_type::device, CU_MEM_LOCATION_TYPE_DEVICE);
 SAME_VALUE(handle_type::none, CU_MEM_HANDLE_TYPE_NONE);
 SAME_VALUE(handle_type::posix_file_descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -137,12 +142,17 @@ SAME_VALUE(proc_address::symbol_not_found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND)
 SAME_VALUE(proc_address::version_not_sufficient, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 #if CUDA_VERSION >= 12030
 SAME_VALUE(handle_type::fabric, CU_MEM_HANDLE_TYPE_FABRIC);
+SAME_VALUE(range_attribute::preferred_location_type, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE);
+SAME_VALUE(range_attribute::preferred_location_id, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID);
+SAME_VALUE(range_attribute::last_prefetch_location_type, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE);
+SAME_VALUE(range_attribute::last_prefetch_location_id, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID);
 SAME_VALUE(location_type::host, CU_MEM_LOCATION_TYPE_HOST);
 SAME_VALUE(location_type::host_numa, CU_MEM_LOCATION_TYPE_HOST_NUMA);
 SAME_VALUE(location_type::host_numa_current, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
 #endif
 #if CUDA_VERSION >= 13000
 SAME_VALUE(location_type::none, CU_MEM_LOCATION_TYPE_NONE);
+SAME_VALUE(usage_hardware_decompress, CU_MEM_CREATE_USAGE_HW_DECOMPRESS);
 SAME_VALUE(allocation_type::managed, CU_MEM_ALLOCATION_TYPE_MANAGED);
 SAME_VALUE(p2p_attribute::only_partial_native_atomic_supported,
            CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED);
@@ -158,6 +168,7 @@ INT_SIZED(CUpointer_attribute);
 INT_SIZED(CUfunction_attribute);
 INT_SIZED(CUdevice_P2PAttribute);
 INT_SIZED(CUmem_advise);
+INT_SIZED(CUmem_range_attribute);
 INT_SIZED(CUmemorytype);
 INT_SIZED(CUmemLocationType);
 INT_SIZED(CUmemAllocationType);

@@ -49,6 +49,12 @@ inline constexpr int set_read_mostly = 1, unset_read_mostly = 2, set_preferred_l
                      unset_preferred_location = 4, set_accessed_by = 5, unset_accessed_by = 6;
 }  // namespace mem_advise
 
+namespace range_attribute {
+inline constexpr int read_mostly = 1, preferred_location = 2, accessed_by = 3, last_prefetch_location = 4,
+                     preferred_location_type = 5, preferred_location_id = 6, last_prefetch_location_type = 7,
+                     last_prefetch_location_id = 8;
+}  // namespace range_attribute
+
 namespace location_type {
 inline constexpr int none = 0, device = 1, host = 2, host_numa = 3, host_numa_current = 4;
 }  // namespace location_type
@@ -61,6 +67,7 @@ inline constexpr int invalid = 0, pinned = 1, managed = 2;
 inline constexpr int access_none = 0, access_read = 1, access_read_write = 3;
 inline constexpr int granularity_minimum = 0, granularity_recommended = 1;
 inline constexpr unsigned char compression_none = 0, compression_generic = 1;
+inline constexpr unsigned short usage_tile_pool = 1, usage_hardware_decompress = 2;
 
 namespace mempool_attribute {
 inline constexpr int reuse_follow_event_dependencies = 1, reuse_allow_opportunistic = 2,

@@ -9,6 +9,14 @@
 #include <type_traits>
 
 #if CUDA_VERSION < 13000  // declares what an older toolkit lacks, so that the rest is still checked
+#undef cuMemPrefetchBatchAsync
+#undef cuMemDiscardBatchAsync
+#undef cuMemDiscardAndPrefetchBatchAsync
+extern "C" CUresult cuMemPrefetchBatchAsync(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t,
+                                            unsigned long long, CUstream);
+extern "C" CUresult cuMemDiscardBatchAsync(CUdeviceptr*, size_t*, size_t, unsigned long long, CUstream);
+extern "C" CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr*, size_t*, size_t, CUmemLocation*, size_t*, size_t,
+                                                      unsigned long long, CUstream);
 typedef int CUatomicOperation;
 extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicOperation*, unsigned, CUdevice);
 #endif

@@ -60,6 +60,13 @@ Status CudaMulticast::bind(PhysicalHandle team, std::size_t offset, PhysicalHand
     });
 }
 
+Status CudaMulticast::bind_address(PhysicalHandle team, std::size_t offset, std::uint64_t address, std::size_t bytes) {
+    constexpr const char* call = "cuMulticastBindAddr";
+    if (!context_.api().multicast_bind_addr) return {Code::unsupported, 0, call};
+    return context_.anywhere(
+        call, [&] { return context_.api().multicast_bind_addr(driver_handle(team), offset, address, bytes, 0); });
+}
+
 Status CudaMulticast::unbind(PhysicalHandle team, std::size_t offset, std::size_t bytes) {
     return context_.undo("cuMulticastUnbind", [&] {
         return context_.api().multicast_unbind(driver_handle(team), context_.device(), offset, bytes);

@@ -17,6 +17,7 @@ public:
     Status add_device(PhysicalHandle team) override;
     Status bind(PhysicalHandle team, std::size_t offset, PhysicalHandle memory, std::size_t memory_offset,
                 std::size_t bytes) override;
+    Status bind_address(PhysicalHandle team, std::size_t offset, std::uint64_t address, std::size_t bytes) override;
     Status unbind(PhysicalHandle team, std::size_t offset, std::size_t bytes) override;
 
 private:

@@ -2,6 +2,10 @@
 // One driver call per copy, fill and hint; a fill of several slices takes one per slice.
 #include "cuda_transfers.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 namespace isthmus::platform::cuda {
 namespace {
 
@@ -61,6 +65,34 @@ CUmemLocation location_of(const Place& place) noexcept {
 CUdevice device_of(const Place& place) noexcept {
     return place.ordinal >= 0 ? place.ordinal : device_cpu;
 }
+std::optional<Place> place_of(int type, int id) noexcept {
+    if (type == location_type::device) return Place{id, -1};
+    if (type == location_type::host_numa) return Place{-1, id};
+    if (type == location_type::host) return Place{};
+    return std::nullopt;
+}
+std::optional<Place> place_of(CUdevice device) noexcept {
+    if (device == device_cpu) return Place{};
+    return device >= 0 ? std::optional<Place>(Place{device, -1}) : std::nullopt;
+}
+
+// A batch in the driver's words: each entry of `places` is for the ranges from `first_of` on.
+struct Batch {
+    Batch(const HintedRange* ranges, std::size_t count) {
+        for (std::size_t at = 0; at < count; ++at) {
+            addresses.push_back(ranges[at].address);
+            sizes.push_back(ranges[at].bytes);
+            const CUmemLocation place = location_of(ranges[at].place);
+            if (at != 0 && places.back().type == place.type && places.back().id == place.id) continue;
+            places.push_back(place);
+            first_of.push_back(at);
+        }
+    }
+    std::vector<CUdeviceptr> addresses;
+    std::vector<std::size_t> sizes;
+    std::vector<CUmemLocation> places;
+    std::vector<std::size_t> first_of;
+};
 
 }  // namespace
 
@@ -183,6 +215,63 @@ Status CudaTransfers::advise(std::uint64_t address, std::size_t bytes, Advice ad
     if (!api.advise_device) return {Code::unsupported, 0, "cuMemAdvise"};
     return context_.inside("cuMemAdvise",
                            [&] { return api.advise_device(address, bytes, advice_of(advice), device_of(place)); });
+}
+
+// The batches do not accept the default stream (documented), which the runtime never passes.
+Status CudaTransfers::prefetch_batch(const HintedRange* ranges, std::size_t count, StreamHandle stream) {
+    constexpr const char* call = "cuMemPrefetchBatchAsync";
+    const Api& api = context_.api();
+    if (!api.prefetch_batch) return {Code::unsupported, 0, call};
+    Batch batch(ranges, count);
+    return context_.beside_captures(call, stream, [&] {
+        return api.prefetch_batch(batch.addresses.data(), batch.sizes.data(), count, batch.places.data(),
+                                  batch.first_of.data(), batch.places.size(), 0, stream_of(stream));
+    });
+}
+
+Status CudaTransfers::discard_batch(const HintedRange* ranges, std::size_t count, bool prefetch, StreamHandle stream) {
+    const char* const call = prefetch ? "cuMemDiscardAndPrefetchBatchAsync" : "cuMemDiscardBatchAsync";
+    const Api& api = context_.api();
+    if (prefetch ? !api.discard_and_prefetch_batch : !api.discard_batch) return {Code::unsupported, 0, call};
+    Batch batch(ranges, count);
+    CUdeviceptr* const addresses = batch.addresses.data();
+    std::size_t* const sizes = batch.sizes.data();
+    return context_.beside_captures(call, stream, [&] {
+        return prefetch
+                   ? api.discard_and_prefetch_batch(addresses, sizes, count, batch.places.data(), batch.first_of.data(),
+                                                    batch.places.size(), 0, stream_of(stream))
+                   : api.discard_batch(addresses, sizes, count, 0, stream_of(stream));
+    });
+}
+
+// Drivers before 12.2 do not tell nodes of the host. The list of devices has room for every device of the process.
+Status CudaTransfers::advice(std::uint64_t address, std::size_t bytes, AdviceFacts& out) {
+    constexpr const char* call = "cuMemRangeGetAttributes";
+    const Api& api = context_.api();
+    if (!api.range_get_attributes) return {Code::unsupported, 0, call};
+    const bool locations = api.advise_location != nullptr;
+    int read_mostly = 0;
+    int preferred[2] = {};  // before 12.2 a device; else type and id
+    int prefetched[2] = {};
+    std::vector<int> accessed_by(context_.library().contexts.size(), device_invalid);
+    namespace ask = range_attribute;
+    CUmem_range_attribute asked[] = {ask::read_mostly,
+                                     ask::accessed_by,
+                                     locations ? ask::preferred_location_type : ask::preferred_location,
+                                     locations ? ask::last_prefetch_location_type : ask::last_prefetch_location,
+                                     ask::preferred_location_id,
+                                     ask::last_prefetch_location_id};
+    void* answers[] = {&read_mostly, accessed_by.data(), &preferred[0], &prefetched[0], &preferred[1], &prefetched[1]};
+    std::size_t sizes[] = {sizeof(int), accessed_by.size() * sizeof(int), sizeof(int), sizeof(int), sizeof(int),
+                           sizeof(int)};
+    const Status status = context_.anywhere(
+        call, [&] { return api.range_get_attributes(answers, sizes, asked, locations ? 6 : 4, address, bytes); });
+    if (!status.ok()) return status;
+    out.read_mostly = read_mostly != 0;
+    out.accessed = std::find(accessed_by.begin(), accessed_by.end(), context_.device()) != accessed_by.end();
+    out.preferred = locations ? place_of(preferred[0], preferred[1]) : place_of(preferred[0]);
+    out.prefetched = locations ? place_of(prefetched[0], prefetched[1]) : place_of(prefetched[0]);
+    return status;
 }
 
 Status CudaTransfers::can_reach(int other_ordinal, bool& out) {

@@ -22,6 +22,9 @@ public:
                        const CopyExtent& extent, StreamHandle stream) override;
     Status prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) override;
     Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) override;
+    Status prefetch_batch(const HintedRange* ranges, std::size_t count, StreamHandle stream) override;
+    Status discard_batch(const HintedRange* ranges, std::size_t count, bool prefetch, StreamHandle stream) override;
+    Status advice(std::uint64_t address, std::size_t bytes, AdviceFacts& out) override;
     Status can_reach(int other_ordinal, bool& out) override;
     Status set_peer_access(int other_ordinal, bool allowed) override;
 

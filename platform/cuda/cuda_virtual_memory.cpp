@@ -49,6 +49,7 @@ Status CudaVirtualMemory::properties_of(const PhysicalRequest& request, const ch
     out.requestedHandleTypes = handle_types(request.exports);
     out.allocFlags.compressionType = request.compressible ? compression_generic : compression_none;
     out.allocFlags.gpuDirectRDMACapable = request.gpudirect_rdma ? 1 : 0;
+    out.allocFlags.usage = usage_bits(request.usage);
     return location_of(request.place, call, out.location);
 }
 
@@ -117,7 +118,28 @@ Status CudaVirtualMemory::properties(PhysicalHandle memory, PhysicalFacts& out) 
     if ((types & handle_type::fabric) != 0) facts.exports = facts.exports | ExportKinds::fabric;
     facts.compressible = found.allocFlags.compressionType != compression_none;
     facts.gpudirect_rdma = found.allocFlags.gpuDirectRDMACapable != 0;
+    facts.usage = usage_of(found.allocFlags.usage);
     out = facts;
+    return status;
+}
+
+// The handle tells no size. The attributes of the mapping do; RANGE_SIZE would be that of the whole reservation
+// (documented at CU_POINTER_ATTRIBUTE_RANGE_SIZE). This call answers 0 for an address that it does not know.
+Status CudaVirtualMemory::retain(std::uint64_t address, RetainedMemory& out) {
+    constexpr const char* call = "cuMemRetainAllocationHandle";
+    if (!context_.api().mem_retain_handle) return {Code::unsupported, 0, call};
+    RetainedMemory found;
+    CUpointer_attribute asked[] = {pointer_attribute::mapping_base_addr, pointer_attribute::mapping_size};
+    void* answers[] = {&found.base, &found.bytes};
+    Status status = context_.anywhere(
+        "cuPointerGetAttributes", [&] { return context_.api().pointer_get_attributes(2, asked, answers, address); });
+    if (!status.ok()) return status;
+    CUmemGenericAllocationHandle retained = 0;
+    status =
+        context_.anywhere(call, [&] { return context_.api().mem_retain_handle(&retained, host_pointer(address)); });
+    if (!status.ok()) return status;
+    found.memory = static_cast<PhysicalHandle>(retained);
+    out = found;
     return status;
 }
 

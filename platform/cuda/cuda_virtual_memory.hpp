@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory of one CUDA device: one driver call per function of the facet.
+// Virtual memory of one CUDA device: one driver call per function of the facet, two where the driver has no single one.
 #pragma once
 
 #include "context.hpp"
@@ -18,6 +18,7 @@ public:
     Status create(const PhysicalRequest& request, PhysicalHandle& out) override;
     Status release(PhysicalHandle memory) override;
     Status properties(PhysicalHandle memory, PhysicalFacts& out) override;
+    Status retain(std::uint64_t address, RetainedMemory& out) override;
     Status map(std::uint64_t address, std::size_t bytes, PhysicalHandle memory) override;
     Status unmap(std::uint64_t address, std::size_t bytes) override;
     Status set_access(std::uint64_t address, std::size_t bytes, const AccessGrant* grants, std::size_t count) override;

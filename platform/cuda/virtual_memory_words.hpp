@@ -19,4 +19,17 @@ inline CUmemAllocationHandleType handle_types(ExportKinds exports) noexcept {
     return static_cast<CUmemAllocationHandleType>(types);
 }
 
+inline unsigned short usage_bits(PhysicalUsage usage) noexcept {
+    unsigned bits = 0;
+    if (includes(usage, PhysicalUsage::tile_pool)) bits |= usage_tile_pool;
+    if (includes(usage, PhysicalUsage::hardware_decompress)) bits |= usage_hardware_decompress;
+    return static_cast<unsigned short>(bits);
+}
+inline PhysicalUsage usage_of(unsigned short bits) noexcept {
+    PhysicalUsage usage = PhysicalUsage::none;
+    if ((bits & usage_tile_pool) != 0) usage = usage | PhysicalUsage::tile_pool;
+    if ((bits & usage_hardware_decompress) != 0) usage = usage | PhysicalUsage::hardware_decompress;
+    return usage;
+}
+
 }  // namespace isthmus::platform::cuda

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetches and advice, and the driver's record of them.
+// Prefetches, discards and advice, and the driver's record of them.
+#include "access.hpp"
 #include "call.hpp"
+#include "copies.hpp"
 
 #include <cstring>
 #include <set>
+#include <vector>
 
 namespace isthmus::sim {
 namespace {
@@ -192,23 +195,96 @@ bool well_formed(const std::size_t* first_of, std::size_t locations, std::size_t
     return true;
 }
 
-Result prefetch_batch(Driver& d, const Address* addresses, const std::size_t* sizes, std::size_t count,
-                      const Location* locations, const std::size_t* first_of, std::size_t location_count,
-                      unsigned long long flags, Stream* handle) {
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    if (!addresses || !sizes || !locations || !first_of || flags != 0 || stream.legacy) return result::invalid_value;
-    if (!well_formed(first_of, location_count, count)) return result::invalid_value;
-    if (const Result code = check_not_capturing(d, stream)) return code;
-    for (int device = 0; d.valid(device); ++device) {  // documented for all devices; the code is assumed
+// A batch of ranges. `locations` is null for a discard without a prefetch.
+struct Batch {
+    const Address* addresses;
+    const std::size_t* sizes;
+    std::size_t count;
+    const Location* locations;
+    const std::size_t* first_of;
+    std::size_t location_count;
+};
+
+// Documented for all devices; the code is assumed.
+Result check_devices(const Driver& d) {
+    for (int device = 0; d.valid(device); ++device) {
         if (d.fact(device, attribute::concurrent_managed) == 0) return result::invalid_device;
     }
-    std::size_t place = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (place + 1 < location_count && first_of[place + 1] == i) ++place;
-        if (const Result code = note_prefetch(d, addresses[i], sizes[i], locations[place], stream.device)) return code;
+    return result::ok;
+}
+
+Result check_batch(Driver& d, const Batch& batch, bool placed, unsigned long long flags, const StreamTarget& stream) {
+    if (!batch.addresses || !batch.sizes || batch.count == 0 || flags != 0 || stream.legacy) {
+        return result::invalid_value;
     }
+    const bool places =
+        batch.locations && batch.first_of && well_formed(batch.first_of, batch.location_count, batch.count);
+    if (placed && !places) return result::invalid_value;
+    if (const Result code = check_not_capturing(d, stream)) return code;
+    return check_devices(d);
+}
+
+Result note_prefetches(Driver& d, const Batch& batch, int stream_device) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        if (place + 1 < batch.location_count && batch.first_of[place + 1] == i) ++place;
+        const Result code = note_prefetch(d, batch.addresses[i], batch.sizes[i], batch.locations[place], stream_device);
+        if (code != result::ok) return code;
+    }
+    return result::ok;
+}
+
+Result prefetch_batch(Driver& d, const Batch& batch, unsigned long long flags, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = check_batch(d, batch, true, flags, stream)) return code;
+    if (const Result code = note_prefetches(d, batch, stream.device)) return code;
     return d.engine().submit(stream.id, prefetch_operation());
+}
+
+struct Discarded {
+    void* pointer;
+    std::size_t bytes;
+    Reached reached;
+};
+
+// Documented: what is read from a discarded range before it is written is indeterminate. Here it is a pattern, so that
+// a program that relies on the old content fails.
+Result discard_batch(Driver& d, const Batch& batch, bool prefetches, unsigned long long flags, Stream* handle) {
+    constexpr int pattern = 0xD1;
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = check_batch(d, batch, prefetches, flags, stream)) return code;
+    std::vector<Discarded> ranges;
+    {
+        const std::lock_guard lock(d.mutex);
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            Found managed;
+            const Address address = batch.addresses[i];
+            const std::size_t bytes = batch.sizes[i];
+            if (const Result code = find_range(d, address, bytes, stream.device, managed)) return code;
+            void* const pointer = managed ? managed.pointer() : reinterpret_cast<void*>(address);
+            ranges.push_back({pointer, bytes, {managed ? managed.region->id : 0, true, true, address, bytes}});
+        }
+    }
+    if (prefetches) {
+        if (const Result code = note_prefetches(d, batch, stream.device)) return code;
+    }
+    engine::Operation operation;
+    operation.label = "cuMemDiscardBatchAsync";
+    const GpuAgent agent = {stream.device, stream.context, stream.id};
+    operation.body = [=, &d, ranges = std::move(ranges)]() -> int {
+        for (const Discarded& range : ranges) {
+            if (const Result lost = check_reached(d, agent, "a discard", {range.reached})) return lost;
+            std::uintptr_t fault = 0;
+            const auto write = [&] { std::memset(range.pointer, pattern, range.bytes); };
+            if (!Protection::run_guarded(write, fault)) return result::illegal_address;
+        }
+        return result::ok;
+    };
+    const Result code = d.engine().submit(stream.id, std::move(operation));
+    update_managed_access(d);
+    return code;
 }
 
 }  // namespace
@@ -231,7 +307,22 @@ Result cuMemPrefetchBatchAsync(Address* addresses, std::size_t* sizes, std::size
                                std::size_t* first_of, std::size_t location_count, unsigned long long flags,
                                Stream* stream) {
     return call(CallId::cuMemPrefetchBatchAsync, [&](Driver& d) {
-        return prefetch_batch(d, addresses, sizes, count, locations, first_of, location_count, flags, stream);
+        return prefetch_batch(d, {addresses, sizes, count, locations, first_of, location_count}, flags, stream);
+    });
+}
+
+Result cuMemDiscardBatchAsync(Address* addresses, std::size_t* sizes, std::size_t count, unsigned long long flags,
+                              Stream* stream) {
+    return call(CallId::cuMemDiscardBatchAsync, [&](Driver& d) {
+        return discard_batch(d, {addresses, sizes, count, nullptr, nullptr, 0}, false, flags, stream);
+    });
+}
+
+Result cuMemDiscardAndPrefetchBatchAsync(Address* addresses, std::size_t* sizes, std::size_t count, Location* locations,
+                                         std::size_t* first_of, std::size_t location_count, unsigned long long flags,
+                                         Stream* stream) {
+    return call(CallId::cuMemDiscardAndPrefetchBatchAsync, [&](Driver& d) {
+        return discard_batch(d, {addresses, sizes, count, locations, first_of, location_count}, true, flags, stream);
     });
 }
 

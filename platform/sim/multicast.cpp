@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast objects: a team of devices is created, devices join, then memory of each is bound. Loads and stores to the
-// object reach every device's memory by instructions that no CPU function has, so addresses where it is mapped stay
-// closed.
+// Multicast objects: a team of devices is created, devices join, then memory of each is bound. Addresses where the
+// object is mapped stay closed: kernels reach the memory of every device by multimem instructions, which ask where it
+// lies.
 #include "call.hpp"
 #include "memory_file.hpp"
+#include "named_file.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -104,7 +105,10 @@ Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle h
                bind.offset_bytes < other.offset_bytes + other.bytes;
     });
     if (taken) return result::invalid_value;  // assumed
-    bound.push_back({bind.offset_bytes, bind.bytes, &memory});
+    TeamBoard::Entry* const entry =
+        object->team->enter(memory, bind.offset_bytes, bind.memory_offset_bytes, bind.bytes);
+    if (!entry) return result::out_of_memory;  // documented: the resources of a bind are limited
+    bound.push_back({bind.offset_bytes, bind.bytes, &memory, entry});
     ++memory.uses;
     return result::ok;
 }
@@ -130,6 +134,7 @@ Result unbind(Driver& d, MemoryHandle handle, DeviceOrdinal device, std::size_t 
     });
     if (found == bound.end()) return result::invalid_value;  // the documentation calls it undefined
     Physical* const memory = found->memory;
+    object->team->leave(*found);
     bound.erase(found);
     --memory->uses;
     forget_if_unused(d, memory);
@@ -142,26 +147,108 @@ std::shared_ptr<Team> make_team(unsigned size, int file) {
     auto team = std::make_shared<Team>();
     team->size = size;
     if (file < 0) {
-        team->joined = std::make_shared<std::atomic<std::uint64_t>>(0);
+        team->board = std::make_shared<TeamBoard>();
         return team;
     }
-    using Word = std::atomic<std::uint64_t>;
-    static_assert(Word::is_always_lock_free);  // so that processes may share it; a new file is zeroed
-    void* const at = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED, file,
+    // So that processes may share them; a new file is zeroed.
+    static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+    void* const at = ::mmap(nullptr, sizeof(TeamBoard), PROT_READ | PROT_WRITE, MAP_SHARED, file,
                             static_cast<off_t>(memory_file_offset_bytes));
     if (at == MAP_FAILED) return nullptr;
-    team->joined = {static_cast<Word*>(at), [](Word* word) { ::munmap(word, sizeof(Word)); }};
+    team->board = {static_cast<TeamBoard*>(at), [](TeamBoard* board) { ::munmap(board, sizeof(TeamBoard)); }};
     return team;
+}
+
+Team::~Team() {
+    for (const auto& [nonce, mapped] : seen) ::munmap(mapped.first, mapped.second);
 }
 
 bool Team::add(int device) {
     if (device < 0 || device >= max_devices) return false;
     const std::uint64_t bit = std::uint64_t{1} << device;
-    std::uint64_t before = joined->load();
+    std::uint64_t before = board->joined.load();
     for (;;) {
         if ((before & bit) != 0 || static_cast<unsigned>(__builtin_popcountll(before)) >= size) return false;
-        if (joined->compare_exchange_weak(before, before | bit)) return true;
+        if (board->joined.compare_exchange_weak(before, before | bit)) return true;
     }
+}
+
+TeamBoard::Entry* Team::enter(const Physical& memory, std::size_t offset, std::size_t memory_offset,
+                              std::size_t bytes) {
+    MemoryFileHeader header;
+    if (!read_memory_file(memory.file, header)) return nullptr;
+    for (TeamBoard::Entry& entry : board->entries) {
+        std::uint32_t state = TeamBoard::Entry::unused;
+        if (!entry.state.compare_exchange_strong(state, TeamBoard::Entry::taken)) continue;
+        entry.device = memory.device;
+        entry.offset_bytes = offset;
+        entry.bytes = bytes;
+        entry.memory_offset_bytes = memory_offset;
+        entry.process = ::getpid();
+        entry.file = memory.file;
+        entry.nonce = header.nonce;
+        entry.state.store(TeamBoard::Entry::bound);  // pairs with the load in replica()
+        return &entry;
+    }
+    return nullptr;
+}
+
+void Team::leave(const Bound& range) {
+    if (const auto known = seen.find(range.entry->nonce); known != seen.end()) {
+        ::munmap(known->second.first, known->second.second);
+        seen.erase(known);
+    }
+    range.entry->state.store(TeamBoard::Entry::unused);
+}
+
+void* Team::replica(int device, std::size_t offset, std::size_t bytes) {
+    for (const TeamBoard::Entry& entry : board->entries) {
+        if (entry.state.load() != TeamBoard::Entry::bound || entry.device != device) continue;
+        if (offset < entry.offset_bytes || offset + bytes > entry.offset_bytes + entry.bytes) continue;
+        auto known = seen.find(entry.nonce);
+        if (known == seen.end()) {
+            FileName name;
+            name.process = entry.process;
+            name.file = entry.file;
+            const int file = open_named_file(name);
+            MemoryFileHeader header;
+            const bool same = read_memory_file(file, header) && header.nonce == entry.nonce;
+            void* const at = same ? ::mmap(nullptr, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                                           static_cast<off_t>(memory_file_offset_bytes))
+                                  : MAP_FAILED;
+            if (file >= 0) ::close(file);
+            if (at == MAP_FAILED) return nullptr;  // its process has ended
+            known = seen.emplace(entry.nonce, std::pair{at, static_cast<std::size_t>(header.bytes)}).first;
+        }
+        return static_cast<std::byte*>(known->second.first) + entry.memory_offset_bytes + (offset - entry.offset_bytes);
+    }
+    return nullptr;
+}
+
+const char* find_replicas(Driver& d, const MultimemAccess& access, void** addresses, std::size_t most,
+                          std::int32_t& count) {
+    const Found found = d.regions.find(access.address);
+    if (!found || !found.region->physical || !found.region->physical->team) {
+        return "no multicast object is mapped there, and multimem instructions have no other addresses";
+    }
+    constexpr int read_write = 3;
+    const auto let_in = found.region->device_access.find(access.device);
+    if (let_in == found.region->device_access.end() || let_in->second == 0 ||
+        (access.writes && let_in->second != read_write)) {
+        return "the device was not let in (cuMemSetAccess)";
+    }
+    if (access.address % access.bytes != 0) return "the address is no multiple of the word's size";
+    Team& team = *found.region->physical->team;
+    count = 0;
+    for (int device = 0; device < Team::max_devices; ++device) {
+        if (!team.has(device)) continue;
+        void* const replica = team.replica(device, found.offset_bytes, access.bytes);
+        if (!replica || static_cast<std::size_t>(count) == most) {
+            return "not every device of the object has memory bound there";
+        }
+        addresses[count++] = replica;
+    }
+    return nullptr;
 }
 
 Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, const char* call) {

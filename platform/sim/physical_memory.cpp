@@ -15,6 +15,7 @@ namespace {
 constexpr int pinned_type = 1, managed_type = 2;
 constexpr int on_device = 1, on_host = 2, on_node = 3;
 constexpr int posix_file = 1, fabric = 8;
+constexpr int tile_pool = 1, hardware_decompress = 2;
 constexpr std::size_t absurd_bytes = std::size_t{1} << 45;
 
 bool any_device_says(const Driver& d, int attribute) {
@@ -140,6 +141,7 @@ void forget_if_unused(Driver& d, Physical* physical) {
     d.virtual_memory.objects.destroy(physical);
     if (!team) return;
     for (const Team::Bound& bound : team->bound) {
+        team->leave(bound);
         --bound.memory->uses;
         forget_if_unused(d, bound.memory);
     }
@@ -163,10 +165,6 @@ Result check_properties(Driver& d, const AllocationProperties* wanted, Allocatio
     if (wanted->type != pinned_type) return result::invalid_value;
     if (const Result code = check_place(d, wanted->location)) return code;
     if (const Result code = check_handle_types(d, wanted->location, wanted->handle_types)) return code;
-    if (wanted->usage != 0) {
-        say("cuMemCreate: tile pools are not modelled");
-        return result::not_supported;
-    }
     if (wanted->compression > 1) return result::invalid_value;
     const bool of_device = wanted->location.type == on_device;
     const int device = of_device ? wanted->location.id : 0;
@@ -174,6 +172,12 @@ Result check_properties(Driver& d, const AllocationProperties* wanted, Allocatio
     if (wanted->gpu_direct_rdma != 0 && d.fact(device, attribute::virtual_memory_rdma) == 0) {
         return result::not_supported;
     }
+    // The same holds for the usages (assumed, too).
+    if ((wanted->usage & ~(tile_pool | hardware_decompress)) != 0) return result::invalid_value;
+    const bool pools = of_device && d.fact(device, attribute::sparse_arrays) != 0;
+    const bool decompresses = of_device && d.fact(device, attribute::decompression) != 0;
+    if ((wanted->usage & tile_pool) != 0 && !pools) return result::not_supported;
+    if ((wanted->usage & hardware_decompress) != 0 && !decompresses) return result::not_supported;
     granted = *wanted;
     granted.win32_metadata = nullptr;
     // Documented: compression is a request; the handle's properties have the result.

@@ -189,10 +189,10 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      pci_device = 34, max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50,
                      cc_major = 75, cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88,
                      concurrent_managed = 89, native_host_atomics = 86, partial_host_atomics = 147,
-                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99,
+                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99, sparse_arrays = 112,
                      read_only_register = 113, memory_pools = 115, virtual_memory = 102, posix_handles = 103,
                      compression = 107, virtual_memory_rdma = 110, ipc_events = 125, fabric_handles = 128,
-                     multicast = 132, node_virtual_memory = 141, host_virtual_memory = 145;
+                     multicast = 132, decompression = 136, node_virtual_memory = 141, host_virtual_memory = 145;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides by the attributes which updates of the simulated GPU are atomic for the CPU too, as the memory model
-// requires.
+// requires; and where its multimem accesses go.
 #include "updates.hpp"
+
+#include "virtual_memory.hpp"
 
 #include <driver_abi/sim_registration.h>
 
@@ -57,9 +59,27 @@ bool in_one_piece(const Driver& d, int device, const isthmus_sim_update& update)
     }
 }
 
+void find_replicas(isthmus_sim_multimem& request) {
+    const char* why = nullptr;
+    {
+        const std::lock_guard lock(player.driver->mutex);
+        const MultimemAccess access = {player.device, reinterpret_cast<Address>(request.word), request.bytes,
+                                       request.writes != 0};
+        why = find_replicas(*player.driver, access, request.addresses, request.most, request.count);
+    }
+    if (why == nullptr) return;
+    say("a multimem access of device %d to %p: %s", player.device, request.word, why);
+    constexpr std::uintptr_t nowhere = 8;  // faults, as the access does; nothing here is left to destroy
+    (void)*reinterpret_cast<volatile const char*>(nowhere);
+}
+
 int begin(const isthmus_sim_update* update) {
     if (update->word == nullptr) {
         player.aliases->fence();
+        return 0;
+    }
+    if (update->operation == isthmus_sim_multimem_access) {
+        find_replicas(*static_cast<isthmus_sim_multimem*>(const_cast<void*>(update->word)));
         return 0;
     }
     {

@@ -10,7 +10,8 @@ namespace isthmus::sim {
 
 // During its lifetime the calling thread updates memory as this device does: by a load and a store, between which the
 // CPU may write, where no rule makes an update atomic for both. Threads of one device never interrupt each other's
-// updates. An update without a word is a fence for memory that the kernel has under several addresses.
+// updates. An update without a word is a fence for memory that the kernel has under several addresses. A multimem
+// access goes to the memory of every device of a multicast object.
 class PlayingGpu {
 public:
     PlayingGpu(Driver& d, int device, const Twin& twin, AliasedMemory& aliases);

@@ -66,6 +66,9 @@ Result map(Driver& d, Address address, std::size_t bytes, std::size_t offset, Me
     if (const Result lost = object->device >= 0 ? d.engine().device_code(object->device) : result::ok) return lost;
     if (bytes != object->bytes) return result::not_supported;  // observed
     if (offset != 0) return result::invalid_value;             // documented
+    constexpr int tile_pool = 1;
+    // Documented: only as backing of sparse arrays; the code is assumed.
+    if ((object->properties.usage & tile_pool) != 0) return result::invalid_value;
     if (!within_reservation(d, address, bytes) || d.regions.overlaps(address, bytes)) return result::invalid_value;
     if (object->team) {
         if (const Result code = wait_for_team(d, lock, handle, "cuMemMap")) return code;
@@ -235,8 +238,8 @@ std::string check_mappings(const Driver& d, int device, Address address, std::si
     if (!gapless) return "part of it is not mapped";
     for (const Region* mapping : mappings) {
         if (mapping->physical->team) {
-            return "it is a multicast object, and loads and stores through one are not modelled: no CPU function has "
-                   "the multimem instructions";
+            return "it is a multicast object, whose addresses are for multimem instructions: ordinary loads and stores "
+                   "are undefined there";
         }
         if (device < 0 && !mapping->device_access.empty()) continue;
         const auto found = mapping->device_access.find(device);

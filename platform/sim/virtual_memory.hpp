@@ -16,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::sim {
@@ -26,22 +27,50 @@ inline constexpr std::size_t granularity_bytes = std::size_t{2} << 20;  // obser
 
 struct Physical;
 
+// What every handle of a multicast object shows: its devices and what is bound. For an exportable object it is in the
+// object's file, so that other processes, which simulate the same machine, see it too. New, it is zeroed.
+struct TeamBoard {
+    struct Entry {  // a bound range, as bytes of a memory file (named_file.hpp)
+        enum State : std::uint32_t { unused, taken, bound };
+        std::atomic<std::uint32_t> state;
+        std::int32_t device;
+        std::uint64_t offset_bytes, bytes, memory_offset_bytes;
+        std::int32_t process, file;
+        std::uint64_t nonce;
+    };
+    static constexpr std::size_t most_entries = 256;
+    std::atomic<std::uint64_t> joined;  // one bit for each device
+    Entry entries[most_entries];
+};
+
 // The devices of a multicast object, and the memory bound to it.
 struct Team {
     struct Bound {
         std::size_t offset_bytes = 0, bytes = 0;
         Physical* memory = nullptr;
+        TeamBoard::Entry* entry = nullptr;
     };
     static constexpr int max_devices = 64;
+    Team() = default;
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
     unsigned size = 0;
-    // One bit for each device. For an exportable object it is in the object's file, so that every handle, also in other
-    // processes, sees the same devices. These processes simulate the same machine.
-    std::shared_ptr<std::atomic<std::uint64_t>> joined;
-    std::vector<Bound> bound;  // by this process
-    bool has(int device) const { return device >= 0 && device < max_devices && (joined->load() >> device & 1) != 0; }
-    unsigned count() const { return static_cast<unsigned>(__builtin_popcountll(joined->load())); }
+    std::shared_ptr<TeamBoard> board;
+    std::vector<Bound> bound;                                     // by this process
+    std::map<std::uint64_t, std::pair<void*, std::size_t>> seen;  // memory files of the board, mapped here, by nonce
+    bool has(int device) const {
+        return device >= 0 && device < max_devices && (board->joined.load() >> device & 1) != 0;
+    }
+    unsigned count() const { return static_cast<unsigned>(__builtin_popcountll(board->joined.load())); }
     bool complete() const { return count() == size; }
     bool add(int device);  // false: the device has joined already, or the team is complete
+    // Enters a range on the board; nullptr: it is full.
+    TeamBoard::Entry* enter(const Physical& memory, std::size_t offset, std::size_t memory_offset, std::size_t bytes);
+    void leave(const Bound& range);
+    // The address of the byte at `offset` of the object in this device's memory; nullptr: nothing is bound there.
+    void* replica(int device, std::size_t offset, std::size_t bytes);
 };
 // Creates a team of `size` devices; none has joined. `file`: the memory file of an exportable object (memory_file.hpp);
 // -1: none. nullptr: the system has no memory.
@@ -79,6 +108,17 @@ void forget_if_unused(Driver& d, Physical* physical);
 // Waits until all devices were added to a multicast object, as the driver does; releases the driver's mutex meanwhile.
 // In seeded mode no other thread can add them: returns 801 after printing the reason.
 Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, const char* call);
+
+// A multimem access of a device. Writes the addresses of each device's memory, and their number; otherwise returns why
+// the GPU faults.
+struct MultimemAccess {
+    int device;
+    Address address;
+    std::size_t bytes;
+    bool writes;
+};
+const char* find_replicas(Driver& d, const MultimemAccess& access, void** addresses, std::size_t most,
+                          std::int32_t& count);
 
 // The mappings that a range touches, in order; `gapless`: together they cover all of it.
 std::vector<Region*> mappings_of(const Driver& d, Address address, std::size_t bytes, bool& gapless);

@@ -22,6 +22,8 @@ constexpr int attribute_numa_id = 131;
 constexpr int attribute_host_numa_id = 134;
 constexpr int attribute_compression = 107;     // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED: physical memory
 constexpr int attribute_rdma_of_mapped = 110;  // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: the same
+constexpr int attribute_sparse_arrays = 112;   // CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED: a usage of it
+constexpr int attribute_decompression = 136;   // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK: another one
 constexpr int numa_config_node = 1;            // CU_DEVICE_NUMA_CONFIG_NUMA_NODE
 constexpr int code_invalid_value = 1;          // CUDA_ERROR_INVALID_VALUE: the driver's answer to an unknown id
 
@@ -73,8 +75,8 @@ void name_row(Capabilities& capabilities) {
 
 std::vector<int> deciding_attributes() {
     std::vector<int> ids = {attribute_compute_major,  attribute_compute_minor, attribute_compression,
-                            attribute_rdma_of_mapped, attribute_numa_config,   attribute_numa_id,
-                            attribute_host_numa_id};
+                            attribute_rdma_of_mapped, attribute_sparse_arrays, attribute_decompression,
+                            attribute_numa_config,    attribute_numa_id,       attribute_host_numa_id};
     for (int i = 0; i < feature_count; ++i) ids.push_back(feature_row(static_cast<Feature>(i)).attribute);
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

@@ -79,6 +79,14 @@ inline constexpr auto read_back_needs_a_copy =
     error_entry("C017", Code::not_ready,
                 "the buffer's content lies in {kind} memory, which takes a copy to read, and waiting was ruled out",
                 "allow a wait, or copy to the host on a stream and ask later");
+inline constexpr auto node_beside_other_advice =
+    error_entry("C018", Code::invalid_argument,
+                "advice about node {node:number} of the host was asked for, and it is not Advice::prefer_host",
+                "name a node with Advice::prefer_host only");
+inline constexpr auto hint_about_null_buffer =
+    error_entry("C019", Code::invalid_handle,
+                "{what} names a null buffer",
+                "list buffers only");
 // clang-format on
 
 }  // namespace errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream::prefetch and Device::advise: carry out, count and explain what the hint rules decide.
+// Prefetches, discards and advice: carry out, count and explain what the hint rules decide.
 #include "hints.hpp"
 
 #include "buffer_state.hpp"
@@ -14,6 +14,10 @@
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -55,40 +59,139 @@ Result<void> detach(BufferState& buffer) {
 
 constexpr HintReport driver_took_none{HintOutcome::unsupported, "the driver does not take this hint"};
 
+platform::Place platform_place(const DeviceState& device, const HintPlace& place) {
+    return {place.host ? -1 : device.driver->facts().ordinal, place.host ? place.node : -1};
+}
+
+constexpr HintReport open_elsewhere{HintOutcome::unsupported,
+                                    "the host has the buffer open, or another stream has it attached"};
+
 // Claims the buffer like a use: memory open for writing on the host is not moved, and views wait for the prefetch.
 Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
     if (plan.action == rules::HintAction::tell && transfers == nullptr) return driver_took_none;
-    const platform::Place where{place.host ? -1 : device.driver->facts().ordinal, place.host ? place.node : -1};
     bool told = true;
     Operation operation(stream, "a prefetch", nullptr);
     operation.uses(buffer, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
     operation.only({.width = 0});  // a hint changes no byte and needs no order
     Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
         if (plan.action != rules::HintAction::tell) return {};
-        const platform::Status status =
-            transfers->prefetch(hinted_address(buffer), buffer.memory->bytes, where, stream.handle);
+        const platform::Status status = transfers->prefetch(hinted_address(buffer), buffer.memory->bytes,
+                                                            platform_place(device, place), stream.handle);
         told = !hint_not_supported(status.code);
         return told ? status : platform::Status{};
     });
     if (issued) return told ? plan.report : driver_took_none;
     if (issued.code() != Code::in_use) return std::move(issued).error();
-    return HintReport{HintOutcome::unsupported, "the host has the buffer open, or another stream has it attached"};
+    return open_elsewhere;
+}
+
+// Why nothing is done; nullopt: the plan is carried out.
+std::optional<HintReport> not_done(StreamState& stream, const BufferState& buffer, const rules::HintPlan& plan) {
+    if (plan.action == rules::HintAction::none) return plan.report;
+    if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
+    if (!stream.device->books->captures.here() && stream.recording_id() == 0) return std::nullopt;
+    return HintReport{HintOutcome::unsupported, "a capture is open, and takes no hints"};
+}
+
+rules::HintPlan plan_for(const StreamState& stream, const BufferState& buffer, const HintPlace& place) {
+    return rules::plan_prefetch(stream.device->capabilities,
+                                {buffer.memory->kind, buffer.memory->path, buffer.device == stream.device, place.host});
 }
 
 Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place) {
-    const rules::HintQuestion question{buffer.memory->kind, buffer.memory->path, buffer.device == stream.device,
-                                       place.host};
-    const rules::HintPlan plan = rules::plan_prefetch(stream.device->capabilities, question);
-    if (plan.action == rules::HintAction::none) return plan.report;
-    if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
-    if (stream.device->books->captures.here() || stream.recording_id() != 0) {
-        return HintReport{HintOutcome::unsupported, "a capture is open, and takes no hints"};
-    }
+    const rules::HintPlan plan = plan_for(stream, buffer, place);
+    if (const std::optional<HintReport> report = not_done(stream, buffer, plan)) return *report;
     if (plan.action != rules::HintAction::detach) return move(stream, buffer, plan, place);
     if (Result<void> detached = detach(buffer); !detached) return std::move(detached).error();
     return plan.report;
+}
+
+using Buffers = std::span<const BufferBase* const>;
+
+// What a batch asks for: a prefetch to `place`, or a discard, with a prefetch behind it if there is a place.
+struct BatchHint {
+    bool discards = false;
+    std::optional<HintPlace> place;
+    const char* name() const noexcept { return discards ? "a discard" : "a prefetch"; }
+};
+
+// Hints that the driver takes: one call for all buffers, and where it has none, one for each prefetch. nullopt: one of
+// the buffers is in use.
+Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferState* const> buffers,
+                                       const BatchHint& hint, const rules::HintPlan& plan) {
+    DeviceState& device = *stream.device;
+    platform::Transfers* const transfers = device.driver->transfers();
+    if (transfers == nullptr) return std::optional(driver_took_none);
+    const platform::Place place = platform_place(device, hint.place.value_or(HintPlace{}));
+    std::vector<platform::HintedRange> ranges;
+    Operation operation(stream, hint.name(), nullptr);
+    for (BufferState* const buffer : buffers) {
+        ranges.push_back({hinted_address(*buffer), buffer->memory->bytes, place});
+        operation.uses(*buffer, hint.discards ? ArgumentUse::write : ArgumentUse::read, 0);
+        if (!hint.discards) {
+            operation.only({.width = 0});
+            continue;
+        }
+        const std::lock_guard lock(buffer->views);
+        buffer->views.moved_to_device({});  // what is discarded is not brought to the device before
+    }
+    bool told = true;
+    const Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
+        platform::Status status =
+            hint.discards
+                ? transfers->discard_batch(ranges.data(), ranges.size(), hint.place.has_value(), stream.handle)
+                : transfers->prefetch_batch(ranges.data(), ranges.size(), stream.handle);
+        if (!hint.discards && status.code == Code::unsupported) {
+            status = {};
+            for (const platform::HintedRange& range : ranges) {
+                if (status.ok()) status = transfers->prefetch(range.address, range.bytes, range.place, stream.handle);
+            }
+        }
+        if (!hint_not_supported(status.code)) return status;
+        told = false;
+        return {};
+    });
+    if (issued) return std::optional(told ? plan.report : driver_took_none);
+    if (issued.code() == Code::in_use) return std::optional<HintReport>();
+    return issued.error();
+}
+
+// The reports are in the order of the buffers.
+Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, const BatchHint& hint) {
+    std::vector<HintReport> reports(buffers.size());
+    std::vector<std::size_t> told;
+    std::vector<BufferState*> together;
+    rules::HintPlan common;
+    for (std::size_t at = 0; at < buffers.size(); ++at) {
+        BufferState& buffer = *buffers[at]->state();
+        const rules::HintPlan plan =
+            hint.discards ? rules::plan_discard(stream.device->capabilities, buffer.memory->kind, buffer.staged())
+                          : plan_for(stream, buffer, *hint.place);
+        if (const std::optional<HintReport> report = not_done(stream, buffer, plan)) {
+            reports[at] = *report;
+        } else if (plan.action == rules::HintAction::tell) {
+            common = plan;
+            told.push_back(at);
+            together.push_back(&buffer);
+        } else {
+            Result<HintReport> alone = prefetch(stream, buffer, *hint.place);
+            if (!alone) return std::move(alone).error();
+            reports[at] = *alone;
+        }
+    }
+    if (told.empty()) return reports;
+    Result<std::optional<HintReport>> all = tell(stream, together, hint, common);
+    if (!all) return std::move(all).error();
+    for (std::size_t at = 0; at < told.size(); ++at) {
+        Result<std::optional<HintReport>> one = all;
+        // One of several is in use: each alone, so that the others are not left out.
+        if (!*all && told.size() > 1) one = tell(stream, {&together[at], 1}, hint, common);
+        if (!one) return std::move(one).error();
+        reports[told[at]] = one->value_or(open_elsewhere);
+    }
+    return reports;
 }
 
 platform::Advice advice_of(Advice advice) {
@@ -104,13 +207,13 @@ platform::Advice advice_of(Advice advice) {
     return platform::Advice::no_preference;
 }
 
-Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advice) {
+Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advice, int node) {
     const rules::HintPlan plan = rules::plan_advice(device.capabilities, buffer.memory->kind, buffer.staged());
     if (plan.action == rules::HintAction::none) return plan.report;
     if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
     platform::Transfers* const transfers = device.driver->transfers();
     if (transfers == nullptr) return driver_took_none;
-    const platform::Place where{advice == Advice::prefer_host ? -1 : device.driver->facts().ordinal, -1};
+    const platform::Place where = platform_place(device, {advice == Advice::prefer_host, node});
     const platform::Status status =
         transfers->advise(hinted_address(buffer), buffer.memory->bytes, advice_of(advice), where);
     if (status.ok()) return plan.report;
@@ -118,9 +221,60 @@ Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advic
     return device.failure(status, "giving advice about a buffer");
 }
 
+std::optional<MemoryPlace> memory_place(const std::optional<platform::Place>& place) {
+    if (!place) return std::nullopt;
+    if (place->ordinal >= 0) return MemoryPlace{MemoryPlace::Where::device, place->ordinal};
+    if (place->host_node >= 0) return MemoryPlace{MemoryPlace::Where::host_node, place->host_node};
+    return MemoryPlace{MemoryPlace::Where::host, 0};
+}
+
+Result<AdviceReport> advice_for(DeviceState& device, const BufferState& buffer) {
+    const rules::HintPlan plan = rules::plan_advice_query(device.capabilities, buffer.memory->kind, buffer.staged());
+    AdviceReport report;
+    report.outcome = plan.report.outcome;
+    report.reason = plan.report.reason;
+    if (plan.action == rules::HintAction::none) return report;
+    platform::Transfers* const transfers = device.driver->transfers();
+    platform::AdviceFacts facts;
+    const platform::Status status = buffer.memory->bytes == 0 || transfers == nullptr
+                                        ? platform::Status{Code::unsupported, 0, nullptr}
+                                        : transfers->advice(hinted_address(buffer), buffer.memory->bytes, facts);
+    if (hint_not_supported(status.code)) {
+        report.outcome = HintOutcome::unsupported;
+        report.reason = "the driver does not tell advice";
+        return report;
+    }
+    if (!status.ok()) return device.failure(status, "asking for the advice about a buffer");
+    report.read_mostly = facts.read_mostly;
+    report.accessed_by_device = facts.accessed;
+    report.preferred = memory_place(facts.preferred);
+    report.prefetched = memory_place(facts.prefetched);
+    return report;
+}
+
 Result<HintReport> counted(DeviceState& device, Result<HintReport> report) {
     if (report) (void)device.books->hints.count(*report);
     return report;
+}
+
+Result<std::vector<HintReport>> counted(DeviceState& device, Result<std::vector<HintReport>> reports) {
+    if (!reports) return reports;
+    for (const HintReport& report : *reports) (void)device.books->hints.count(report);
+    return reports;
+}
+
+Result<void> check_buffers(StreamState& stream, Buffers buffers, const char* what) {
+    for (const BufferBase* const buffer : buffers) {
+        if (buffer == nullptr) return make_error<errors::hint_about_null_buffer>(what);
+        if (Result<void> fine = check_buffer(stream, &buffer->state(), what, "the buffer"); !fine) return fine;
+    }
+    return {};
+}
+
+Result<void> may_prefetch(StreamState& stream, Buffers buffers, const HintPlace& place) {
+    if (Result<void> fine = check_buffers(stream, buffers, "a prefetch"); !fine) return fine;
+    if (stream.device->bars(rules::PublicCall::prefetch)) return stream.device->refusal(rules::PublicCall::prefetch);
+    return check_node(*stream.device, place);
 }
 
 }  // namespace
@@ -128,20 +282,51 @@ Result<HintReport> counted(DeviceState& device, Result<HintReport> report) {
 
 Result<HintReport> Stream::prefetch(const BufferBase& buffer, HintPlace place) {
     detail::StreamState& stream = *state_;
-    if (Result<void> fine = detail::check_buffer(stream, &buffer.state(), "a prefetch", "the buffer"); !fine) {
-        return std::move(fine).error();
-    }
-    if (stream.device->bars(rules::PublicCall::prefetch)) return stream.device->refusal(rules::PublicCall::prefetch);
-    if (Result<void> node = detail::check_node(*stream.device, place); !node) return std::move(node).error();
+    const BufferBase* const alone = &buffer;
+    if (Result<void> fine = detail::may_prefetch(stream, {&alone, 1}, place); !fine) return std::move(fine).error();
     return detail::counted(*stream.device, detail::prefetch(stream, *buffer.state(), place));
 }
 
-Result<HintReport> Device::advise(const BufferBase& buffer, Advice advice) {
+Result<std::vector<HintReport>> Stream::prefetch(std::span<const BufferBase* const> buffers, HintPlace place) {
+    detail::StreamState& stream = *state_;
+    if (Result<void> fine = detail::may_prefetch(stream, buffers, place); !fine) return std::move(fine).error();
+    return detail::counted(*stream.device, detail::batch(stream, buffers, {false, place}));
+}
+
+Result<HintReport> Stream::discard(const BufferBase& buffer, std::optional<HintPlace> next) {
+    const BufferBase* const alone = &buffer;
+    Result<std::vector<HintReport>> reports = discard({&alone, 1}, next);
+    if (!reports) return std::move(reports).error();
+    return reports->front();
+}
+
+Result<std::vector<HintReport>> Stream::discard(std::span<const BufferBase* const> buffers,
+                                                std::optional<HintPlace> next) {
+    detail::StreamState& stream = *state_;
+    if (Result<void> fine = detail::check_buffers(stream, buffers, "a discard"); !fine) return std::move(fine).error();
+    if (stream.device->bars(rules::PublicCall::discard)) return stream.device->refusal(rules::PublicCall::discard);
+    Result<void> node = detail::check_node(*stream.device, next.value_or(HintPlace{}));
+    if (!node) return std::move(node).error();
+    return detail::counted(*stream.device, detail::batch(stream, buffers, {true, next}));
+}
+
+Result<HintReport> Device::advise(const BufferBase& buffer, Advice advice, int node) {
     if (Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "advice", "the buffer"); !fine) {
         return std::move(fine).error();
     }
     if (state_->bars(rules::PublicCall::advise)) return state_->refusal(rules::PublicCall::advise);
-    return detail::counted(*state_, detail::advise(*state_, *buffer.state(), advice));
+    if (node != -1 && advice != Advice::prefer_host) return make_error<errors::node_beside_other_advice>(node);
+    if (Result<void> there = detail::check_node(*state_, HintPlace::on_host(node)); !there) {
+        return std::move(there).error();
+    }
+    return detail::counted(*state_, detail::advise(*state_, *buffer.state(), advice, node));
+}
+
+Result<AdviceReport> Device::advice_for(const BufferBase& buffer) const {
+    Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "asking for advice", "the buffer");
+    if (!fine) return std::move(fine).error();
+    if (state_->bars(rules::PublicCall::ask_advice)) return state_->refusal(rules::PublicCall::ask_advice);
+    return detail::advice_for(*state_, *buffer.state());
 }
 
 HintCounts Device::hint_counts() const noexcept {

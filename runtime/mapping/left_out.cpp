@@ -3,6 +3,7 @@
 #include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/paged_pool.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 
 #include "left_out.hpp"
@@ -46,7 +47,52 @@ Result<std::shared_ptr<BufferState>> create_mirrored(const Device& /*device*/, s
     return refused();
 }
 
+Result<MadePagedRange> create_paged_range(const PagedPool& /*pool*/, std::size_t /*slots*/,
+                                          std::size_t /*element_bytes*/) {
+    return refused();
+}
+Result<void> map_pages(const std::shared_ptr<BufferState>& /*state*/, PagedMemory* /*memory*/, std::size_t /*first*/,
+                       std::span<const Page> /*pages*/) {
+    return refused();
+}
+Result<void> unmap_pages(const std::shared_ptr<BufferState>& /*state*/, PagedMemory* /*memory*/, std::size_t /*first*/,
+                         std::size_t /*count*/, Wait /*wait*/) {
+    return refused();
+}
+std::size_t slots_of(const PagedMemory* /*memory*/) noexcept {
+    return 0;
+}
+Page page_in(const PagedMemory* /*memory*/, std::size_t /*slot*/) noexcept {
+    return {};
+}
+
 }  // namespace detail
+
+std::size_t Page::references() const noexcept {
+    return 0;
+}
+Result<PagedPool> PagedPool::create(const Device& /*device*/, std::size_t /*pages*/,
+                                    const PagedPoolOptions& /*options*/) {
+    return refused();
+}
+std::size_t PagedPool::page_bytes() const noexcept {
+    return 0;
+}
+std::size_t PagedPool::pages() const noexcept {
+    return 0;
+}
+std::size_t PagedPool::free_pages() const noexcept {
+    return 0;
+}
+Result<void> PagedPool::grow(std::size_t /*pages*/) {
+    return refused();
+}
+std::size_t PagedPool::trim() {
+    return 0;
+}
+Result<std::vector<Page>> PagedPool::take(std::size_t /*count*/) {
+    return refused();
+}
 
 Result<MemoryGranularity> memory_granularity(const Device& /*device*/, const PhysicalOptions& /*options*/) {
     return refused();
@@ -84,6 +130,12 @@ Result<PhysicalMemory> PhysicalMemory::import_posix_fd(const Device& /*device*/,
 Result<PhysicalMemory> PhysicalMemory::import_fabric(const Device& /*device*/, const FabricHandle& /*handle*/,
                                                      std::size_t /*bytes*/) {
     return refused();
+}
+Result<PhysicalMemory> PhysicalMemory::mapped_at(const Device& /*device*/, std::uint64_t /*address*/) {
+    return refused();
+}
+std::uint64_t PhysicalMemory::native_handle() const noexcept {
+    return 0;
 }
 
 std::uint64_t Mapping::address() const noexcept {
@@ -160,6 +212,10 @@ std::size_t MulticastObject::devices() const noexcept {
 }
 Result<void> MulticastObject::bind(std::size_t /*offset*/, const PhysicalMemory& /*memory*/,
                                    std::size_t /*memory_offset*/, std::size_t /*bytes*/) {
+    return refused();
+}
+Result<void> MulticastObject::bind_address(std::size_t /*offset*/, const Device& /*device*/, std::uint64_t /*address*/,
+                                           std::size_t /*bytes*/) {
     return refused();
 }
 Result<void> MulticastObject::unbind(const Device& /*device*/, std::size_t /*offset*/) {

@@ -83,10 +83,10 @@ inline constexpr auto imported_size_off_granularity =
                 "importing physical memory was refused: {bytes:number} bytes are no multiple of the granularity "
                 "({granularity:number})",
                 "pass what PhysicalMemory::size_bytes() says where it is exported");
-inline constexpr auto imported_memory_of_another_device =
+inline constexpr auto memory_of_another_device =
     error_entry("V019", Code::wrong_device,
-                "importing physical memory was refused: it does not lie on {device}",
-                "import it with the device that it was created with");
+                "{what} was refused: the memory does not lie on {device}",
+                "name the device that it was created with");
 inline constexpr auto import_without_descriptor =
     error_entry("V020", Code::invalid_argument,
                 "{what} was refused: there is no descriptor",
@@ -167,6 +167,54 @@ inline constexpr auto unbinding_where_nothing_is_bound =
     error_entry("V040", Code::invalid_argument,
                 "memory of {device} was not bound at offset {offset:number}",
                 "name the offset that it was bound at: what was bound as one goes as one");
+inline constexpr auto no_memory_mapped_there =
+    error_entry("V041", Code::invalid_argument,
+                "{what} was refused: no memory with a handle is mapped at {address:number}",
+                "name an address at which cuMemMap, or a Mapping, has put memory; allocations have no handle");
+inline constexpr auto multicast_object_mapped_there =
+    error_entry("V042", Code::invalid_argument,
+                "{what} was refused: a multicast object is mapped at {address:number}",
+                "name an address of the memory that is bound to it");
+inline constexpr auto driver_tells_no_mapping =
+    error_entry("V043", Code::unsupported,
+                "{what} was refused: the driver does not tell how much memory is mapped there",
+                "update the driver, or keep the PhysicalMemory where it is made");
+inline constexpr auto paged_pool_moved_from =
+    error_entry("V044", Code::invalid_handle,
+                "{what}: the pool was moved from",
+                "use what it was moved to");
+inline constexpr auto pool_without_free_pages =
+    error_entry("V045", Code::out_of_memory,
+                "{wanted:number} pages were to be taken, and {free:number} of the pool's {pages:number} are free",
+                "grow() the pool, or unmap pages and drop their last Page");
+inline constexpr auto paged_range_size =
+    error_entry("V046", Code::invalid_argument,
+                "a paged range of {slots:number} slots cannot be made",
+                "name as many slots as it may ever need: addresses cost no memory, but they end");
+inline constexpr auto mapping_no_page =
+    error_entry("V047", Code::invalid_handle,
+                "an empty Page was to be mapped",
+                "map pages that PagedPool::take() or PagedRange::page() gave");
+inline constexpr auto page_of_another_pool =
+    error_entry("V048", Code::invalid_argument,
+                "a page of another pool was to be mapped",
+                "take the page from the pool that the range was made with");
+inline constexpr auto page_twice_in_a_range =
+    error_entry("V049", Code::in_use,
+                "a page was to be mapped a second time in one range",
+                "map each page once in a range; another range may have it, too");
+inline constexpr auto unmapping_pages_in_capture =
+    error_entry("V050", Code::capture_error,
+                "unmapping pages was refused: a capture is open, and its graph may be about to use the memory",
+                "unmap them when the capture has ended, or release the range: its pages go behind the capture");
+inline constexpr auto unmapping_pages_of_graph =
+    error_entry("V051", Code::in_use,
+                "pages cannot be unmapped while a graph uses the range: its work has the addresses",
+                "destroy the graph and its instances first");
+inline constexpr auto unmapping_pages_with_parts =
+    error_entry("V052", Code::in_use,
+                "pages cannot be unmapped: parts of the range were made, which may reach there",
+                "keep the pages until the range is released, or use the whole range only");
 // clang-format on
 
 }  // namespace errors

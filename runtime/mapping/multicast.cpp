@@ -94,6 +94,48 @@ std::shared_ptr<PhysicalState> team_of(const std::shared_ptr<DeviceState>& devic
     return made;
 }
 
+constexpr std::string_view binding = "binding memory to a multicast object";
+
+// By its address, if that is not 0; `wanted.memory` is what lies there.
+Result<void> bind_to(PhysicalState& object, Team::Bound wanted, std::size_t memory_offset, std::uint64_t address) {
+    if (Result<void> now = detail::may_change_memory(*object.device, binding); !now) return now;
+    // The driver may wait for the devices.
+    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(object.team->joined_now(), binding);
+    if (!calls) return std::move(calls).error();
+    Team& team = *object.team;
+    const std::lock_guard lock(team.mutex);
+    const PhysicalState& memory = *wanted.memory;
+    DeviceState& device = *memory.device;
+    rules::BindWish wish;
+    wish.granularity = team.granularity;
+    wish.team_bytes = object.bytes;
+    wish.offset = wanted.offset;
+    wish.memory_bytes = memory.bytes;
+    wish.memory_offset = memory_offset;
+    wish.bytes = wanted.bytes;
+    wish.address = address;
+    wish.same_runtime = device.books == object.device->books;
+    wish.on_host = memory.place.on_host();
+    wish.joined = std::find(team.joined.begin(), team.joined.end(), memory.device) != team.joined.end();
+    wish.team_shared = team.shared;
+    wish.memory_shared = memory.options.exports != ExportKinds::none;
+    std::vector<rules::MappedSpan> taken;
+    for (const Team::Bound& each : team.bound) {
+        if (each.memory->device == memory.device) taken.push_back({each.offset, each.bytes});
+    }
+    if (const rules::MappingAnswer answer = rules::may_bind(wish, taken); !answer) {
+        return detail::refusal(answer, composed("binding memory of {} to a multicast object", detail::named(device)));
+    }
+    team.bound.reserve(team.bound.size() + 1);
+    platform::Multicast& driver = *device.driver->multicast();
+    const platform::Status status =
+        address != 0 ? driver.bind_address(object.handle, wanted.offset, address, wanted.bytes)
+                     : driver.bind(object.handle, wanted.offset, memory.handle, memory_offset, wanted.bytes);
+    if (!status.ok()) return device.failure(status, binding);
+    team.bound.push_back(std::move(wanted));
+    return {};
+}
+
 }  // namespace
 
 AccessAnswer can_multicast(const Device& device) {
@@ -217,43 +259,21 @@ std::size_t MulticastObject::bound_bytes(const Device& device) const noexcept {
 
 Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& memory, std::size_t memory_offset,
                                    std::size_t bytes) {
-    constexpr std::string_view what = "binding memory to a multicast object";
-    if (!state_) return make_error<errors::multicast_object_moved_from>(what);
-    const std::shared_ptr<PhysicalState>& bound = memory.state();
-    if (!bound) return make_error<errors::physical_memory_moved_from>();
-    if (Result<void> now = detail::may_change_memory(*state_->device, what); !now) return now;
-    // The driver may wait for the devices.
-    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
-    if (!calls) return std::move(calls).error();
-    Team& team = *state_->team;
-    const std::lock_guard lock(team.mutex);
-    rules::BindWish wish;
-    wish.granularity = team.granularity;
-    wish.team_bytes = state_->bytes;
-    wish.offset = offset;
-    wish.memory_bytes = bound->bytes;
-    wish.memory_offset = memory_offset;
-    wish.bytes = bytes;
-    wish.same_runtime = bound->device->books == state_->device->books;
-    wish.on_host = bound->place.on_host();
-    wish.joined = std::find(team.joined.begin(), team.joined.end(), bound->device) != team.joined.end();
-    wish.team_shared = team.shared;
-    wish.memory_shared = bound->options.exports != ExportKinds::none;
-    std::vector<rules::MappedSpan> taken;
-    for (const Team::Bound& each : team.bound) {
-        if (each.memory->device == bound->device) taken.push_back({each.offset, each.bytes});
+    if (!state_) return make_error<errors::multicast_object_moved_from>(binding);
+    if (!memory.state()) return make_error<errors::physical_memory_moved_from>();
+    return bind_to(*state_, {memory.state(), offset, bytes}, memory_offset, 0);
+}
+
+Result<void> MulticastObject::bind_address(std::size_t offset, const Device& device, std::uint64_t address,
+                                           std::size_t bytes) {
+    if (!state_) return make_error<errors::multicast_object_moved_from>(binding);
+    if (device.state()->books != state_->device->books) {
+        return make_error<errors::memory_of_another_device>(binding, detail::named(*state_->device));
     }
-    if (const rules::MappingAnswer answer = rules::may_bind(wish, taken); !answer) {
-        return detail::refusal(answer,
-                               composed("binding memory of {} to a multicast object", detail::named(*bound->device)));
-    }
-    DeviceState& device = *bound->device;
-    team.bound.reserve(team.bound.size() + 1);
-    const platform::Status status =
-        device.driver->multicast()->bind(state_->handle, offset, bound->handle, memory_offset, bytes);
-    if (!status.ok()) return device.failure(status, what);
-    team.bound.push_back({bound, offset, bytes});
-    return {};
+    Result<detail::MappedAt> found = detail::memory_at(device.state(), address, binding);
+    if (!found) return std::move(found).error();
+    const std::size_t memory_offset = address - found->base;
+    return bind_to(*state_, {std::move(found->memory), offset, bytes}, memory_offset, address);
 }
 
 Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {

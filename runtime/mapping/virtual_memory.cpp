@@ -35,6 +35,7 @@ Result<void> may_export_as(const std::shared_ptr<detail::PhysicalState>& memory,
 }
 
 constexpr std::string_view importing = "importing physical memory";
+constexpr std::string_view retaining = "retaining mapped memory";
 
 Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes) {
     PhysicalOptions like;
@@ -47,8 +48,9 @@ Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes
 }
 
 // Asks the driver for the owner: the handle's properties decide, whatever the caller claims.
-Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
-                                platform::PhysicalHandle handle, bool own) {
+Result<std::shared_ptr<detail::PhysicalState>> taken_in(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
+                                                        platform::PhysicalHandle handle, bool own,
+                                                        std::string_view what) {
     platform::PhysicalFacts told;
     const platform::Status status = device->driver->virtual_memory()->properties(handle, told);
     PhysicalOptions options;
@@ -57,16 +59,43 @@ Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std:
     options.exports = told.exports;
     options.compressible = told.compressible;
     options.gpudirect_rdma = told.gpudirect_rdma;
+    options.usage = told.usage;
     // Released on any error.
     std::shared_ptr<detail::PhysicalState> memory = detail::PhysicalState::take_over(device, options, bytes, handle);
-    if (!status.ok()) return device->failure(status, "asking what was imported");
+    if (!status.ok()) return device->failure(status, "asking for properties of memory");
     if (own && !told.place.on_host() && told.place.id != device->driver->facts().ordinal) {
-        return make_error<errors::imported_memory_of_another_device>(detail::named(*device));
+        return make_error<errors::memory_of_another_device>(what, detail::named(*device));
     }
-    return PhysicalMemory(std::move(memory));
+    return memory;
+}
+
+Result<PhysicalMemory> as_memory(Result<std::shared_ptr<detail::PhysicalState>> state) {
+    if (!state) return std::move(state).error();
+    return PhysicalMemory(std::move(state).value());
 }
 
 }  // namespace
+
+namespace detail {
+
+Result<MappedAt> memory_at(const std::shared_ptr<DeviceState>& device, std::uint64_t address, std::string_view what) {
+    if (Result<void> now = may_change_memory(*device, what); !now) return std::move(now).error();
+    const rules::MappingAnswer answer = rules::may_reserve(device->capabilities, creation_facts(*device));
+    if (!answer) return refusal(answer, what);
+    if (device->books->mapped.over(address, 1, device->index).lies == rules::RangeFacts::multicast) {
+        return make_error<errors::multicast_object_mapped_there>(what, address);
+    }
+    platform::RetainedMemory found;
+    const platform::Status status = device->driver->virtual_memory()->retain(address, found);
+    if (status.code == Code::invalid_argument) return make_error<errors::no_memory_mapped_there>(what, address);
+    if (!status.ok()) return device->failure(status, what);
+    Result<std::shared_ptr<PhysicalState>> memory = taken_in(device, found.bytes, found.memory, true, what);
+    if (!memory) return std::move(memory).error();
+    if (found.bytes == 0 || found.base == 0) return make_error<errors::driver_tells_no_mapping>(what);
+    return MappedAt{std::move(memory).value(), found.base};
+}
+
+}  // namespace detail
 
 Result<MemoryGranularity> memory_granularity(const Device& device, const PhysicalOptions& options) {
     DeviceState& state = *device.state();
@@ -111,7 +140,7 @@ Result<PhysicalProperties> PhysicalMemory::properties() const {
     platform::PhysicalFacts facts;
     const platform::Status status = device.driver->virtual_memory()->properties(state_->handle, facts);
     if (!status.ok()) return device.failure(status, "asking for properties of memory");
-    return PhysicalProperties{facts.place, facts.exports, facts.compressible, facts.gpudirect_rdma};
+    return PhysicalProperties{facts.place, facts.exports, facts.compressible, facts.gpudirect_rdma, facts.usage};
 }
 
 AccessAnswer PhysicalMemory::can_export(ExportKinds kind) const noexcept {
@@ -142,7 +171,7 @@ Result<PhysicalMemory> PhysicalMemory::import_posix_fd(const Device& device, con
     if (Result<void> can = may_import(*state, ExportKinds::posix_fd, bytes); !can) return std::move(can).error();
     const Result<platform::PhysicalHandle> handle = detail::import_fd(*state, fd, importing);
     if (!handle) return handle.error();
-    return taken_in(state, bytes, *handle, true);
+    return as_memory(taken_in(state, bytes, *handle, true, importing));
 }
 
 Result<PhysicalMemory> PhysicalMemory::import_fabric(const Device& device, const FabricHandle& handle,
@@ -152,7 +181,17 @@ Result<PhysicalMemory> PhysicalMemory::import_fabric(const Device& device, const
     platform::PhysicalHandle made = platform::PhysicalHandle::none;
     const platform::Status status = state->driver->virtual_memory()->import_fabric(handle.bytes, made);
     if (!status.ok()) return detail::not_imported(*state, status, importing);
-    return taken_in(state, bytes, made, false);
+    return as_memory(taken_in(state, bytes, made, false, importing));
+}
+
+Result<PhysicalMemory> PhysicalMemory::mapped_at(const Device& device, std::uint64_t address) {
+    Result<detail::MappedAt> found = detail::memory_at(device.state(), address, retaining);
+    if (!found) return std::move(found).error();
+    return PhysicalMemory(std::move(found->memory));
+}
+
+std::uint64_t PhysicalMemory::native_handle() const noexcept {
+    return state_ ? static_cast<std::uint64_t>(state_->handle) : 0;
 }
 
 Result<AddressReservation> AddressReservation::reserve(const Device& device, std::size_t bytes,
@@ -201,6 +240,9 @@ Result<Mapping> AddressReservation::map_state(std::size_t offset_bytes,
     DeviceState& device = *state_->device;
     if (memory->device->books != device.books) return make_error<errors::mapping_memory_of_another_runtime>();
     if (Result<void> now = detail::may_change_memory(device, "mapping memory"); !now) return std::move(now).error();
+    if (const rules::MappingAnswer answer = rules::may_have_addresses(memory->options.usage); !answer) {
+        return detail::refusal(answer, "mapping memory");
+    }
     Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory);
     if (!made) return std::move(made).error();
     return Mapping(std::move(made).value());

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace isthmus {
@@ -22,6 +23,8 @@ namespace {
 constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
 constexpr int compute_major = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int rdma_supported = 110;         // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr int sparse_arrays = 112;          // CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED
+constexpr int decompression = 136;          // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK
 constexpr int tries = 3;                    // a destructor cannot ask its caller to retry
 
 // After a fault every call returns it, and there is nothing to undo; but this memory survives the death of a context
@@ -80,6 +83,10 @@ Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::st
 
 template <class State>
 void end_when_allowed(State* state) {
+    if constexpr (std::is_same_v<State, MappingState>) {
+        // Nothing is left to undo; what it held ends by rules of its own.
+        if (!state->live()) return delete state;
+    }
     DeviceState& device = *state->device;
     Books& books = *device.books;
     const auto again = [state] { end_when_allowed(state); };
@@ -107,11 +114,12 @@ Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
 rules::CreationFacts creation_facts(const DeviceState& device) {
     const DeviceFacts& facts = device.driver->facts();
     return {device.driver->virtual_memory() != nullptr, facts.attribute(compression_supported).value_or(0) == 1,
-            facts.attribute(rdma_supported).value_or(0) == 1};
+            facts.attribute(rdma_supported).value_or(0) == 1, facts.attribute(sparse_arrays).value_or(0) == 1,
+            facts.attribute(decompression).value_or(0) != 0};
 }
 
 rules::CreationWish creation_wish(const PhysicalOptions& options) {
-    return {options.where, options.exports, options.compressible, options.gpudirect_rdma};
+    return {options.where, options.exports, options.compressible, options.gpudirect_rdma, options.usage};
 }
 
 Result<void> may_change_memory(const DeviceState& device, std::string_view what) {
@@ -130,6 +138,7 @@ platform::PhysicalRequest request_of(const DeviceState& device, std::size_t byte
     request.exports = options.exports;
     request.compressible = options.compressible;
     request.gpudirect_rdma = options.gpudirect_rdma;
+    request.usage = options.usage;
     return request;
 }
 

@@ -39,6 +39,14 @@ constexpr std::size_t max_physical_bytes = std::size_t{1} << 46;  // more than a
 // likely causes.
 Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what);
 Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what);
+struct PhysicalState;
+// The memory that is mapped at an address, and where its mapping begins.
+struct MappedAt {
+    std::shared_ptr<PhysicalState> memory;
+    std::uint64_t base = 0;
+};
+// Errors as PhysicalMemory::mapped_at.
+Result<MappedAt> memory_at(const std::shared_ptr<DeviceState>& device, std::uint64_t address, std::string_view what);
 
 // Enters calls that may wait for these devices: none of their services starts while the result lives. in_use: a service
 // runs.

@@ -20,6 +20,7 @@ enum class PublicCall : std::uint8_t {
     allocate,
     allocate_host,
     append_to_capture,
+    ask_advice,
     ask_event,
     ask_known_event,
     ask_mapping_access,
@@ -39,6 +40,7 @@ enum class PublicCall : std::uint8_t {
     create_event,
     create_pool,
     create_stream,
+    discard,
     end_buffer,
     end_capture,
     enqueue_native,
@@ -97,7 +99,7 @@ enum class PublicCall : std::uint8_t {
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 83;
+inline constexpr int public_call_count = 85;
 
 // How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
@@ -131,6 +133,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::allocate, "an allocation", false, false, judged, judged},
         {C::allocate_host, "an allocation", true, false, taken, taken},
         {C::append_to_capture, "appending to a capture", false, false, taken, judged},
+        {C::ask_advice, "asking for advice in force", false, false, taken, taken},
         {C::ask_event, "asking an event", false, false, judged, taken},
         {C::ask_known_event, "asking an event", true, true, judged, taken},
         {C::ask_mapping_access, "asking who is let in", false, false, taken, taken},
@@ -150,6 +153,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::create_event, "creating an event", false, false, taken, taken},
         {C::create_pool, "creating a pool", false, false, refused_on_gpu, taken},
         {C::create_stream, "creating a stream", false, false, taken, taken},
+        {C::discard, "a discard", false, false, judged, taken},
         {C::end_buffer, "releasing a buffer", true, true, taken, taken},
         {C::end_capture, "ending a capture", true, true, taken, taken},
         {C::enqueue_native, "work of other code", false, false, taken, taken},

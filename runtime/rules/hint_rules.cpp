@@ -80,4 +80,20 @@ HintPlan plan_advice(const Capabilities& device, MemoryKind kind, bool staged) {
     return plan;
 }
 
+HintPlan plan_advice_query(const Capabilities& device, MemoryKind kind, bool staged) {
+    const HintPlan plan = plan_advice(device, kind, staged);
+    if (plan.action != HintAction::tell) return plan;
+    if (!is_managed(kind)) return none(HintOutcome::unsupported, "drivers tell the advice for managed memory only");
+    return act(HintAction::tell, "the driver was asked");
+}
+
+HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged) {
+    if (staged) return none(HintOutcome::unsupported, "a staged buffer is two memories that keep their content");
+    const HintPlan plan = common(device, kind);
+    if (plan.action == HintAction::tell && is_managed(kind) && device.managed == ManagedModel::phase_guarded) {
+        return none(HintOutcome::unsupported, "the device shares managed memory by phases and discards none");
+    }
+    return plan;
+}
+
 }  // namespace isthmus::rules

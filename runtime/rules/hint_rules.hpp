@@ -33,5 +33,9 @@ struct HintQuestion {
 HintPlan plan_prefetch(const Capabilities& device, const HintQuestion& question);
 // For advice, the path (but for `staged`) and the place do not matter.
 HintPlan plan_advice(const Capabilities& device, MemoryKind kind, bool staged);
+// For asking which advice is in force. HintAction::tell: ask the driver.
+HintPlan plan_advice_query(const Capabilities& device, MemoryKind kind, bool staged);
+// For the end of the content.
+HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged);
 
 }  // namespace isthmus::rules

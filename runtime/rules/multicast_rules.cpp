@@ -98,9 +98,10 @@ MappingAnswer may_bind(const BindWish& wish, std::span<const MappedSpan> bound) 
                   "create the memory with PhysicalOptions::exports");
     }
     const bool whole = wish.granularity != 0 && wish.offset % wish.granularity == 0 &&
-                       wish.memory_offset % wish.granularity == 0 && wish.bytes % wish.granularity == 0;
+                       wish.memory_offset % wish.granularity == 0 && wish.bytes % wish.granularity == 0 &&
+                       wish.address % wish.granularity == 0;
     if (wish.bytes == 0 || !whole) {
-        return no(Code::invalid_argument, "offsets and size are not multiples of the granularity",
+        return no(Code::invalid_argument, "offsets, size and address are not multiples of the granularity",
                   "round them: multicast_granularity() tells it, and PhysicalMemory may be created as large");
     }
     if (!fits(wish.offset, wish.bytes, wish.team_bytes) || !fits(wish.memory_offset, wish.bytes, wish.memory_bytes)) {

@@ -40,6 +40,7 @@ struct BindWish {
     std::size_t memory_bytes = 0;  // size of the whole memory
     std::size_t memory_offset = 0;
     std::size_t bytes = 0;
+    std::uint64_t address = 0;  // by which it is bound; 0: by its handle
     bool same_runtime = true;
     bool on_host = false;       // the memory is on the host
     bool joined = true;         // the device that owns the memory has joined

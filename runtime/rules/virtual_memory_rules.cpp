@@ -26,6 +26,36 @@ MappingAnswer lacks(const Capabilities& device, Feature feature, Text remedy) {
     return no(Code::unsupported, device.feature(feature).reason, remedy);
 }
 
+// The slots exist, and all of them have a page, or none.
+MappingAnswer may_change_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count, bool have,
+                               const MappingAnswer& otherwise) noexcept {
+    if (first > mapped.size() || count > mapped.size() - first) {
+        return no(Code::invalid_argument, "the range has fewer slots", "reserve a range with as many as it will need");
+    }
+    const auto begin = mapped.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    return std::find(begin, end, !have) == end ? fine : otherwise;
+}
+
+MappingAnswer may_use_for(const CreationFacts& facts, const CreationWish& wish) {
+    const bool of_device = wish.where == Where::device;
+    if (includes(wish.usage, PhysicalUsage::tile_pool) && (!of_device || !facts.sparse_arrays)) {
+        return no(Code::unsupported,
+                  of_device ? Text("this device has no sparse CUDA arrays (SPARSE_CUDA_ARRAY_SUPPORTED, attribute 112, "
+                                   "is not 1)")
+                            : Text("a tile pool is a device's own memory"),
+                  "create it without PhysicalUsage::tile_pool");
+    }
+    if (includes(wish.usage, PhysicalUsage::hardware_decompress) && (!of_device || !facts.decompression)) {
+        return no(Code::unsupported,
+                  of_device ? Text("this device has no decompression engine (MEM_DECOMPRESS_ALGORITHM_MASK, attribute "
+                                   "136, is 0)")
+                            : Text("the decompression engine uses a device's own memory"),
+                  "create it without PhysicalUsage::hardware_decompress, and decompress in a kernel");
+    }
+    return fine;
+}
+
 }  // namespace
 
 std::optional<std::size_t> round_up(std::size_t bytes, std::size_t granularity) noexcept {
@@ -82,7 +112,13 @@ MappingAnswer may_create(const Capabilities& device, const CreationFacts& facts,
                       : Text("GPUDirect RDMA is about a device's own memory"),
                   "create it without gpudirect_rdma, and let the network card use host memory");
     }
-    return fine;
+    return may_use_for(facts, wish);
+}
+
+MappingAnswer may_have_addresses(PhysicalUsage usage) noexcept {
+    if (!includes(usage, PhysicalUsage::tile_pool)) return fine;
+    return no(Code::unsupported, "a tile pool backs sparse CUDA arrays, and has no addresses of its own",
+              "give its native_handle() to cuMemMapArrayAsync, or create memory without PhysicalUsage::tile_pool");
 }
 
 AccessAnswer may_export(ExportKinds fixed, ExportKinds asked) noexcept {
@@ -109,6 +145,17 @@ MappingAnswer may_map(std::size_t reserved_bytes, std::size_t granularity, std::
     });
     if (!taken) return fine;
     return no(Code::in_use, "something is mapped there already", "unmap it first, or take another offset");
+}
+
+MappingAnswer may_map_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept {
+    return may_change_pages(mapped, first, count, false,
+                            no(Code::in_use, "a page is mapped in one of the slots", "unmap it first"));
+}
+
+MappingAnswer may_unmap_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept {
+    return may_change_pages(mapped, first, count, true,
+                            no(Code::invalid_argument, "no page is mapped in one of the slots",
+                               "PagedRange::page() tells which slots have one"));
 }
 
 MappingAnswer may_free(std::size_t mappings) noexcept {

@@ -32,12 +32,15 @@ struct CreationFacts {
     bool has_functions = false;  // the driver has all functions that virtual memory needs
     bool compression = false;    // attribute 107
     bool rdma = false;           // attribute 110: GPUDirect RDMA with virtual memory
+    bool sparse_arrays = false;  // attribute 112
+    bool decompression = false;  // attribute 136 is not 0: there is a decompression engine
 };
 struct CreationWish {
     MemoryPlace::Where where = MemoryPlace::Where::device;
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;
+    PhysicalUsage usage = PhysicalUsage::none;
 };
 // V1, V4, V5: checked before the driver is called.
 MappingAnswer may_reserve(const Capabilities& device, const CreationFacts& facts);
@@ -54,6 +57,12 @@ struct MappedSpan {
 MappingAnswer may_map(std::size_t reserved_bytes, std::size_t granularity, std::span<const MappedSpan> mapped,
                       const MappedSpan& wanted) noexcept;
 MappingAnswer may_free(std::size_t mappings) noexcept;
+// Memory with this usage, at addresses: a tile pool has none.
+MappingAnswer may_have_addresses(PhysicalUsage usage) noexcept;
+
+// Pages in slots of a range, of which `mapped` says which have one.
+MappingAnswer may_map_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept;
+MappingAnswer may_unmap_pages(const std::vector<bool>& mapped, std::size_t first, std::size_t count) noexcept;
 
 // A device that is to get access to a mapping.
 struct Grantee {

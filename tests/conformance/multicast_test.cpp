@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multicast objects in their order: devices join, memory is bound, mapped, and undone. On the simulator only: tests
 // never ask real drivers for a multicast object.
-#include "scenario.hpp"
-
-#include <isthmus/mapping/multicast.hpp>
+#include "multicast_scenario.hpp"
+#include "multimem_kernels.hpp"
 
 #include <array>
 #include <concepts>
@@ -47,25 +46,6 @@ protected:
         if (!simulated && runtime().device_count() > 1) GTEST_SKIP() << "this driver is not the simulator";
     }
 };
-
-using Devices = std::vector<const Device*>;
-
-Devices taking_part() {
-    Devices found;
-    for (const Device& device : all_devices()) {
-        if (isthmus::can_multicast(device)) found.push_back(&device);
-    }
-    return found;
-}
-
-// A refusal leaves the group unchanged.
-Result<MulticastObject> complete(MulticastGroup& group, std::size_t elsewhere = 0) {
-    return std::move(group).complete(elsewhere);
-}
-
-std::size_t granule_of(const Device& device, std::size_t devices) {
-    return isthmus::multicast_granularity(device, devices).value().minimum_bytes;
-}
 
 // Two granules, joined by all devices, with memory of each device bound at the beginning.
 struct BoundTeam {
@@ -187,6 +167,40 @@ TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
     });
 }
 
+// keeps V14
+TEST_F(Multicast, WhatIsMappedIsBoundByItsAddress) {
+    on_every_team([](const Devices& all) {
+        const std::size_t granule = granule_of(*all.front(), all.size());
+        MulticastObject object = BoundTeam::completed(all, 2 * granule);
+        for (const Device* device : all) {
+            AddressReservation where = AddressReservation::reserve(*device, 3 * granule, granule).value();
+            std::optional<Mapping> mapping = where.map(0, PhysicalMemory::create(*device, 2 * granule).value()).value();
+            const std::uint64_t address = mapping->address();
+            const long before = driver_calls("cuMulticastBindAddr");
+            EXPECT_TRUE(
+                refused_as(object.bind_address(0, *device, address + 2 * granule, granule), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(object.bind_address(0, *device, address + 4096, granule), Code::invalid_argument));
+            EXPECT_TRUE(
+                refused_as(object.bind_address(0, *device, address + granule, 2 * granule), Code::invalid_argument));
+            const Device& other = device == all.front() ? *all.back() : *all.front();
+            EXPECT_TRUE(refused_as(object.bind_address(0, other, address, granule), Code::wrong_device));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMulticastBindAddr") == before));
+            EXPECT_TRUE(worked(object.bind_address(granule, *device, address + granule, granule)));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMulticastBindAddr") == before + 1));
+            EXPECT_TRUE(refused_as(object.bind_address(granule, *device, address, granule), Code::in_use));
+            EXPECT_EQ(object.bound_bytes(*device), granule);
+            mapping.reset();  // what is bound stays
+            EXPECT_EQ(object.bound_bytes(*device), granule);
+            EXPECT_TRUE(worked(object.unbind(*device, granule)));
+        }
+        AddressReservation where = AddressReservation::reserve(*all.front(), 2 * granule, granule).value();
+        Mapping mapping = where.map(0, object).value();
+        EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(*all.front(), mapping.address()), Code::invalid_argument));
+        EXPECT_TRUE(
+            refused_as(object.bind_address(0, *all.front(), mapping.address(), granule), Code::invalid_argument));
+    });
+}
+
 // keeps V8, V14
 TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
     on_every_team([](const Devices& all) {
@@ -207,6 +221,102 @@ TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
         EXPECT_NE(answer.reason.find("multimem"), std::string_view::npos) << answer.reason;
         const LaunchOptions checked{.mode = LaunchMode::checked};
         EXPECT_TRUE(refused_as(first.stream().launch(checked, add_one, 16, view), Code::not_accessible));
+    });
+}
+
+// Memory of one device, bound to the object and mapped for its own kernels.
+struct Replica {
+    AddressReservation where;
+    PhysicalMemory memory;
+    Mapping mapping;
+
+    Replica(Device& device, MulticastObject& object, std::size_t granule)
+        : where(AddressReservation::reserve(device, granule).value()),
+          memory(PhysicalMemory::create(device, granule).value()),
+          mapping(where.map(0, memory).value()) {
+        mapping.set_access({&device}).value();
+        object.bind(0, memory).value();
+    }
+    template <class T>
+    Out<T> out(std::size_t count) const {
+        const View<T> view = mapping.view<T>(0, count);
+        return {view.data, view.count};
+    }
+    std::vector<std::int32_t> read(Device& device, std::size_t count) const {
+        Buffer<std::int32_t> seen = pinned(device, count, -1);
+        const View<std::int32_t> view = mapping.view<std::int32_t>(0, count);
+        (void)device.stream()
+            .launch(scale_into, count, seen, View<const std::int32_t>{view.data, view.count}, 1)
+            .value();
+        device.stream().synchronize().value();
+        const auto all = seen.read_on_host().value();
+        return {all.begin(), all.end()};
+    }
+};
+
+// keeps V14: a load combines the words of every device, and a store or an update reaches each
+TEST_F(Multicast, MultimemFunctionsReachTheMemoryOfEveryDevice) {
+    on_every_team([](const Devices& all) {
+        constexpr std::size_t count = 300;
+        Device& first = *runtime().device(all.front()->index()).value();
+        if (!isthmus::can_multimem(first)) return;
+        const std::size_t granule = granule_of(first, all.size());
+        MulticastObject object = BoundTeam::completed(all, granule);
+        std::vector<Replica> replicas;
+        std::int64_t sum = 0, bits_and = -1, bits_or = 0, bits_xor = 0;
+        for (std::size_t at = 0; at < all.size(); ++at) {
+            Device& device = *runtime().device(all[at]->index()).value();
+            replicas.emplace_back(device, object, granule);
+            const auto value = static_cast<std::int32_t>(at) * 6 - 3;  // −3, 3, 9, ...: as the lower half of 64 bits
+            Buffer<std::int32_t> values = pinned(device, count, value);
+            (void)device.stream()
+                .launch(scale_into, count, replicas.back().out<std::int32_t>(count), values, 1)
+                .value();
+            device.stream().synchronize().value();
+            const std::int64_t word = (std::int64_t{value} << 32) | static_cast<std::uint32_t>(value);
+            sum += value;
+            bits_and &= word;
+            bits_or |= word;
+            bits_xor ^= word;
+        }
+        const std::int64_t least = (std::int64_t{-3} << 32) | 0xFFFFFFFD;
+        const std::int64_t value = static_cast<std::int64_t>(all.size()) * 6 - 9;
+        const std::int64_t greatest = (value << 32) | value;
+        AddressReservation where = AddressReservation::reserve(first, granule, granule).value();
+        Mapping mapping = where.map(0, object).value();
+        mapping.set_access(all).value();
+        const std::uint64_t address = mapping.address();
+        for (const Device* each : all) {
+            Device& device = *runtime().device(each->index()).value();
+            Buffer<std::int32_t> sums = pinned(device, count, 0);
+            (void)device.stream().launch(multimem_sum, count, sums, address).value();
+            expect_all(sums, static_cast<std::int32_t>(sum));
+            Buffer<std::int64_t> combined = device.allocate_shared<std::int64_t>(6, {.host = Use::reads_once}).value();
+            (void)device.stream().launch(multimem_combine, 1, combined, address).value();
+            const auto seen = combined.read_on_host().value();
+            EXPECT_EQ(seen[1], least);
+            EXPECT_EQ(seen[2], greatest);
+            EXPECT_EQ(seen[3], bits_and);
+            EXPECT_EQ(seen[4], bits_or);
+            EXPECT_EQ(seen[5], bits_xor);
+        }
+        const struct {
+            std::int32_t operation, value, wanted;
+        } changes[] = {{0, 12, 12}, {1, 5, 17}, {2, 9, 9}, {3, 14, 14}, {4, 7, 6}, {5, 8, 14}, {6, 3, 13}};
+        for (const auto& change : changes) {
+            Device& device =
+                *runtime().device(all[static_cast<std::size_t>(change.operation) % all.size()]->index()).value();
+            (void)device.stream().launch(multimem_change, count, address, change.operation, change.value).value();
+            device.stream().synchronize().value();
+            for (std::size_t at = 0; at < all.size(); ++at) {
+                Device& owner = *runtime().device(all[at]->index()).value();
+                EXPECT_EQ(replicas[at].read(owner, count), std::vector<std::int32_t>(count, change.wanted))
+                    << "operation " << change.operation << " in the memory of device " << at;
+            }
+        }
+        Buffer<float> floats = first.allocate_shared<float>(count, {.host = Use::reads_once}).value();
+        (void)first.stream().launch(multimem_sum_floats, count, floats, address).value();
+        EXPECT_EQ(floats.read_on_host().value()[count - 1], 1.25F * static_cast<float>(all.size()));
     });
 }
 

@@ -204,6 +204,80 @@ TEST(VirtualMemory, AFabricHandleGoesThereAndBackWhereThereIsAChannelAndIsRefuse
     });
 }
 
+// keeps V1, V3, V16
+TEST(VirtualMemory, AUsageIsGrantedOrRefusedAndReadsBack) {
+    on_every_mapping_device([](Device& device) {
+        const auto expect = [&](PhysicalUsage usage, bool possible) {
+            PhysicalOptions options;
+            options.usage = usage;
+            const long before = driver_calls();
+            auto made = PhysicalMemory::create(device, 1, options);
+            if (!possible) {
+                EXPECT_TRUE(refused_as(made, Code::unsupported));
+                EXPECT_EQ(driver_calls(), before);
+                return;
+            }
+            ASSERT_TRUE(worked(made));
+            EXPECT_EQ(made->options().usage, usage);
+            EXPECT_EQ(made->properties().value().usage, usage);
+            EXPECT_NE(made->native_handle(), 0u);
+            AddressReservation where = AddressReservation::reserve(device, made->size_bytes()).value();
+            const auto mapping = where.map(0, *made);
+            if (usage == PhysicalUsage::tile_pool) {
+                EXPECT_TRUE(refused_as(mapping, Code::unsupported));
+            } else {
+                EXPECT_TRUE(worked(mapping));
+            }
+        };
+        expect(PhysicalUsage::tile_pool, device.facts().attribute(112).value_or(0) == 1);
+        expect(PhysicalUsage::hardware_decompress, device.facts().attribute(136).value_or(0) != 0);
+        EXPECT_EQ(PhysicalMemory::create(device, 1).value().properties().value().usage, PhysicalUsage::none);
+    });
+}
+
+// keeps V3, V10, V16: a further handle is released as the first is, and no other address has one
+TEST(VirtualMemory, AnAddressLeadsBackToTheMemoryThatIsMappedThere) {
+    on_every_device([](Device& device) {
+        if (maps_memory(device)) return;
+        EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(device, 4096), Code::unsupported));
+    });
+    on_every_mapping_device([](Device& device) {
+        std::optional<MappedGranule> scene(device);
+        const std::size_t granule = scene->granule;
+        const std::uint64_t address = scene->mapping.address();
+        const auto unmapped = PhysicalMemory::mapped_at(device, address + granule);
+        ASSERT_TRUE(refused_as(unmapped, Code::invalid_argument));
+        EXPECT_FALSE(unmapped.error().remedy().empty());
+        const Buffer<std::int32_t> allocated = device.allocate<std::int32_t>(count, MemoryKind::device).value();
+        EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(device, allocated.device_address()), Code::invalid_argument));
+        scene->mapping.set_access({&device}).value();
+        const View<std::int32_t> old = scene->mapping.view<std::int32_t>(0, count);
+        Buffer<std::int32_t> seven = pinned(device, count, 7);
+        (void)device.stream()
+            .launch(checked, scale_into, count, Out<std::int32_t>{old.data, old.count}, seven, 1)
+            .value();
+        device.synchronize().value();
+        const PhysicalMemory again = PhysicalMemory::mapped_at(device, address + granule - 1).value();
+        EXPECT_EQ(again.size_bytes(), granule);
+        EXPECT_EQ(again.native_handle(), scene->memory.native_handle());
+        EXPECT_EQ(again.properties().value().place.id, device.facts().ordinal);
+        for (const Device& other : all_devices()) {
+            if (&other == &device || !maps_memory(other)) continue;
+            EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(other, address), Code::wrong_device));
+        }
+        {
+            Stream stream = device.create_stream().value();
+            Capture capture = stream.begin_capture().value();
+            EXPECT_TRUE(refused_as(PhysicalMemory::mapped_at(device, address), Code::capture_error));
+        }
+        scene.reset();  // the other handle, the mapping and the addresses
+        AddressReservation where = AddressReservation::reserve(device, granule).value();
+        Mapping mapping = where.map(0, again).value();
+        mapping.set_access({&device}).value();
+        EXPECT_EQ(last_of(device, mapping.view<std::int32_t>(0, count)), 7);
+    });
+}
+
 // keeps V13
 TEST(VirtualMemory, CompressionIsGrantedOrRefusedAndTheMemorySaysWhich) {
     on_every_mapping_device([](Device& device) {

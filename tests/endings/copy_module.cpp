@@ -125,6 +125,10 @@ void kinds() {
         if (!made) continue;
         (void)tried("prefetch", world->stream.prefetch(*made));
         (void)tried("advise", world->device.advise(*made, Advice::read_mostly));
+        (void)tried("advice_for", world->device.advice_for(*made));
+        const BufferBase* const batch[] = {&*made};
+        (void)tried("prefetch of a batch", world->stream.prefetch(batch));
+        (void)tried("discard", world->stream.discard(*made));
         did("launch", world->stream.launch(LaunchOptions{.mode = LaunchMode::staged}, increase, count, *made));
         (void)world->device.can_access(*made);
         after_call("can_access");

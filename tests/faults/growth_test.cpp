@@ -5,6 +5,7 @@
 
 #include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/paged_pool.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 
 #include <atomic>
@@ -83,6 +84,47 @@ TEST_F(FailedSteps, AFailedGrowthLeavesNothingBehindAndTheNextOneWorksBesideACap
     }
     EXPECT_TRUE(buffer.resize(2 * granule).ok());
     device().stream().launch(add_one, 2 * granule, buffer).value();
+    EXPECT_TRUE(device().stream().synchronize().ok());
+}
+
+// keeps V10, V15: a step that fails anywhere leaves the range, its pages and the pool as they were, also beside a
+// capture
+TEST_F(FailedSteps, PagesThatCannotBeMappedStayWhereTheyWere) {
+    PagedPool pool = PagedPool::create(device(), 3).value();
+    auto range = PagedRange<std::int32_t>::create(pool, 4).value();
+    const std::vector<Page> pages = pool.take(3).value();
+    range.map(0, pages[0]).value();
+    device().stream().fill(range, 1).value();
+    device().synchronize().value();
+    {
+        const CaptureElsewhere capture(device());
+        const std::int64_t mappings = live("mappings");
+        const std::int64_t memory = live("physical");
+        for (const char* const failing :
+             {"call=cuMemMap:n=1:code=999", "call=cuMemMap:n=2:code=999", "call=cuMemSetAccess:n=1:code=999"}) {
+            ASSERT_EQ(plan()(failing), 0);
+            EXPECT_EQ(range.map(1, {pages.data() + 1, 2}).code(), Code::driver_error) << failing;
+            ASSERT_EQ(plan()(nullptr), 0);
+            EXPECT_EQ(range.size(), pool.page_bytes() / sizeof(std::int32_t));
+            EXPECT_FALSE(range.page(1));
+            EXPECT_EQ(pages[1].references(), 1u) << failing;
+            EXPECT_EQ(live("mappings"), mappings) << failing;
+        }
+        for (const char* const failing : {"call=cuMemCreate:n=1:code=999", "call=cuMemCreate:n=3:code=999"}) {
+            ASSERT_EQ(plan()(failing), 0);
+            EXPECT_EQ(pool.grow(3).code(), Code::driver_error) << failing;
+            ASSERT_EQ(plan()(nullptr), 0);
+            EXPECT_EQ(pool.pages(), 3u);
+            EXPECT_EQ(live("physical"), memory) << failing;
+        }
+        EXPECT_TRUE(range.map(1, {pages.data() + 1, 2}).ok());
+    }
+    ASSERT_EQ(plan()("call=cuMemUnmap:n=2:code=999"), 0);
+    EXPECT_EQ(range.unmap(0, 3).code(), Code::ok) << "a transient failure is tried again";
+    ASSERT_EQ(plan()(nullptr), 0);
+    EXPECT_EQ(range.size(), 0u);
+    EXPECT_TRUE(range.map(0, {pages.data(), 3}).ok());
+    device().stream().launch(add_one, range.size(), range).value();
     EXPECT_TRUE(device().stream().synchronize().ok());
 }
 

@@ -24,7 +24,9 @@ TEST(MappingLeftOut, NothingIsMade) {
         EXPECT_TRUE(refused(PhysicalMemory::create(device, 0)));
         EXPECT_TRUE(refused(PhysicalMemory::import_posix_fd(device, FileDescriptor(), 0)));
         EXPECT_TRUE(refused(PhysicalMemory::import_fabric(device, FabricHandle{}, 0)));
+        EXPECT_TRUE(refused(PhysicalMemory::mapped_at(device, 4096)));
         EXPECT_TRUE(refused(AddressReservation::reserve(device, 0)));
+        EXPECT_TRUE(refused(PagedPool::create(device, 1)));
         EXPECT_TRUE(refused(multicast_granularity(device, 0)));
         EXPECT_TRUE(refused(MulticastGroup::create(device, 0, 0)));
         EXPECT_TRUE(refused(MulticastGroup::import_posix_fd(device, FileDescriptor(), 0, 0)));
@@ -47,6 +49,13 @@ TEST(MappingLeftOut, EveryCallOfWhatCannotBeMadeIsRefused) {
     EXPECT_TRUE(refused(no_memory().properties()));
     EXPECT_TRUE(refused(no_memory().export_posix_fd()));
     EXPECT_TRUE(refused(no_memory().export_fabric()));
+    EXPECT_EQ(no_memory().native_handle(), 0U);
+    EXPECT_EQ(Page().references(), 0U);
+    PagedRange<std::int32_t> range;
+    EXPECT_TRUE(refused(range.map(0, Page())));
+    EXPECT_TRUE(refused(range.unmap(0)));
+    EXPECT_EQ(range.slots(), 0U);
+    EXPECT_FALSE(range.page(0));
     EXPECT_EQ(no_memory().size_bytes() + no_memory().asked_bytes(), 0U);
 
     AddressReservation reservation{std::shared_ptr<detail::ReservationState>()};

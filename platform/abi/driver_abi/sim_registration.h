@@ -29,6 +29,18 @@ struct isthmus_sim_update {
     uint32_t bytes;
     uint32_t is_signed;
 };
+/* A multimem access to `bytes` bytes of a multicast object at `word`: an update with this operation, whose word is the
+ * request. The simulator writes the addresses of every device's memory, at most `most`, and their number, which is
+ * negative before. Where the GPU would fault, begin() does not return. */
+enum { isthmus_sim_multimem_access = 255 };
+struct isthmus_sim_multimem {
+    const void* word;
+    void** addresses;
+    uint32_t bytes;
+    uint32_t writes;
+    uint32_t most;
+    int32_t count;
+};
 struct isthmus_sim_updates {
     /* 0: atomic for CPU and GPU; otherwise end() must follow. Without a word (NULL): an alias fence, 0. */
     int (*begin)(const struct isthmus_sim_update* update);

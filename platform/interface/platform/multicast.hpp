@@ -27,6 +27,11 @@ public:
     // Binds this device's memory from byte `memory_offset` at byte `offset` of the object. Waits for the team.
     virtual Status bind(PhysicalHandle team, std::size_t offset, PhysicalHandle memory, std::size_t memory_offset,
                         std::size_t bytes) = 0;
+    // The same for memory that is mapped at `address`.
+    virtual Status bind_address(PhysicalHandle /*team*/, std::size_t /*offset*/, std::uint64_t /*address*/,
+                                std::size_t /*bytes*/) {
+        return {Code::unsupported, 0, "cuMulticastBindAddr"};
+    }
     // Unbinds the whole range that this device bound there.
     virtual Status unbind(PhysicalHandle team, std::size_t offset, std::size_t bytes) = 0;
 };

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace isthmus::platform {
 
@@ -29,6 +30,20 @@ struct Place {
 };
 enum class Advice : std::uint8_t { read_mostly, not_read_mostly, prefer, no_preference, accessed_by, not_accessed_by };
 
+// One range of a batch of hints. `place`: where a prefetch brings it.
+struct HintedRange {
+    std::uint64_t address = 0;
+    std::size_t bytes = 0;
+    Place place;
+};
+// Advice that the driver holds for all of a range. An empty place: none, or not the same one everywhere.
+struct AdviceFacts {
+    bool read_mostly = false;
+    bool accessed = false;  // by the device that was asked
+    std::optional<Place> preferred;
+    std::optional<Place> prefetched;  // the last one asked for
+};
+
 // Code::wrong_device: the other device was not opened by this driver.
 class Transfers {
 public:
@@ -50,6 +65,20 @@ public:
     // effect. A capturing stream does not accept a prefetch.
     virtual Status prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) = 0;
     virtual Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) = 0;
+    // Batches, one call each (CUDA 13). A discard ends the content of the ranges, which is indeterminate until it is
+    // written; with `prefetch` it also brings the ranges to their places, without their old content. A driver without
+    // the call answers Code::unsupported.
+    virtual Status prefetch_batch(const HintedRange* /*ranges*/, std::size_t /*count*/, StreamHandle /*stream*/) {
+        return {Code::unsupported, 0, "cuMemPrefetchBatchAsync"};
+    }
+    virtual Status discard_batch(const HintedRange* /*ranges*/, std::size_t /*count*/, bool /*prefetch*/,
+                                 StreamHandle /*stream*/) {
+        return {Code::unsupported, 0, "cuMemDiscardBatchAsync"};
+    }
+    // The advice in force for managed memory.
+    virtual Status advice(std::uint64_t /*address*/, std::size_t /*bytes*/, AdviceFacts& /*out*/) {
+        return {Code::unsupported, 0, "cuMemRangeGetAttributes"};
+    }
     // Whether this device can get access to the other's memory; and the switch for it. Repeating a switch is no error.
     virtual Status can_reach(int other_ordinal, bool& out) = 0;
     virtual Status set_peer_access(int other_ordinal, bool allowed) = 0;

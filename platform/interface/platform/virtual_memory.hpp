@@ -23,6 +23,7 @@ struct PhysicalRequest {
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;
+    PhysicalUsage usage = PhysicalUsage::none;
 };
 
 // The driver's facts about existing memory (V3). No call states the size: its creator or importer must keep it.
@@ -31,6 +32,14 @@ struct PhysicalFacts {
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;
+    PhysicalUsage usage = PhysicalUsage::none;
+};
+
+// A handle to mapped memory, which its receiver releases, and the whole mapping.
+struct RetainedMemory {
+    PhysicalHandle memory = PhysicalHandle::none;
+    std::uint64_t base = 0;
+    std::size_t bytes = 0;
 };
 
 struct Granularity {
@@ -62,6 +71,10 @@ public:
     // Drops one reference; the memory is freed once it is neither mapped nor exported.
     virtual Status release(PhysicalHandle memory) = 0;
     virtual Status properties(PhysicalHandle memory, PhysicalFacts& out) = 0;
+    // One more handle to the memory mapped at this address, by whatever code of the process.
+    virtual Status retain(std::uint64_t /*address*/, RetainedMemory& /*out*/) {
+        return {Code::unsupported, 0, "cuMemRetainAllocationHandle"};
+    }
 
     // Maps all of the memory at `address`. Grants no access.
     virtual Status map(std::uint64_t address, std::size_t bytes, PhysicalHandle memory) = 0;

@@ -36,6 +36,19 @@ constexpr bool includes(ExportKinds set, ExportKinds all_of) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(all_of)) == static_cast<std::uint8_t>(all_of);
 }
 
+// What physical memory is for beside kernels and copies: a set, fixed when the memory is created (allocFlags.usage).
+enum class PhysicalUsage : std::uint8_t {
+    none = 0,
+    tile_pool = 1,            // backs sparse CUDA arrays, and is mapped by them alone (attribute 112)
+    hardware_decompress = 2,  // a buffer of the decompression engine (attribute 136 is not 0)
+};
+constexpr PhysicalUsage operator|(PhysicalUsage a, PhysicalUsage b) noexcept {
+    return static_cast<PhysicalUsage>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+constexpr bool includes(PhysicalUsage set, PhysicalUsage all_of) noexcept {
+    return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(all_of)) == static_cast<std::uint8_t>(all_of);
+}
+
 // Names memory on the other nodes of its fabric. A process that has these bytes may import the memory.
 struct FabricHandle {
     std::array<unsigned char, 64> bytes{};

@@ -330,6 +330,68 @@ TEST(Hints, AreToldToADriverThatListensAndCountedWhereNoneDoes) {  // keeps K21
     EXPECT_EQ(stream.prefetch(managed).value().outcome, HintOutcome::unsupported) << "open on the host: no error";
 }
 
+// keeps K21: a batch is one call, or one for each where the driver has no batches; what is in use is left out alone
+TEST(Hints, OfABatchAreToldTogetherWhereTheDriverTakesBatches) {
+    FakeWorld world;
+    std::vector<Device> devices = open(world);
+    Device& device = devices[0];
+    Buffer<int> one = device.allocate<int>(16, MemoryKind::managed).value();
+    Buffer<int> other = device.allocate<int>(16, MemoryKind::managed).value();
+    Buffer<int> pinned = device.allocate<int>(16, MemoryKind::pinned).value();
+    const isthmus::BufferBase* const all[] = {&one, &pinned, &other};
+    Stream& stream = device.stream();
+    stream.fill(one, 1).value();
+    stream.fill(other, 1).value();
+    const auto outcomes = [](const std::vector<isthmus::HintReport>& reports) {
+        std::vector<HintOutcome> found;
+        for (const isthmus::HintReport& report : reports) found.push_back(report.outcome);
+        return found;
+    };
+    using enum HintOutcome;
+    const std::vector<HintOutcome> both{done, not_needed, done};
+    world.batches = true;
+    world.calls.clear();
+    EXPECT_EQ(outcomes(stream.prefetch(all).value()), both);
+    EXPECT_EQ(outcomes(stream.discard(all).value()), both);
+    EXPECT_EQ(outcomes(stream.discard(all, HintPlace::on_device()).value()), both);
+    EXPECT_EQ(of(world, "record"), (Calls{"prefetch batch of 2", "discard batch of 2", "discard and prefetch 2"}));
+    world.batches = false;
+    world.calls.clear();
+    EXPECT_EQ(outcomes(stream.prefetch(all, HintPlace::on_host()).value()), both);
+    EXPECT_EQ(world.count("prefetch down"), 2u);
+    EXPECT_EQ(outcomes(stream.discard(all).value()), (std::vector<HintOutcome>{unsupported, not_needed, unsupported}));
+    EXPECT_EQ(world.count("discard"), 0u);
+    world.batches = true;
+    auto view = other.write_on_host().value();
+    world.calls.clear();
+    EXPECT_EQ(outcomes(stream.prefetch(all).value()), (std::vector<HintOutcome>{done, not_needed, unsupported}));
+    EXPECT_EQ(world.count("prefetch batch of 1"), 1u);
+    EXPECT_EQ(stream.discard(other).value().outcome, unsupported) << "open on the host: no error";
+    EXPECT_EQ(device.hint_counts().done, 9u);
+}
+
+// keeps K21
+TEST(Hints, AdviceIsReadBackFromADriverThatTellsIt) {
+    FakeWorld world;
+    std::vector<Device> devices = open(world);
+    Device& device = devices[0];
+    Buffer<int> managed = device.allocate<int>(16, MemoryKind::managed).value();
+    isthmus::AdviceReport report = device.advice_for(managed).value();
+    EXPECT_EQ(report.outcome, HintOutcome::unsupported);
+    EXPECT_FALSE(report.preferred.has_value());
+    world.advice.emplace();
+    world.advice->read_mostly = true;
+    world.advice->preferred = isthmus::platform::Place{-1, 2};
+    world.advice->prefetched = isthmus::platform::Place{0, -1};
+    report = device.advice_for(managed).value();
+    EXPECT_EQ(report.outcome, HintOutcome::done);
+    EXPECT_TRUE(report.read_mostly);
+    EXPECT_FALSE(report.accessed_by_device);
+    using isthmus::MemoryPlace;
+    EXPECT_EQ(report.preferred, (MemoryPlace{MemoryPlace::Where::host_node, 2}));
+    EXPECT_EQ(report.prefetched, (MemoryPlace{MemoryPlace::Where::device, 0}));
+}
+
 TEST(Hints, AttachAndDetachWhereMemoryIsSharedByPhases) {  // keeps K21, K6
     FakeWorld world;
     std::vector<Device> devices = open(world, 1, 0);

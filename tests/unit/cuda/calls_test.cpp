@@ -175,6 +175,25 @@ TEST_F(CudaCalls, ACopyThatIsRefusedWithoutAContextIsTriedOnceMoreWithTheStreams
     EXPECT_STREQ(fake().calls(), "cuMemcpyDtoHAsync_v2 ");
 }
 
+// keeps V16: the handle does not tell the size, so that the mapping is asked for first
+TEST_F(CudaCalls, AnAddressLeadsToTheHandleAndTheWholeMapping) {
+    ASSERT_NE(device().virtual_memory(), nullptr);
+    RetainedMemory found;
+    EXPECT_TRUE(device().virtual_memory()->retain(0x1234, found).ok());
+    EXPECT_EQ(found.memory, PhysicalHandle{0x77});
+    EXPECT_EQ(found.base, 0x1000u);
+    EXPECT_EQ(found.bytes, 0x4000u);
+    EXPECT_STREQ(fake().calls(), "cuPointerGetAttributes cuMemRetainAllocationHandle ");
+    fake().fail("cuMemRetainAllocationHandle", 1);
+    RetainedMemory none;
+    EXPECT_EQ(device().virtual_memory()->retain(0x1234, none).code, Code::invalid_argument);
+    EXPECT_EQ(none.memory, PhysicalHandle::none);
+    fake().clear();
+    ASSERT_NE(device().multicast(), nullptr);
+    EXPECT_TRUE(device().multicast()->bind_address(PhysicalHandle{5}, 0, 0x1000, 64).ok());
+    EXPECT_STREQ(fake().calls(), "cuMulticastBindAddr ");
+}
+
 TEST_F(CudaCalls, TheDefaultStreamIsTheOneOfThisDevicesContext) {
     fake().set_current(foreign);
     EXPECT_TRUE(memory().fill(64, 0, 8, StreamHandle::none).ok());

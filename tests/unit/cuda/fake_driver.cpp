@@ -477,6 +477,65 @@ extern "C" CUresult cuMemAdvise_v2(CUdeviceptr, std::size_t, CUmem_advise advice
     state().seen.location = location;
     return fake_answer("cuMemAdvise_v2");
 }
+static void keep_batch(const CUdeviceptr* addresses, const std::size_t* sizes, std::size_t count,
+                       const CUmemLocation* places, const std::size_t* first_of, std::size_t place_count) {
+    auto& batch = state().seen.batch;
+    batch = {};
+    batch.count = count;
+    batch.place_count = place_count;
+    for (std::size_t at = 0; at < count && at < 4; ++at) {
+        batch.addresses[at] = addresses[at];
+        batch.sizes[at] = sizes[at];
+    }
+    for (std::size_t at = 0; at < place_count && at < 4; ++at) {
+        batch.places[at] = places[at];
+        batch.first_of[at] = first_of[at];
+    }
+}
+extern "C" CUresult cuMemPrefetchBatchAsync(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
+                                            CUmemLocation* places, std::size_t* first_of, std::size_t place_count,
+                                            unsigned long long, CUstream) {
+    keep_batch(addresses, sizes, count, places, first_of, place_count);
+    return fake_answer("cuMemPrefetchBatchAsync");
+}
+extern "C" CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
+                                           unsigned long long, CUstream) {
+    keep_batch(addresses, sizes, count, nullptr, nullptr, 0);
+    return fake_answer("cuMemDiscardBatchAsync");
+}
+extern "C" CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
+                                                      CUmemLocation* places, std::size_t* first_of,
+                                                      std::size_t place_count, unsigned long long, CUstream) {
+    keep_batch(addresses, sizes, count, places, first_of, place_count);
+    return fake_answer("cuMemDiscardAndPrefetchBatchAsync");
+}
+// Read mostly, preferred on node 3 of the host (before 12.2: the host), accessed by the second device, prefetched to
+// it.
+extern "C" CUresult cuMemRangeGetAttributes(void** answers, std::size_t* sizes, CUmem_range_attribute* asked,
+                                            std::size_t count, CUdeviceptr, std::size_t) {
+    constexpr int values[] = {0, 1, -1, 1, 1, 3, 3, 1, 1};
+    state().seen.attributes = count;
+    for (std::size_t at = 0; at < count; ++at) {
+        int* const answer = static_cast<int*>(answers[at]);
+        for (std::size_t next = 0; next < sizes[at] / sizeof(int); ++next) answer[next] = device_invalid;
+        answer[0] = values[asked[at]];
+    }
+    return fake_answer("cuMemRangeGetAttributes");
+}
+extern "C" CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*) {
+    *handle = 0x77;
+    return fake_answer("cuMemRetainAllocationHandle");
+}
+// Four pages are mapped at 0x1000.
+extern "C" CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* asked, void** answers, CUdeviceptr) {
+    for (unsigned at = 0; at < count; ++at) {
+        const std::uint64_t value = asked[at] == pointer_attribute::mapping_size        ? 0x4000
+                                    : asked[at] == pointer_attribute::mapping_base_addr ? 0x1000
+                                                                                        : 0;
+        if (value != 0) std::memcpy(answers[at], &value, sizeof(value));
+    }
+    return fake_answer("cuPointerGetAttributes");
+}
 extern "C" CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     if (const CUresult code = fake_answer("cuThreadExchangeStreamCaptureMode")) return code;
     std::swap(*mode, state().capture_mode);

@@ -21,6 +21,13 @@ struct FakeSeen {
         unsigned value;
         std::size_t width, rows;
     } fill;
+    struct {
+        isthmus::cuda_abi::CUdeviceptr addresses[4];
+        std::size_t sizes[4], count;
+        isthmus::cuda_abi::CUmemLocation places[4];
+        std::size_t first_of[4], place_count;
+    } batch;
+    std::size_t attributes;  // the number of the last cuMemRangeGetAttributes
     isthmus::cuda_abi::CUmem_advise advice;
     isthmus::cuda_abi::CUmemLocation location;
     isthmus::cuda_abi::CUdevice device;

@@ -136,6 +136,55 @@ TEST_F(CudaTransferCalls, ADriverBeforeTwelveTwoIsGivenHintsInItsOwnWords) {
     EXPECT_EQ(fake().seen()->device, device_cpu);
 }
 
+// keeps K21: one call for a batch; a run of ranges with one place has one entry
+TEST_F(CudaTransferCalls, ABatchOfHintsIsOneCall) {
+    const HintedRange ranges[] = {{0x100, 64, {1, -1}}, {0x200, 32, {1, -1}}, {0x300, 16, {-1, 3}}};
+    EXPECT_TRUE(transfers().prefetch_batch(ranges, 3, stream).ok());
+    const auto& batch = fake().seen()->batch;
+    EXPECT_EQ(batch.count, 3u);
+    EXPECT_EQ(batch.addresses[2], 0x300u);
+    EXPECT_EQ(batch.sizes[1], 32u);
+    EXPECT_EQ(batch.place_count, 2u);
+    EXPECT_EQ(batch.first_of[1], 2u);
+    EXPECT_EQ(batch.places[0].type, location_type::device);
+    EXPECT_EQ(batch.places[1].type, location_type::host_numa);
+    EXPECT_EQ(batch.places[1].id, 3);
+    EXPECT_TRUE(transfers().discard_batch(ranges, 2, true, stream).ok());
+    EXPECT_EQ(batch.place_count, 1u);
+    EXPECT_TRUE(transfers().discard_batch(ranges, 2, false, stream).ok());
+    EXPECT_EQ(batch.count, 2u);
+    EXPECT_EQ(batch.place_count, 0u);
+    EXPECT_STREQ(fake().calls(), "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync cuMemDiscardBatchAsync ");
+}
+
+// keeps K21: advice in the words that this driver has
+TEST_F(CudaTransferCalls, AdviceIsToldWithTheNodeWhereTheDriverKnowsNodes) {
+    const auto asked = [&](std::size_t attributes, const Place& preferred) {
+        AdviceFacts facts;
+        EXPECT_TRUE(drivers_[1]->transfers()->advice(0x100, 64, facts).ok());
+        EXPECT_STREQ(fake().calls(), "cuMemRangeGetAttributes ");
+        EXPECT_EQ(fake().seen()->attributes, attributes);
+        EXPECT_TRUE(facts.read_mostly);
+        EXPECT_TRUE(facts.accessed);
+        ASSERT_TRUE(facts.preferred && facts.prefetched);
+        EXPECT_EQ(facts.preferred->ordinal, preferred.ordinal);
+        EXPECT_EQ(facts.preferred->host_node, preferred.host_node);
+        EXPECT_EQ(facts.prefetched->ordinal, 1);
+        facts = {};
+        EXPECT_TRUE(transfers().advice(0x100, 64, facts).ok());
+        EXPECT_FALSE(facts.accessed) << "the second device has that advice";
+    };
+    asked(6, {-1, 3});
+    open("cuda_12_0");
+    asked(4, {});
+    stream = make_stream();
+    const HintedRange range{0x100, 64, {}};
+    EXPECT_EQ(transfers().prefetch_batch(&range, 1, stream).code, Code::unsupported);
+    EXPECT_EQ(transfers().discard_batch(&range, 1, false, stream).code, Code::unsupported);
+    EXPECT_EQ(transfers().discard_batch(&range, 1, true, stream).code, Code::unsupported);
+    EXPECT_STREQ(fake().calls(), "");
+}
+
 // keeps A15: access is directional
 TEST_F(CudaTransferCalls, ReachingAnotherDeviceIsAskedPerDirection) {
     bool reach = false;

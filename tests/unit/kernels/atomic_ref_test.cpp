@@ -133,6 +133,13 @@ TYPED_TEST(Words, AreTheSameForAGpuThatTakesUpdatesApartWhileNobodyElseWrites) {
 static_assert(sizeof(isthmus_sim_updates) == sizeof(SimulatedGpu) &&
               offsetof(isthmus_sim_updates, between) == offsetof(SimulatedGpu, between) &&
               offsetof(isthmus_sim_updates, end) == offsetof(SimulatedGpu, end));
+static_assert(int{isthmus_sim_multimem_access} == int{multimem_access} &&
+              sizeof(isthmus_sim_multimem) == sizeof(MultimemRequest) &&
+              offsetof(isthmus_sim_multimem, addresses) == offsetof(MultimemRequest, addresses) &&
+              offsetof(isthmus_sim_multimem, bytes) == offsetof(MultimemRequest, bytes) &&
+              offsetof(isthmus_sim_multimem, writes) == offsetof(MultimemRequest, writes) &&
+              offsetof(isthmus_sim_multimem, most) == offsetof(MultimemRequest, most) &&
+              offsetof(isthmus_sim_multimem, count) == offsetof(MultimemRequest, count));
 static_assert(sizeof(isthmus_sim_update) == sizeof(UpdateInfo) &&
               offsetof(isthmus_sim_update, operation) == offsetof(UpdateInfo, operation) &&
               offsetof(isthmus_sim_update, bytes) == offsetof(UpdateInfo, bytes) &&

@@ -46,6 +46,26 @@ TEST(HintRules, TheDriverIsToldOnlyWhereMemoryWouldMove) {  // keeps K21
     }
 }
 
+// keeps K21: a discard goes to the driver where advice does, and the driver tells the advice for managed memory only
+TEST(HintRules, DiscardsAndQuestionsGoWhereAdviceGoes) {
+    for (unsigned bits = 0; bits < some_devices::combinations; ++bits) {
+        const Capabilities device = some_devices::of_bits(bits);
+        some_devices::for_every_kind([&](MemoryKind kind) {
+            const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
+            for (const bool staged : {false, true}) {
+                const HintPlan advice = rules::plan_advice(device, kind, staged);
+                const HintPlan discard = rules::plan_discard(device, kind, staged);
+                const HintPlan query = rules::plan_advice_query(device, kind, staged);
+                ASSERT_EQ(discard.action, advice.action);
+                ASSERT_EQ(discard.report.outcome, advice.report.outcome);
+                ASSERT_FALSE(discard.report.reason.empty() || query.report.reason.empty());
+                ASSERT_EQ(query.action == HintAction::tell, advice.action == HintAction::tell && managed);
+                ASSERT_EQ(query.action == HintAction::none, query.report.outcome != HintOutcome::done);
+            }
+        });
+    }
+}
+
 TEST(HintRules, KnownMachinesAnswerAsTheirRowsSay) {  // keeps K21
     EXPECT_EQ(prefetch(some_devices::of_machine("h200"), MemoryKind::managed).action, HintAction::tell);
     EXPECT_EQ(prefetch(some_devices::of_machine("h200"), MemoryKind::host).report.outcome, HintOutcome::unsupported);

@@ -94,6 +94,15 @@ rules::BindWish bind(std::size_t offset, std::size_t memory_offset, std::size_t 
 }
 
 // keeps V14
+TEST(MulticastRules, AnAddressIsAMultipleOfTheGranularityAsOffsetsAre) {
+    for (std::uint64_t address = 0; address <= 2 * granule; address += granule / 2) {
+        rules::BindWish wish = bind(0, 0, 1);
+        wish.address = address;
+        EXPECT_EQ(rules::may_bind(wish, {}).code, address % granule == 0 ? Code::ok : Code::invalid_argument);
+    }
+}
+
+// keeps V14
 TEST(MulticastRules, MemoryIsBoundWhereItFitsAndNothingOfItsDeviceIs) {
     for (unsigned taken = 0; taken < 1u << 4; ++taken) {
         std::vector<rules::MappedSpan> bound;
@@ -117,6 +126,7 @@ TEST(MulticastRules, MemoryIsBoundWhereItFitsAndNothingOfItsDeviceIs) {
     const rules::BindWish fine = bind(0, 0, 1);
     for (unsigned bits = 0; bits < 1u << 5; ++bits) {
         rules::BindWish wish = fine;
+        wish.address = (bits & 1u) != 0 ? 5 * granule : 0;
         wish.same_runtime = (bits & 1u) != 0;
         wish.on_host = (bits & 2u) != 0;
         wish.joined = (bits & 4u) != 0;

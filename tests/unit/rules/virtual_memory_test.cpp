@@ -33,6 +33,56 @@ Capabilities with(std::initializer_list<Feature> features) {
     return device;
 }
 
+// keeps V15: pages are mapped in slots that have none, and unmapped from slots that have one
+TEST(VirtualMemoryRules, PagesAreMappedAndUnmappedWhereThatFits) {
+    constexpr std::size_t slots = 4;
+    for (unsigned bits = 0; bits < 1u << slots; ++bits) {
+        std::vector<bool> mapped(slots);
+        for (std::size_t slot = 0; slot < slots; ++slot) mapped[slot] = (bits >> slot & 1u) != 0;
+        for (std::size_t first = 0; first <= slots + 1; ++first) {
+            for (std::size_t count = 0; count <= slots + 1; ++count) {
+                bool none = true, all = true;
+                for (std::size_t slot = first; slot < first + count && slot < slots; ++slot) {
+                    none = none && !mapped[slot];
+                    all = all && mapped[slot];
+                }
+                const bool fits = first + count <= slots;
+                const rules::MappingAnswer map = rules::may_map_pages(mapped, first, count);
+                const rules::MappingAnswer unmap = rules::may_unmap_pages(mapped, first, count);
+                EXPECT_EQ(map.code, !fits ? Code::invalid_argument : none ? Code::ok : Code::in_use);
+                EXPECT_EQ(unmap.code, fits && all ? Code::ok : Code::invalid_argument);
+                expect_explained(map);
+                expect_explained(unmap);
+            }
+        }
+        EXPECT_FALSE(rules::may_map_pages(mapped, 2, ~std::size_t{0}));
+    }
+}
+
+// keeps V1, V16: a usage needs its attribute, and a device's own memory
+TEST(VirtualMemoryRules, AUsageNeedsWhatItIsFor) {
+    constexpr auto tile_pool = isthmus::PhysicalUsage::tile_pool;
+    constexpr auto hardware_decompress = isthmus::PhysicalUsage::hardware_decompress;
+    const Capabilities device = with({Feature::virtual_memory, Feature::host_numa_virtual_memory});
+    for (unsigned bits = 0; bits < 1u << 5; ++bits) {
+        rules::CreationFacts facts{true};
+        facts.sparse_arrays = (bits & 1u) != 0;
+        facts.decompression = (bits & 2u) != 0;
+        rules::CreationWish wish;
+        wish.where = (bits & 4u) != 0 ? Where::device : Where::host_node;
+        wish.usage = static_cast<isthmus::PhysicalUsage>(bits >> 3);
+        const bool pool = includes(wish.usage, tile_pool);
+        const bool fine =
+            (!pool || (facts.sparse_arrays && wish.where == Where::device)) &&
+            (!includes(wish.usage, hardware_decompress) || (facts.decompression && wish.where == Where::device));
+        const rules::MappingAnswer answer = rules::may_create(device, facts, wish);
+        EXPECT_EQ(static_cast<bool>(answer), fine) << bits;
+        expect_explained(answer);
+        EXPECT_EQ(rules::may_have_addresses(wish.usage).code, pool ? Code::unsupported : Code::ok);
+        expect_explained(rules::may_have_addresses(wish.usage));
+    }
+}
+
 // keeps V1, V4, V5, V13
 TEST(VirtualMemoryRules, CreationNeedsExactlyTheFactsOfWhatIsAskedFor) {
     constexpr Feature deciding[] = {Feature::virtual_memory, Feature::host_virtual_memory,

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -102,6 +103,8 @@ struct FakeWorld {
     std::uintptr_t released_on = 0;                    // the stream of the last release
     std::uint64_t free_bytes = 0, total_bytes = 0;     // the answer of memory_info(); 0: unknown
     bool hints = true;                                 // false: prefetch and advise answer Code::unsupported
+    bool batches = false;                              // of hints
+    std::optional<platform::AdviceFacts> advice;       // in force; none: the driver tells none
     bool died = false;                                 // the answer of context_died()
     bool others_work = false;                          // the answer of context_in_use()
     bool synchronous = false;                          // of devices that are opened from then on
@@ -394,6 +397,22 @@ public:
     platform::Status advise(std::uint64_t, std::size_t, platform::Advice advice, const platform::Place&) override {
         if (!world_.hints) return {Code::unsupported, 801, "advise"};
         return world_.call("advise " + std::to_string(static_cast<int>(advice)), "advise");
+    }
+    platform::Status prefetch_batch(const platform::HintedRange*, std::size_t count,
+                                    platform::StreamHandle stream) override {
+        if (!world_.batches) return {Code::unsupported, 0, "prefetch_batch"};
+        return enqueue(("prefetch batch of " + std::to_string(count)).c_str(), stream, [] {});
+    }
+    platform::Status discard_batch(const platform::HintedRange*, std::size_t count, bool prefetch,
+                                   platform::StreamHandle stream) override {
+        if (!world_.batches) return {Code::unsupported, 0, "discard_batch"};
+        return enqueue(((prefetch ? "discard and prefetch " : "discard batch of ") + std::to_string(count)).c_str(),
+                       stream, [] {});
+    }
+    platform::Status advice(std::uint64_t, std::size_t, platform::AdviceFacts& out) override {
+        if (!world_.advice) return {Code::unsupported, 0, "advice"};
+        out = *world_.advice;
+        return {};
     }
     platform::Status can_reach(int other_ordinal, bool& out) override {
         out = other_ordinal != facts_.ordinal && world_.reachable.count(other_ordinal) != 0;

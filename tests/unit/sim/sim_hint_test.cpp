@@ -141,5 +141,38 @@ TEST(SimHint, ABatchPrefetchesEachRangeToItsPlace) {
     });
 }
 
+TEST(SimHint, ADiscardEndsTheContentInTheOrderOfItsStream) {  // keeps K21's ground
+    in_own_process([] {
+        open_device();
+        if (version() < 13000) return;
+        Stream* stream = new_stream();
+        const Address memory = managed_memory();
+        std::vector<unsigned char> plain(bytes, 7);
+        Address ranges[] = {memory, reinterpret_cast<Address>(plain.data())};
+        std::size_t sizes[] = {bytes, bytes};
+        bool concurrent = true;
+        int devices = 0;
+        REQUIRE_CODE(cuDeviceGetCount(&devices), 0);
+        for (int i = 0; i < devices; ++i) concurrent = concurrent && fact(attribute::concurrent_managed, i);
+        REQUIRE_CODE(cuMemDiscardBatchAsync(ranges, sizes, 1, 0, nullptr), 1);  // never the legacy stream
+        REQUIRE_CODE(cuMemDiscardBatchAsync(ranges, sizes, 0, 0, stream), 1);
+        REQUIRE_CODE(cuMemDiscardBatchAsync(ranges, sizes, 1, 1, stream), 1);
+        REQUIRE_CODE(cuMemDiscardBatchAsync(ranges, sizes, 1, 0, stream), concurrent ? 0 : 101);
+        if (!concurrent) return;
+        REQUIRE_CODE(cuMemDiscardBatchAsync(ranges, sizes, 2, 0, stream), pageable() ? 0 : 1);
+        REQUIRE_CODE(cuMemsetD8Async(memory, 5, 16, stream), 0);
+        Location places[] = {{on_host, 0}};
+        std::size_t first_of[] = {0};
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        const auto* const content = reinterpret_cast<const unsigned char*>(memory);
+        REQUIRE_THAT(content[15] == 5 && content[16] == 0xD1 && content[bytes - 1] == 0xD1);
+        REQUIRE_THAT(plain[0] == (pageable() ? 0xD1 : 7));
+        REQUIRE_CODE(cuMemDiscardAndPrefetchBatchAsync(ranges, sizes, 1, nullptr, first_of, 1, 0, stream), 1);
+        REQUIRE_CODE(cuMemDiscardAndPrefetchBatchAsync(ranges, sizes, 1, places, first_of, 1, 0, stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_THAT(content[0] == 0xD1 && range_value(last_prefetch, memory, bytes) == -1);
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test

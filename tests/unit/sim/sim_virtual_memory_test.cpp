@@ -171,6 +171,26 @@ TEST(SimVirtualMemory, TheHandleOfAnAddressIsTheOneThatWasMapped) {
     });
 }
 
+TEST(SimVirtualMemory, AUsageNeedsItsAttributeAndATilePoolIsNotMapped) {  // keeps V1's ground
+    in_own_process([] {
+        open_device();
+        constexpr unsigned short tile_pool = 1, hardware_decompress = 2;
+        AllocationProperties properties = properties_of(on_device);
+        MemoryHandle handle = 0;
+        properties.usage = 4;
+        REQUIRE_CODE(cuMemCreate(&handle, granule, &properties, 0), 1);
+        properties.usage = hardware_decompress;
+        REQUIRE_CODE(cuMemCreate(&handle, granule, &properties, 0), fact(attribute::decompression) != 0 ? 0 : 801);
+        properties.usage = tile_pool;
+        const bool pools = fact(attribute::sparse_arrays) != 0;
+        REQUIRE_CODE(cuMemCreate(&handle, granule, &properties, 0), pools ? 0 : 801);
+        if (!pools) return;
+        REQUIRE_CODE(cuMemGetAllocationPropertiesFromHandle(&properties, handle), 0);
+        REQUIRE_THAT(properties.usage == tile_pool);
+        REQUIRE_CODE(cuMemMap(reserved(granule), granule, 0, handle, 0), 1);
+    });
+}
+
 TEST(SimVirtualMemory, OneReservationHoldsMemoryOfDevicesAndOfTheHost) {  // keeps V6
     in_own_process([] {
         open_device();

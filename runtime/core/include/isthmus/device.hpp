@@ -256,8 +256,13 @@ public:
     Result<void> disable_peer_access(const Device& owner);
     // What a launch on this device does with memory of this kind.
     LaunchPath launch_path(MemoryKind kind) const noexcept;
-    // A hint about the whole buffer, at once. Errors and report as Stream::prefetch().
-    Result<HintReport> advise(const BufferBase& buffer, Advice advice);
+    // A hint about the whole buffer, at once. `node`: for prefer_host, this NUMA node of the host; −1: any. A driver
+    // before CUDA 12.2 knows the host as a whole. Errors and report as Stream::prefetch(); invalid_argument also for a
+    // node beside other advice.
+    Result<HintReport> advise(const BufferBase& buffer, Advice advice, int node = -1);
+    // The advice in force for the whole buffer, and its last prefetch, as the driver tells them: for managed memory.
+    // Not counted. Errors as advise().
+    Result<AdviceReport> advice_for(const BufferBase& buffer) const;
     // How many hints of this device's runtime had which outcome, prefetches included.
     HintCounts hint_counts() const noexcept;
     // Loads ready-made code: PTX text, a cubin or a fatbin, from memory or from a file; module.hpp states the terms. The

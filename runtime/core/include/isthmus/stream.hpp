@@ -25,9 +25,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -243,6 +245,17 @@ public:
     // Errors: invalid_handle, wrong_device (a buffer of another runtime), invalid_argument (a NUMA node that does not
     // exist), device_lost. A hint that cannot be followed is no error: the report says so, and it is counted.
     Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
+    // The same about several buffers, with a report for each: one driver call for those that the driver moves, where it
+    // has cuMemPrefetchBatchAsync (CUDA 13), else one each. Also invalid_handle: a null pointer.
+    Result<std::vector<HintReport>> prefetch(std::span<const BufferBase* const> buffers,
+                                             HintPlace place = HintPlace::on_device());
+    // A hint, in the order of this stream, that the content is not needed any more: it is indeterminate until it is
+    // written, and the driver moves none of it. With `next`, the buffer is also brought there, without its content.
+    // Claims the buffer as a kernel that writes it. Where the driver has no such call (before CUDA 13), nothing
+    // changes. Errors and report as prefetch().
+    Result<HintReport> discard(const BufferBase& buffer, std::optional<HintPlace> next = std::nullopt);
+    Result<std::vector<HintReport>> discard(std::span<const BufferBase* const> buffers,
+                                            std::optional<HintPlace> next = std::nullopt);
 
     // Calls function() on the CPU, after the stream's earlier work and before its later work: on a thread of the
     // driver, or, on the CPU device, at once. F must be noexcept to call. Calls of this library from within it are

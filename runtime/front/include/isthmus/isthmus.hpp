@@ -49,6 +49,8 @@
 #include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/multimem.hpp>
+#include <isthmus/mapping/paged_pool.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <isthmus/export.hpp>
+#include <isthmus/memory_place.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace isthmus {
@@ -36,6 +38,16 @@ enum class HintOutcome : std::uint8_t {
 struct HintReport {
     HintOutcome outcome = HintOutcome::unsupported;
     std::string_view reason;  // static storage
+};
+// Advice in force for all of a buffer. `outcome` and `reason`: whether the driver told it; otherwise the rest is empty.
+// An empty place: there is none, or not the same one for every page.
+struct AdviceReport {
+    HintOutcome outcome = HintOutcome::unsupported;
+    std::string_view reason;
+    bool read_mostly = false;
+    bool accessed_by_device = false;        // by the device that was asked
+    std::optional<MemoryPlace> preferred;   // prefer_device, prefer_host
+    std::optional<MemoryPlace> prefetched;  // the last prefetch that was asked for, whether it has run or not
 };
 // Counts of one runtime, since it was opened.
 struct HintCounts {

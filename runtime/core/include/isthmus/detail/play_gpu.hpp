@@ -16,6 +16,19 @@ struct UpdateInfo {
     std::uint32_t is_signed;
 };
 
+// A multimem access to `bytes` bytes of a multicast object at `word`: an update with this operation, whose word is the
+// request. The simulator writes the addresses of every device's memory, at most `most`, and their number, which is
+// negative before. Where the GPU would fault, begin() does not return. The layout is that of isthmus_sim_multimem.
+inline constexpr std::uint32_t multimem_access = 255;
+struct MultimemRequest {
+    const void* word;
+    void** addresses;
+    std::uint32_t bytes;
+    std::uint32_t writes;
+    std::uint32_t most;
+    std::int32_t count;
+};
+
 // How a GPU whose link does not carry every atomic operation updates memory, for threads that play one. Called on the
 // thread that runs the kernel; all functions are noexcept. The layout is that of isthmus_sim_updates.
 struct SimulatedGpu {

@@ -55,6 +55,10 @@ public:
     Result<void> bind(std::size_t offset, const PhysicalMemory& memory) {  // the whole memory
         return bind(offset, memory, 0, memory.size_bytes());
     }
+    // The same by address (cuMulticastBindAddr): for `bytes` of the memory of `device` that are mapped at `address`, by
+    // whatever code of the process. Errors as bind() and PhysicalMemory::mapped_at(); memory of pools has no handle and
+    // is not bound.
+    Result<void> bind_address(std::size_t offset, const Device& device, std::uint64_t address, std::size_t bytes);
     // Unbinds what was bound at this offset for `device`, as a whole. The caller has waited for work that uses it.
     // Errors: invalid_argument (nothing is bound there), in_use, capture_error (any capture is open), invalid_handle,
     // device_lost.

@@ -39,6 +39,7 @@ struct PhysicalOptions {
     ExportKinds exports = ExportKinds::none;                // fixed at creation (V4)
     bool compressible = false;                              // a request that the driver may decline: see properties()
     bool gpudirect_rdma = false;                            // for network cards and similar devices (attribute 116)
+    PhysicalUsage usage = PhysicalUsage::none;              // tile_pool: cannot be mapped
 };
 
 // As the driver reports it, which may differ from the request (V3).
@@ -47,6 +48,7 @@ struct PhysicalProperties {
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;
+    PhysicalUsage usage = PhysicalUsage::none;
 };
 
 // Bytes. Sizes and offsets are multiples of the minimum.
@@ -62,8 +64,8 @@ ISTHMUS_API Result<MemoryGranularity> memory_granularity(const Device& device, c
 class ISTHMUS_API PhysicalMemory {
 public:
     // At least `bytes`, rounded up to the granularity. Errors: unsupported (no virtual memory, not in this place, not
-    // exportable this way, no compression, no GPUDirect RDMA: the message says which), invalid_argument (0 bytes),
-    // out_of_memory, capture_error (a capture is open on this thread), device_lost.
+    // exportable this way, no compression, no GPUDirect RDMA, no such usage: the message says which), invalid_argument
+    // (0 bytes), out_of_memory, capture_error (a capture is open on this thread), device_lost.
     static Result<PhysicalMemory> create(const Device& device, std::size_t bytes, const PhysicalOptions& options = {});
 
     std::size_t asked_bytes() const noexcept;  // V2: both sizes are reported
@@ -86,7 +88,16 @@ public:
     // device), not_permitted (no IMEX channel), capture_error, device_lost.
     static Result<PhysicalMemory> import_posix_fd(const Device& device, const FileDescriptor& fd, std::size_t bytes);
     static Result<PhysicalMemory> import_fabric(const Device& device, const FabricHandle& handle, std::size_t bytes);
+    // The memory that is mapped at this address, by this library or by other code of the process; `device` owns it. A
+    // further handle (cuMemRetainAllocationHandle): the memory outlives the mapping, and what it may be exported as is
+    // as it was made. Errors: unsupported (no virtual memory; a driver that tells no handle or no size),
+    // invalid_argument (no memory with a handle is mapped there; a multicast object is), wrong_device (memory of
+    // another device), capture_error, device_lost.
+    static Result<PhysicalMemory> mapped_at(const Device& device, std::uint64_t address);
 
+    // The driver's handle (CUmemGenericAllocationHandle), for calls of other code; 0: moved from. It stays this
+    // object's: the other code does not release it.
+    std::uint64_t native_handle() const noexcept;
     const std::shared_ptr<detail::PhysicalState>& state() const noexcept { return state_; }
     explicit PhysicalMemory(std::shared_ptr<detail::PhysicalState> state) noexcept : state_(std::move(state)) {}
 
