@@ -137,8 +137,8 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
         // The stream owns the capture, not the reverse.
         left.push_back({std::move(branches.front().stream), origin_id, {}});
     }
-    const bool failed = spoiled || failed_work != nullptr || body_failed;
-    if (status.ok() && away.empty() && unfreed.ok() && !failed) return {};
+    const bool unfinished = spoiled || failed_work != nullptr || body_failed;
+    if (status.ok() && away.empty() && unfreed.ok() && !unfinished) return {};
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
     out = platform::GraphHandle::none;
     if (status.ok() && !away.empty()) return unjoined_error(away);

@@ -126,7 +126,7 @@ void ModuleState::end_when_allowed(ModuleState* module) {
 bool ModuleState::put_off_end() {
     if (device->config->forked() || handle_ == platform::ModuleHandle::none) return false;
     const auto again = [this] { end_when_allowed(this); };
-    if (process::in_host_function) return device->books->after_host_functions.put_off(again), true;
+    if (process::here.in_host_function) return device->books->after_host_functions.put_off(again), true;
     if (device->is_lost()) {  // every call would answer the fault
         process::keep_until_exit(functions_);
         return false;
