@@ -349,7 +349,9 @@ TEST(Conditional, ABodyThatIsNotRecordedToItsEndMakesNoGraph) {
             }
             // Everything is as before: the streams work, and what the body used can be released.
             scene.stream.launch(add_one, 1, scene.turns).value();
+            away.wait_stream(scene.stream).value();
             away.launch(add_one, 1, scene.turns).value();
+            scene.stream.wait_stream(away).value();
         };
         expect_none(
             [&](Capture& inside) -> Result<void> {
