@@ -96,6 +96,17 @@ CaptureBranch* Recording::branch_of(std::uint64_t stream_id) noexcept {
     return found == branches.end() ? nullptr : &*found;
 }
 
+void Recording::join_strays(const std::vector<std::uint64_t>& away) {
+    platform::Execution& execution = device->execution;
+    for (const CaptureBranch& branch : branches) {
+        if (std::find(away.begin(), away.end(), branch.stream_id) == away.end() || !branch.stream) continue;
+        platform::EventHandle event = platform::EventHandle::none;
+        if (!execution.create_event(platform::EventKind::plain, event).ok()) return;
+        if (execution.record_event(event, branch.stream->handle).ok()) (void)execution.wait_event(origin_handle, event);
+        (void)execution.destroy_event(event);
+    }
+}
+
 std::uint32_t Recording::add(const StreamState& stream, RecordedOperation operation) {
     const auto at = static_cast<std::uint32_t>(operations.size());
     operation.stream_id = stream.id;
@@ -111,6 +122,9 @@ std::uint32_t Recording::add(const StreamState& stream, RecordedOperation operat
 Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranch>& left) {
     platform::Captures& captures = *device->driver->captures();
     const std::vector<std::uint64_t> away = unjoined_streams(operations, branches);
+    // A body that ends with a stream that has not joined takes its node's graph along, and the driver crashes when the
+    // capture around it ends (580.159.04). So the driver sees the streams join; the error is the same.
+    if (outer) join_strays(away);
     platform::Status unfreed;
     // The graph must free what it allocates; otherwise a second launch would find it allocated (the driver returns 1).
     for (const auto& [owner, memory] : std::exchange(graph_memory, {})) {

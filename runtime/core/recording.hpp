@@ -120,6 +120,8 @@ struct Recording {
     platform::ConditionalBody body;
 
     // These functions expect `mutex` to be held.
+    // Lets the origin wait in the driver for streams that it does not follow.
+    void join_strays(const std::vector<std::uint64_t>& away);
     CaptureBranch* branch_of(std::uint64_t stream_id) noexcept;
     // Adds what the stream was just given; returns its index in `operations`.
     std::uint32_t add(const StreamState& stream, RecordedOperation operation);

@@ -13,8 +13,8 @@ inline namespace v0 {
 // Blocks, threads per block, blocks per cluster, and bytes of dynamic shared memory per block, as in <<<grid, block,
 // shared>>>. A cluster of no blocks (the default): as the kernel was compiled.
 struct LaunchShape {
-    Extent grid;
-    Extent block;
+    Extent grid{};
+    Extent block{};
     Extent cluster{0, 0, 0};
     std::uint64_t shared_bytes = 0;
 };

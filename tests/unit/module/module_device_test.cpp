@@ -19,8 +19,8 @@ std::span<const std::byte> image() {
 }
 
 TEST(ModuleDevices, ADriverWithoutTheCallsIsSaidToLackThem) {
-    testing::FakeWorld world;
-    testing::FakeRuntime runtime;
+    isthmus::testing::FakeWorld world;
+    isthmus::testing::FakeRuntime runtime;
     Device device(runtime.open(world));
     const Result<Module> refused = device.load_module(image());
     ASSERT_FALSE(refused.ok());
@@ -29,9 +29,9 @@ TEST(ModuleDevices, ADriverWithoutTheCallsIsSaidToLackThem) {
 }
 
 TEST(ModuleDevices, AReleaseBesideALaunchIsRefusedAtItsDeadline) {
-    testing::FakeWorld world;
+    isthmus::testing::FakeWorld world;
     world.synchronous = true;
-    testing::FakeRuntime runtime;
+    isthmus::testing::FakeRuntime runtime;
     Device device(runtime.open(world));
     std::optional<Module> module;
     std::optional<Result<void>> released;
