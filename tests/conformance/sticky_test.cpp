@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fault on the device, in a process of its own: it has its own code, stays, and host memory can still be read.
+#include "module_code.hpp"
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -28,6 +29,10 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign[0], 64, options).value();
     Buffer<std::int32_t> idle = device.adopt<std::int32_t>(foreign[1], 64, options).value();
     (void)device.stream().launch(add_one, 64, adopted).value();
+    Module module = device.load_module(modules::bytes(modules::ptx), modules::with_stand_ins()).value();
+    const auto churn = module.kernel<modules::Churn>("churn").value();
+    const Module another = device.load_module(modules::bytes(modules::ptx), modules::with_stand_ins()).value();
+    (void)device.stream().launch(churn, {.grid = {1}, .block = {64}}, adopted, 64, 1).value();
     Buffer<std::int32_t> in_flight = device.allocate_shared<std::int32_t>(64, pinned).value();
     device.stream().set_launch_mode(LaunchMode::relaxed);
     // An unmapped address as a raw view, which relaxed mode lets through.
@@ -45,6 +50,9 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     EXPECT_FALSE(device.healthy());
     EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(64), Code::device_lost));
     EXPECT_TRUE(refused_as(device.stream().launch(add_one, 64, salvage), Code::device_lost));
+    EXPECT_TRUE(refused_as(device.stream().launch(churn, {}, salvage, 64, 1), Code::device_lost));
+    EXPECT_TRUE(refused_as(device.load_module(modules::bytes(modules::ptx)), Code::device_lost));
+    EXPECT_TRUE(worked(module.release())) << "nothing is left to unload";
     EXPECT_EQ(salvage.read_on_host().value()[63], 77) << "nothing was lost that would have changed it";
     if (launched) {
         EXPECT_TRUE(refused_as(in_flight.read_on_host(), Code::device_lost)) << "what was lost is no silent answer";
@@ -73,9 +81,18 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     AdoptOptions options;
     options.release = [&told](void*, std::size_t) { ++told; };
     Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign, 64, std::move(options)).value();
+    Device& gpu = own->default_device();
+    std::optional<Module> module = gpu.load_module(modules::bytes(modules::ptx), modules::with_stand_ins()).value();
+    std::optional<ModuleKernel<modules::Churn>> churn = module->kernel<modules::Churn>("churn").value();
     const pid_t child = fork();
     if (child == 0) {
-        const bool refused = device.allocate<std::int32_t>(4).code() == Code::forked &&
+        const bool modules_refused = gpu.load_module(modules::bytes(modules::ptx)).code() == Code::forked &&
+                                     gpu.stream().launch(*churn, {}, buffer, 64, 1).code() == Code::forked &&
+                                     module->kernel<modules::Churn>("churn").code() == Code::forked &&
+                                     module->release().code() == Code::forked;
+        churn.reset();
+        module.reset();
+        const bool refused = modules_refused && device.allocate<std::int32_t>(4).code() == Code::forked &&
                              device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
         { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
@@ -89,6 +106,7 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     EXPECT_TRUE(worked(buffer.read_on_host()));
     adopted = {};
     EXPECT_EQ(told, 1);
+    EXPECT_TRUE(worked(module->release())) << "the parent's code is still there";
 }
 
 }  // namespace
