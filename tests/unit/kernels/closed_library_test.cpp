@@ -44,14 +44,14 @@ bool is_loaded(const char* path) {
     return handle != nullptr;
 }
 
+constexpr const char* two = SCALE_BY_2;
+constexpr const char* three = SCALE_BY_3;
+
 // On a machine with a GPU the compiler is not the suite's own: where it links libstdc++ statically, unique symbols keep
 // a library (g++ 13 there).
 bool stays_loaded() {
     return std::getenv("ISTHMUS_TEST_REAL") != nullptr && is_loaded(two);
 }
-
-constexpr const char* two = SCALE_BY_2;
-constexpr const char* three = SCALE_BY_3;
 
 void expect_own_kernel(Device& device, const Plugin& plugin, std::int32_t factor) {
     ASSERT_TRUE(plugin.open()) << dlerror();
