@@ -13,8 +13,9 @@ struct Entry {
     std::uint64_t id;
 };
 
-// The calling thread's stack. Its size is fixed, so that the end of a thread needs no destructor.
-constexpr int max_depth = 64;
+// The calling thread's stack. Its size is fixed, so that the end of a thread needs no destructor, and small, because
+// glibc keeps some 1600 bytes of static TLS for all libraries of a process that are loaded later.
+constexpr int max_depth = 24;
 thread_local Entry stack[max_depth];
 thread_local int depth = 0;
 // Value of Driver::context_changes when the top context last was alive; 0: not checked yet.

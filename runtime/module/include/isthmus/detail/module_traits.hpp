@@ -77,6 +77,8 @@ auto with_module_pack(Take take, A&... arguments) {
     return take(static_cast<void*>(&pack), described.data(), described.size());
 }
 
+template <class Signature>
+struct ModuleTraits;
 // An entry with plain parameters: void(Out<float>, View<const float>, int).
 template <class... P>
 struct ModuleTraits<void(P...)> {
