@@ -171,7 +171,8 @@ Status CudaExecution::synchronize_context() {
 }
 
 Status CudaExecution::launch(const LaunchRequest& request) {
-    if (request.kernel->rank == detail::module_rank) [[unlikely]] return launch_of_module(context_, request);
+    if (request.kernel->rank == detail::module_rank) [[unlikely]]
+        return launch_of_module(context_, request);
     const LaunchShape shape = launch_shape(*request.kernel, request.extent);
     if (shape.empty) return {};
     if (!shape.possible) return {Code::invalid_argument, 0, "cuLaunchKernel"};

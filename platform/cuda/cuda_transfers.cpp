@@ -251,26 +251,34 @@ Status CudaTransfers::advice(std::uint64_t address, std::size_t bytes, AdviceFac
     if (!api.range_get_attributes) return {Code::unsupported, 0, call};
     const bool locations = api.advise_location != nullptr;
     int read_mostly = 0;
-    int preferred[2] = {};  // before 12.2 a device; else type and id
+    int preferred[2] = {};  // type and id
     int prefetched[2] = {};
+    int preferred_device = device_invalid, prefetched_device = device_invalid;
     std::vector<int> accessed_by(context_.library().contexts.size(), device_invalid);
     namespace ask = range_attribute;
     CUmem_range_attribute asked[] = {ask::read_mostly,
                                      ask::accessed_by,
-                                     locations ? ask::preferred_location_type : ask::preferred_location,
-                                     locations ? ask::last_prefetch_location_type : ask::last_prefetch_location,
+                                     ask::preferred_location,
+                                     ask::last_prefetch_location,
+                                     ask::preferred_location_type,
                                      ask::preferred_location_id,
+                                     ask::last_prefetch_location_type,
                                      ask::last_prefetch_location_id};
-    void* answers[] = {&read_mostly, accessed_by.data(), &preferred[0], &prefetched[0], &preferred[1], &prefetched[1]};
-    std::size_t sizes[] = {sizeof(int), accessed_by.size() * sizeof(int), sizeof(int), sizeof(int), sizeof(int),
-                           sizeof(int)};
+    void* answers[] = {&read_mostly,  accessed_by.data(), &preferred_device, &prefetched_device,
+                       &preferred[0], &preferred[1],      &prefetched[0],    &prefetched[1]};
+    std::size_t sizes[] = {
+        sizeof(int), accessed_by.size() * sizeof(int), sizeof(int), sizeof(int), sizeof(int), sizeof(int), sizeof(int),
+        sizeof(int)};
     const Status status = context_.anywhere(
-        call, [&] { return api.range_get_attributes(answers, sizes, asked, locations ? 6 : 4, address, bytes); });
+        call, [&] { return api.range_get_attributes(answers, sizes, asked, locations ? 8 : 4, address, bytes); });
     if (!status.ok()) return status;
     out.read_mostly = read_mostly != 0;
     out.accessed = std::find(accessed_by.begin(), accessed_by.end(), context_.device()) != accessed_by.end();
-    out.preferred = locations ? place_of(preferred[0], preferred[1]) : place_of(preferred[0]);
-    out.prefetched = locations ? place_of(prefetched[0], prefetched[1]) : place_of(prefetched[0]);
+    // Driver 580.159.04 told no type of the preferred place after advice for the host; the device number remains.
+    out.preferred = place_of(preferred[0], preferred[1]);
+    out.prefetched = place_of(prefetched[0], prefetched[1]);
+    if (!out.preferred) out.preferred = place_of(preferred_device);
+    if (!out.prefetched) out.prefetched = place_of(prefetched_device);
     return status;
 }
 

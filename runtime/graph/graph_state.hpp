@@ -95,7 +95,8 @@ struct InstanceState {
         platform::GraphInstanceHandle handle = platform::GraphInstanceHandle::none;
         GraphUses uses;                          // of all operations
         std::vector<BufferState::Use> launches;  // last launch on each stream
-        // Graphs whose host functions or modules may run: launches from before an update may still call the earlier graph's.
+        // Graphs whose host functions or modules may run: launches from before an update may still call the earlier
+        // graph's.
         std::vector<std::shared_ptr<DriverGraph>> closures_of;
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);

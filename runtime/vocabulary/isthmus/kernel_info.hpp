@@ -50,9 +50,9 @@ struct ParameterInfo {
     bool own_device = false;  // updated at the scope of one GPU: for launches on the device that made the memory
 };
 
-// When a kernel or an image was first used, in ns. 0: not yet. With the address it is unique within a process: it lies in
-// the memory of the shared library, which takes it along when it is closed, and what is loaded at the same
-// addresses later gets another number. Set by the runtime on any thread; copies begin at 0.
+// When a kernel or an image was first used, in ns. 0: not yet. With the address it is unique within a process: it lies
+// in the memory of the shared library, which takes it along when it is closed, and what is loaded at the same addresses
+// later gets another number. Set by the runtime on any thread; copies begin at 0.
 struct FirstUseStamp {
     constexpr FirstUseStamp() noexcept = default;
     constexpr FirstUseStamp(const FirstUseStamp&) noexcept {}

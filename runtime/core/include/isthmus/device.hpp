@@ -265,12 +265,12 @@ public:
     Result<AdviceReport> advice_for(const BufferBase& buffer) const;
     // How many hints of this device's runtime had which outcome, prefetches included.
     HintCounts hint_counts() const noexcept;
-    // Loads ready-made code: PTX text, a cubin or a fatbin, from memory or from a file; module.hpp states the terms. The
-    // image may go when the call returns. On the CPU device stand-ins run, and the image is only read for its entries.
-    // PTX text is given as bytes: a string is the name of a file.
-    // Errors: no_gpu_code (no image; damaged; not for this GPU; PTX that is too new or does not compile: with the
-    // compiler's words), system_error and not_permitted (the file cannot be read), unsupported (the driver lacks calls
-    // that this needs), in_use (a service runs on the device), out_of_memory, device_lost.
+    // Loads ready-made code: PTX text, a cubin or a fatbin, from memory or from a file; module.hpp states the terms.
+    // The image may go when the call returns. On the CPU device stand-ins run, and the image is only read for its
+    // entries. PTX text is given as bytes: a string is the name of a file. Errors: no_gpu_code (no image; damaged; not
+    // for this GPU; PTX that is too new or does not compile: with the compiler's words), system_error and not_permitted
+    // (the file cannot be read), unsupported (the driver lacks calls that this needs), in_use (a service runs on the
+    // device), out_of_memory, device_lost.
     Result<Module> load_module(std::span<const std::byte> image);
     Result<Module> load_module(std::span<const std::byte> image, const ModuleOptions& options);
     Result<Module> load_module(std::string_view path);
