@@ -41,7 +41,7 @@ Result<std::vector<Page>> PagedPoolState::take(std::size_t count) {
     std::vector<Page> made;
     made.reserve(count);
     for (std::shared_ptr<PhysicalState>& each : taken) {
-        made.emplace_back(std::make_shared<PageState>(shared_from_this(), std::move(each)));
+        made.emplace_back(std::make_shared<PageState>(weak_from_this().lock(), std::move(each)));
     }
     return made;
 }

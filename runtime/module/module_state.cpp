@@ -181,14 +181,14 @@ void ModuleState::note(StreamState& stream, std::uint64_t position) {
         if (use.stream->reached(use.position)) ended.push_back(use);
     }
     std::erase_if(uses_, [](const Use& use) { return use.stream->reached(use.position); });
-    uses_.push_back({stream.shared_from_this(), position});
+    uses_.push_back({stream.weak_from_this().lock(), position});
 }
 
 std::shared_ptr<void> ModuleState::token() {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<void> known = token_.lock();
     if (known == nullptr) {
-        const std::shared_ptr<HeldCode> made = std::make_shared<Token>(shared_from_this());
+        const std::shared_ptr<HeldCode> made = std::make_shared<Token>(weak_from_this().lock());
         known = made;  // a launch takes it as HeldCode
         token_ = known;
     }
