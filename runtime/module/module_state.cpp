@@ -81,7 +81,7 @@ Result<std::shared_ptr<ModuleState>> ModuleState::load(const std::shared_ptr<Dev
 }
 
 Error ModuleState::refused(const platform::Status& status, std::string_view what, const std::string& log) const {
-    const Error answer = device->failure(status, composed("{} of {}", what, name));
+    Error answer = device->failure(status, composed("{} of {}", what, name));
     if (answer.code() != Code::no_gpu_code) return answer;
     std::string details = requirements_text(contents, capability_of(*device));
     if (!log.empty()) details += composed(". The driver's compiler: {}", log);
@@ -229,7 +229,7 @@ Result<void> ModuleState::release(Wait wait) {
             return make_error<errors::module_is_launching>(name);
         }
     }
-    const auto done = [&]() -> Result<void> {
+    auto done = [&]() -> Result<void> {
         if (!token_.expired()) return make_error<errors::module_held_by_graph>(name);
         if (Result<void> waited = wait_for_launches(deadline.left()); !waited) return waited;
         for (auto& [variable, bytes] : globals_) {

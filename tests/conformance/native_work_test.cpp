@@ -506,7 +506,7 @@ TEST(NativeWork, IsJudgedByTheLaunchModeOfItsStream) {
 
 // keeps W1: a buffer of another device is judged as a launch's argument is
 TEST(NativeWork, UsesMemoryOfOtherDevicesAsALaunchDoes) {
-    on_every_device([](Device& owner, Stream) {
+    on_every_device([](Device& owner, const Stream&) {
         Buffer<std::int32_t> data = pinned(owner, count, 1);
         for (Device& device : all_devices()) {
             Stream stream = device.create_stream().value();

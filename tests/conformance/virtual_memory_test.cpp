@@ -504,8 +504,8 @@ TEST(VirtualMemory, MemoryThatWasMovedFromIsRefused) {
     on_every_mapping_device([](Device& device) {
         PhysicalMemory memory = PhysicalMemory::create(device, 1).value();
         const PhysicalMemory moved = std::move(memory);
-        EXPECT_TRUE(refused_as(memory.properties(), Code::invalid_handle));
-        EXPECT_TRUE(refused_as(memory.export_posix_fd(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(memory.properties(), Code::invalid_handle));       // NOLINT(bugprone-use-after-move)
+        EXPECT_TRUE(refused_as(memory.export_posix_fd(), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
         EXPECT_TRUE(worked(moved.properties()));
     });
 }

@@ -88,8 +88,8 @@ private:
 // not begin) do not keep the module.
 class ISTHMUS_API Module {
 public:
-    Module(std::shared_ptr<detail::ModuleState> state, Device device)
-        : state_(std::move(state)), device_(std::move(device)) {}
+    Module(std::shared_ptr<detail::ModuleState> state, const Device& device)
+        : state_(std::move(state)), device_(device) {}
 
     // Finds an entry and declares what it takes. In void(Out<float>, View<const float>, int) views name the use, and
     // the entry takes one pointer for each, as a __global__ function does; values pass as their bytes. A signature that

@@ -112,8 +112,8 @@ StandIn stand_in(std::string entry, F function) {
 }
 // For an entry that ISTHMUS_KERNEL wrote: the CPU twin of the same kernel. The kernel must have static storage.
 template <class Space, class... P>
-StandIn stand_in(std::string entry, const Kernel<void(Space, P...)>& kernel) {
-    return detail::stand_in_of(std::move(entry), kernel.info(), sizeof(detail::Pack<P...>));
+StandIn stand_in(const std::string& entry, const Kernel<void(Space, P...)>& kernel) {
+    return detail::stand_in_of(entry, kernel.info(), sizeof(detail::Pack<P...>));
 }
 
 }  // namespace v0
