@@ -84,15 +84,17 @@ struct LaunchConfig {  // CUlaunchConfig
     unsigned attribute_count;
 };
 
+struct ClusterSize {
+    unsigned x, y, z;
+};
+
 struct LaunchAttribute {  // CUlaunchAttribute
     int id;
     int reserved;
     union {
         char bytes[64];
         int priority;
-        struct {
-            unsigned x, y, z;
-        } cluster;
+        ClusterSize cluster;
     };
 };
 
