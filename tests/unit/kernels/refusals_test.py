@@ -5,6 +5,7 @@
     refusals_test.py refusals.txt -I include … -- compiler and its options
 Further compilers found on this machine are tried too, because users choose theirs.
 """
+import concurrent.futures
 import os
 import shutil
 import subprocess
@@ -57,14 +58,17 @@ def main():
     split = sys.argv.index('--')
     path, options, own = sys.argv[1], sys.argv[2:split], sys.argv[split + 1:]
     own = [part for part in own if part != 'ccache']
-    compilers = [own] + [[c] for c in ('g++', 'clang++') if shutil.which(c) and c not in own]
+    known = {os.path.realpath(shutil.which(part) or part) for part in own}  # c++ is g++ or clang++
+    compilers = [own] + [[c] for c in ('g++', 'clang++')
+                         if shutil.which(c) and os.path.realpath(shutil.which(c)) not in known]
     prologue, snippets = read_snippets(path)
     if len(snippets) < 20:
         sys.exit(f'{path}: only {len(snippets)} snippets were understood')
     failed = 0
     for compiler in compilers:
-        for snippet in snippets:
-            verdict = check(compiler, options, prologue, snippet)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            verdicts = list(pool.map(lambda snippet: check(compiler, options, prologue, snippet), snippets))
+        for snippet, verdict in zip(snippets, verdicts):
             if verdict is not True:
                 failed += 1
                 print(f'FAILED {" ".join(compiler)}: {snippet["title"]}: {verdict}')
