@@ -13,22 +13,24 @@
 #else
 #define ISTHMUS_DETAIL_CHECKS_BOUNDS 1
 #endif
-// Functions that check have a tag: files with and without checks may be linked together.
-#if ISTHMUS_DETAIL_CHECKS_BOUNDS
-#define ISTHMUS_DETAIL_CHECKED_TAG __attribute__((abi_tag("checked")))
-#else
-#define ISTHMUS_DETAIL_CHECKED_TAG
-#endif
-
 #if defined(__CUDACC__)
 #define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
-#elif defined(ISTHMUS_KERNEL_IMAGE)
-// A kernel file: its CPU twins may play a GPU, and its kernel functions ask for a simulator. The tag makes them
-// different functions from those of the same name in host files, which do not ask.
-#define ISTHMUS_DETAIL_PLAYS_GPU
-#define ISTHMUS_KERNEL_FUNCTION ISTHMUS_DETAIL_CHECKED_TAG __attribute__((abi_tag("isthmus_kernel"))) inline
 #else
-#define ISTHMUS_KERNEL_FUNCTION ISTHMUS_DETAIL_CHECKED_TAG inline
+// Tags make functions of the same name different ones. A kernel file (ISTHMUS_KERNEL_IMAGE) has CPU twins that may play a
+// GPU, and its kernel functions ask for a simulator; functions of host files do not. Functions that check bounds differ
+// from those that do not. One attribute names all tags: clang 14 takes only one of several.
+#if defined(ISTHMUS_KERNEL_IMAGE)
+#define ISTHMUS_DETAIL_PLAYS_GPU
+#endif
+#if defined(ISTHMUS_KERNEL_IMAGE) && ISTHMUS_DETAIL_CHECKS_BOUNDS
+#define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("checked", "isthmus_kernel"))) inline
+#elif defined(ISTHMUS_KERNEL_IMAGE)
+#define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("isthmus_kernel"))) inline
+#elif ISTHMUS_DETAIL_CHECKS_BOUNDS
+#define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("checked"))) inline
+#else
+#define ISTHMUS_KERNEL_FUNCTION inline
+#endif
 #endif
 
 #if ISTHMUS_DETAIL_CHECKS_BOUNDS && !defined(__CUDACC__)
