@@ -174,7 +174,7 @@ TEST_F(CudaTransferCalls, AdviceIsToldWithTheNodeWhereTheDriverKnowsNodes) {
         EXPECT_TRUE(transfers().advice(0x100, 64, facts).ok());
         EXPECT_FALSE(facts.accessed) << "the second device has that advice";
     };
-    asked(6, {-1, 3});
+    asked(8, {-1, 3});
     open("cuda_12_0");
     asked(4, {});
     stream = make_stream();
