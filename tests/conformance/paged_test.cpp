@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <thread>
 
 namespace conformance {
 namespace {
@@ -199,6 +200,9 @@ TEST(Paged, WhatAGraphOrACaptureMayUseStaysMapped) {
         (void)stream.launch(add_one, scene.elements, range).value();
         EXPECT_TRUE(refused_as(range.map(1, scene.taken[1]), Code::capture_error));
         EXPECT_TRUE(refused_as(range.unmap(0), Code::capture_error));
+        std::thread([&] {
+            EXPECT_TRUE(refused_as(range.unmap(0), Code::capture_error)) << "the capture may use the page";
+        }).join();
         EXPECT_TRUE(refused_as(scene.pool.grow(1), Code::capture_error));
         {
             Graph graph = capture.end().value();
