@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <thread>
 
 namespace conformance {
 namespace {

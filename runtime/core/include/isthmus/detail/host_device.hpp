@@ -16,9 +16,9 @@
 #if defined(__CUDACC__)
 #define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
 #else
-// Tags make functions of the same name different ones. A kernel file (ISTHMUS_KERNEL_IMAGE) has CPU twins that may play a
-// GPU, and its kernel functions ask for a simulator; functions of host files do not. Functions that check bounds differ
-// from those that do not. One attribute names all tags: clang 14 takes only one of several.
+// Tags make functions of the same name different ones. A kernel file (ISTHMUS_KERNEL_IMAGE) has CPU twins that may play
+// a GPU, and its kernel functions ask for a simulator; functions of host files do not. Functions that check bounds
+// differ from those that do not. One attribute names all tags: clang 14 takes only one of several.
 #if defined(ISTHMUS_KERNEL_IMAGE)
 #define ISTHMUS_DETAIL_PLAYS_GPU
 #endif
