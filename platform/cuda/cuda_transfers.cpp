@@ -274,7 +274,8 @@ Status CudaTransfers::advice(std::uint64_t address, std::size_t bytes, AdviceFac
     if (!status.ok()) return status;
     out.read_mostly = read_mostly != 0;
     out.accessed = std::find(accessed_by.begin(), accessed_by.end(), context_.device()) != accessed_by.end();
-    // Driver 580.159.04 told no type of the preferred place after advice for the host; the device number remains.
+    // After advice for the host, driver 580.159.04 told no type of the preferred place (H100). Whether it tells the
+    // older device number there has not been observed.
     out.preferred = place_of(preferred[0], preferred[1]);
     out.prefetched = place_of(prefetched[0], prefetched[1]);
     if (!out.preferred) out.preferred = place_of(preferred_device);
