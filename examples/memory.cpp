@@ -56,6 +56,18 @@ void by_kind(Device& gpu) {
     expect(gpu.allocate<float>(1024, MemoryKind::pinned).ok(), "every machine has pinned memory");
 }
 
+void aligned(Device& gpu, std::size_t size) {
+    // show: aligned
+    // Where CPU and GPU share it, whichever kind the machine's row chooses:
+    auto frame = gpu.allocate_shared<std::uint8_t>(size, {.host = Use::writes_often, .alignment_bytes = 4096}).value();
+    // By kind, with any allocator:
+    auto block = gpu.allocate<std::uint8_t>(size, isthmus::AlignedAllocator(gpu.allocator(MemoryKind::pinned), 4096));
+    // end
+    expect(reinterpret_cast<std::uintptr_t>(frame.write_on_host().value().data()) % 4096 == 0, "it begins at a page");
+    expect(block.ok() && reinterpret_cast<std::uintptr_t>(block->write_on_host().value().data()) % 4096 == 0,
+           "pinned memory begins at a page");
+}
+
 void adaptors(Device& gpu) {
     // show: adaptors
     isthmus::StatisticsAllocator counted(gpu.allocator(MemoryKind::pinned));
@@ -248,6 +260,7 @@ int main() {
     constexpr std::size_t size = 640 * 480;
     shared(gpu, size);
     by_kind(gpu);
+    aligned(gpu, size);
     adaptors(gpu);
     scoped(gpu);
     pools(gpu);

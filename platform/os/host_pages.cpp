@@ -209,12 +209,13 @@ HostPages::~HostPages() {
 }
 
 Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
-                                      const MachineFacts& machine, const SystemCalls& calls, const Workers& touchers) {
+                                      const MachineFacts& machine, const SystemCalls& calls, const Workers& touchers,
+                                      std::size_t alignment) {
     if (bytes == 0) return make_error<errors::no_host_bytes>();
     Result<PlacementPlan> plan = plan_placement(placement, near_node, machine,
                                                 names_nodes(placement, machine) ? allowed_nodes(calls) : std::nullopt);
     if (!plan) return std::move(plan).error();
-    Result<Mapping> mapping = map_pages(bytes, placement, !plan->nodes.empty(), machine, calls);
+    Result<Mapping> mapping = map_pages(bytes, alignment, placement, !plan->nodes.empty(), machine, calls);
     if (!mapping) return std::move(mapping).error();
 
     HostPages pages;  // from here on it unmaps on every exit

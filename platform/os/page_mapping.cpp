@@ -73,8 +73,8 @@ std::string words(int error) {
     return ::strerror_r(error, text.data(), text.size());
 }
 
-Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
-                          const SystemCalls& calls) {
+Result<Mapping> map_pages(std::size_t bytes, std::size_t alignment, const HostPlacement& placement, bool bound,
+                          const MachineFacts& machine, const SystemCalls& calls) {
     Mapping mapping;
     if (placement.page_size == PageSize::huge && map_huge(mapping, bytes, machine.huge_page_bytes, bound, calls)) {
         return mapping;
@@ -85,7 +85,8 @@ Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, boo
         return make_error<errors::more_than_an_address_space>(bytes);
     }
     errno = 0;
-    void* data = calls.mmap(nullptr, rounded, protection, flags, -1, 0);
+    void* data = alignment > page ? map_aligned(rounded, alignment, calls)
+                                  : calls.mmap(nullptr, rounded, protection, flags, -1, 0);
     if (data == MAP_FAILED) {
         const int error = errno;
         const Code code = error == EPERM ? Code::not_permitted : Code::out_of_memory;

@@ -21,8 +21,8 @@ struct Mapping {
     std::optional<Error> not_huge;  // why there are no huge pages
 };
 // `bound`: the memory will be bound to nodes. The caller unmaps it. If requested huge pages are not available: ordinary
-// pages, and the reason.
-Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
-                          const SystemCalls& calls);
+// pages, and the reason. `alignment`: a power of two; every mapping begins at a page.
+Result<Mapping> map_pages(std::size_t bytes, std::size_t alignment, const HostPlacement& placement, bool bound,
+                          const MachineFacts& machine, const SystemCalls& calls);
 
 }  // namespace isthmus::platform::os

@@ -121,9 +121,9 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 
     // The recorded access of device `user` to this buffer (A4, A5).
     rules::PeerState peer_state(const DeviceState& user) const noexcept;
-    // The allocation, for the driver to attach it to a stream.
+    // The driver's allocation, for it to be attached to a stream: only whole allocations are.
     platform::Allocation whole() const noexcept {
-        return {memory->kind, memory->host, memory->device_address, memory->bytes};
+        return {memory->kind, nullptr, memory->device_address - memory->lead_bytes, memory->bytes + memory->lead_bytes};
     }
     // The memory is ready once `stream` has reached the position; the stream itself may use it at once.
     void order_on(StreamState& stream, std::uint64_t position);

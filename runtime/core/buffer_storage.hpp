@@ -24,6 +24,7 @@ struct PoolState;
 struct StorageFacts {
     std::uint64_t device_address = 0;
     std::size_t bytes = 0;
+    std::size_t lead_bytes = 0;  // the driver's allocation begins so many bytes before it (alignment)
 
     std::string_view reason;                // why the memory is of this kind; static storage
     std::shared_ptr<const PoolState> pool;  // the pool of the memory, if any: it records which devices have access (A5)

@@ -17,6 +17,7 @@
 
 #include <platform/os.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -248,6 +249,9 @@ Result<void> may_adopt(const DeviceState& device) {
 Untyped adopt_own(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
                   const OwnMapping& mapping, std::function<void()> ended, bool shared) {
     if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
+    if (use.alignment_bytes > 1 && reinterpret_cast<std::uintptr_t>(pointer) % use.alignment_bytes != 0) {
+        return make_error<errors::adoption_of_unaligned_pointer>(use.alignment_bytes);
+    }
     AdoptOptions options;
     options.use = use;
     if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
@@ -273,6 +277,7 @@ Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_
     if (Result<void> now = detail::may_adopt(*state_); !now) return std::move(now).error();
     Result<std::size_t> bytes = detail::bytes_of({count, element_bytes, alignment});
     if (!bytes) return std::move(bytes).error();
+    alignment = std::max(alignment, options.use.alignment_bytes);
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (Result<void> fine = detail::check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
     return detail::adopt_memory(state_, pointer, *bytes, options, nullptr);

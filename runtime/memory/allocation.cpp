@@ -8,10 +8,13 @@
 #include "device_state.hpp"
 #include "memory_errors.hpp"
 #include "memory_source.hpp"
+#include "provenance_errors.hpp"
 #include "stream_state.hpp"
 
 #include <isthmus/stream.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -21,7 +24,6 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;               // guaranteed by cuMemAlloc; pages are aligned to more
 constexpr std::size_t max_bytes = std::size_t{1} << 46;  // more than any machine has
 // StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
@@ -33,24 +35,34 @@ void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_vi
 }
 
 // A user's allocator may return any block.
-Result<void> check_block(const MemoryBlock& block, const NewBuffer& buffer, const Ledger::Origin& origin) {
+Result<void> check_block(const MemoryBlock& block, const NewBuffer& buffer, const Ledger::Origin& origin,
+                         std::size_t alignment) {
     const std::size_t bytes = buffer.facts.bytes;
     if (!block) return make_error<errors::allocator_answered_nothing>(bytes);
+    const std::uint64_t first = block.host != nullptr ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
+    if (first % alignment != 0) return make_error<errors::allocator_answered_unaligned>(alignment);
     if (block.bytes < bytes) return make_error<errors::allocator_answered_too_little>(bytes, block.bytes);
     if (block.kind == MemoryKind::graph && !origin.known) return make_error<errors::allocator_answered_graph_memory>();
     if (block.id == 0 || (origin.known && origin.device == buffer.device()->index)) return {};
     return make_error<errors::allocator_of_another_device>();
 }
 
-Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* stream) {
+// The request for memory of elements that are aligned so; the default alignment is what every source keeps.
+AllocationRequest request_of(std::size_t bytes, std::size_t alignment, Stream* stream = nullptr) {
     AllocationRequest request;
-    request.bytes = buffer.facts.bytes;
+    request.bytes = bytes;
+    request.alignment = std::max(request.alignment, alignment);
     request.stream = stream;
+    return request;
+}
+
+Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, std::size_t alignment, Stream* stream) {
+    const AllocationRequest request = request_of(buffer.facts.bytes, alignment, stream);
     Result<MemoryBlock> made = allocator.allocate(request);
     if (!made) return std::move(made).error();
     Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
-    if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
+    if (Result<void> fine = check_block(*made, buffer, origin, alignment); !fine) {
         (void)allocator.release(*made, stream);  // in the order of its allocation
         return fine;
     }
@@ -60,6 +72,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
     buffer.facts.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
+    buffer.facts.lead_bytes = origin.lead_bytes;
     if (block.id == 0) buffer.blocks.users_id = ledger.enter_users(block, buffer.device()->index);
     if (block.kind == MemoryKind::graph) {
         const std::uint64_t recording = stream->state()->recording_id();
@@ -83,9 +96,6 @@ void order_on(BufferState& buffer, const Stream& stream) {
 }  // namespace
 
 Result<std::size_t> bytes_of(const Amount& amount) {
-    if (amount.alignment > max_alignment) {
-        return make_error<errors::element_alignment_too_coarse>(amount.alignment);
-    }
     if (amount.count > max_bytes / amount.element_bytes) {
         return make_error<errors::elements_larger_than_any_machine>(amount.count, amount.element_bytes);
     }
@@ -101,7 +111,9 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
     begin(buffer, *bytes, allocator.kind(), reason);
     buffer.facts.shared = shared;
     if (*bytes == 0) return buffer.make();  // keeps its kind (K3); drivers differ on zero bytes, so none is called
-    if (Result<void> made = fill_from(buffer, allocator, stream); !made) return std::move(made).error();
+    if (Result<void> made = fill_from(buffer, allocator, amount.alignment, stream); !made) {
+        return std::move(made).error();
+    }
     const bool ordered = stream != nullptr && rules::is_pooled(buffer.blocks.block.kind);
     std::shared_ptr<BufferState> made = buffer.make();
     if (ordered) order_on(*made, *stream);
@@ -122,6 +134,10 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (device->bars(rules::PublicCall::allocate)) return device->refusal(rules::PublicCall::allocate);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
+    if (use.alignment_bytes != 0 && !std::has_single_bit(use.alignment_bytes)) {
+        return make_error<errors::allocation_alignment>(use.alignment_bytes);
+    }
+    const std::size_t alignment = std::max(amount.alignment, use.alignment_bytes);
     Result<rules::AllocationPlan> plan =
         rules::plan_allocation(device->capabilities, use, *bytes, {static_cast<int>(amount.element_bytes), is_signed});
     if (!plan) return std::move(plan).error();
@@ -129,16 +145,14 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     begin(buffer, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {
         const MemorySource source(device, plan->kind, plan->placement);
-        if (Result<void> made = fill_from(buffer, source, nullptr); !made) return std::move(made).error();
+        if (Result<void> made = fill_from(buffer, source, alignment, nullptr); !made) return std::move(made).error();
     }
     buffer.facts.path = plan->path;
     if (plan->path != LaunchPath::stage) return buffer.make();
     buffer.facts.host_kind = plan->host_kind;
     if (*bytes == 0) return buffer.make();
     buffer.blocks.host_allocator = MemorySource(device, plan->host_kind, plan->placement);
-    AllocationRequest request;
-    request.bytes = *bytes;
-    Result<MemoryBlock> side = buffer.blocks.host_allocator.allocate(request);
+    Result<MemoryBlock> side = buffer.blocks.host_allocator.allocate(request_of(*bytes, alignment));
     if (!side) return std::move(side).error();
     buffer.blocks.host_block = *side;
     buffer.facts.host = side->host;

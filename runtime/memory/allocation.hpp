@@ -30,10 +30,10 @@ using Untyped = Result<std::shared_ptr<BufferState>>;
 struct Amount {
     std::size_t count = 0;
     std::size_t element_bytes = 0;
-    std::size_t alignment = 0;
+    std::size_t alignment = 1;  // of an element; a wish may be coarser (SharedUse, AlignedAllocator)
 };
 
-// Size in bytes. invalid_argument: larger than any machine's memory, or an alignment that no allocation guarantees.
+// Size in bytes. invalid_argument: larger than any machine's memory.
 Result<std::size_t> bytes_of(const Amount& amount);
 
 // With `stream`, pool memory is usable at once on that stream; other streams wait for it before their first use.

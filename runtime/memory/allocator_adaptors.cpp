@@ -3,9 +3,11 @@
 #include <isthmus/allocator_adaptors.hpp>
 
 #include "memory_errors.hpp"
+#include "provenance_errors.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <mutex>
 #include <utility>
 
@@ -74,6 +76,13 @@ StatisticsAllocator::Scope::~Scope() {
     outer.total_bytes += inner.total_bytes;
     outer.total_blocks += inner.total_blocks;
     outer.failures += inner.failures;
+}
+
+Result<MemoryBlock> AlignedAllocator::allocate(const AllocationRequest& request) const {
+    if (!std::has_single_bit(alignment_)) return make_error<errors::allocation_alignment>(alignment_);
+    AllocationRequest aligned = request;
+    aligned.alignment = std::max(aligned.alignment, alignment_);
+    return upstream_.allocate(aligned);
 }
 
 struct LimitState {

@@ -23,7 +23,7 @@ inline constexpr auto adoption_beyond_all_addresses =
                 "check the number of elements");
 inline constexpr auto adoption_of_unaligned_pointer =
     error_entry("M004", Code::invalid_argument,
-                "adopting the memory is refused: the pointer is not aligned to the {alignment:number} bytes of its elements",
+                "adopting the memory is refused: the pointer is not aligned to {alignment:number} bytes",
                 "adopt from an aligned address on, or as smaller elements");
 inline constexpr auto adoption_leaves_its_allocation =
     error_entry("M005", Code::not_accessible,
@@ -66,18 +66,14 @@ inline constexpr auto allocator_of_another_device =
     error_entry("M014", Code::wrong_device,
                 "an allocator of another device was asked for a buffer of this one",
                 "allocate with the device that the allocator was taken from");
-inline constexpr auto element_alignment_too_coarse =
-    error_entry("M015", Code::invalid_argument,
-                "an element alignment of {alignment:number} bytes; at most 256 are kept",
-                "align inside the buffer");
 inline constexpr auto elements_larger_than_any_machine =
     error_entry("M016", Code::invalid_argument,
                 "{count:number} elements of {element_bytes:number} bytes are more than any machine has",
                 "check the element count for an overflow or a negative number");
 inline constexpr auto allocation_alignment_too_coarse =
     error_entry("M017", Code::invalid_argument,
-                "an alignment of {alignment:number} bytes; at most 256 are kept",
-                "align inside the memory");
+                "an alignment of {alignment:number} bytes; at most {most:number} are kept for this memory, which is one page",
+                "for host memory ask for huge pages (HostPlacement::page_size); or align inside larger memory");
 inline constexpr auto allocation_larger_than_any_machine =
     error_entry("M018", Code::invalid_argument,
                 "{bytes:number} bytes are more than any machine has",
@@ -220,6 +216,10 @@ inline constexpr auto allocation_in_body =
     error_entry("M051", Code::unsupported,
                 "memory was to be allocated in the body of a loop or a branch, where CUDA allows no such nodes",
                 "allocate before the loop or the branch, in the same capture or outside of it");
+inline constexpr auto allocator_answered_unaligned =
+    error_entry("M052", Code::invalid_argument,
+                "an allocator answered with memory that is not aligned to the {alignment:number} bytes asked for",
+                "let the allocator keep AllocationRequest::alignment, or answer with an Error");
 // clang-format on
 
 }  // namespace errors

@@ -3,6 +3,7 @@
 #include "memory_source.hpp"
 
 #include "access_rules.hpp"
+#include "alignment_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_errors.hpp"
@@ -25,7 +26,6 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;  // guaranteed by cuMemAlloc; pages are aligned to more
 // More than any machine has: the driver would search for long before it answers "out of memory".
 constexpr std::size_t max_bytes = std::size_t{1} << 46;
 
@@ -90,9 +90,10 @@ MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<
 
 Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     DeviceState& device = *device_;
-    if (request.alignment > max_alignment) {
-        return make_error<errors::allocation_alignment_too_coarse>(request.alignment);
-    }
+    const bool has_pages = is_system(kind_) || kind_ == MemoryKind::registered;
+    const std::size_t most =
+        rules::max_alignment(device.config->machine, has_pages ? placement_.page_size : PageSize::ordinary);
+    if (request.alignment > most) return make_error<errors::allocation_alignment_too_coarse>(request.alignment, most);
     if (request.bytes > max_bytes) {
         return make_error<errors::allocation_larger_than_any_machine>(request.bytes);
     }
@@ -125,10 +126,15 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     block.bytes = request.bytes;
     block.kind = kind_;
     Piece piece;
+    // Slabs and pages align by themselves, the driver does not.
+    const bool aligned_by_driver = !is_system(kind_) && kind_ != MemoryKind::registered;
+    AllocationRequest whole = request;
+    whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
+                                         aligned_by_driver ? rules::driver_alignment : request.alignment);
     // Around the budget too: cached memory counts against it, so making room helps.
-    Result<void> made = with_room(*device_, kind_, request.bytes, [&] {
-        Result<void> within = within_budget(*device_, kind_, request.bytes);
-        return within ? obtain(request, block, piece) : within;
+    Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {
+        Result<void> within = within_budget(*device_, kind_, whole.bytes);
+        return within ? obtain(whole, block, piece) : within;
     });
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
@@ -142,11 +148,15 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
 }
 
 Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
-    if (is_system(kind_) || kind_ == MemoryKind::registered) return from_system(request.bytes, block, piece);
+    if (is_system(kind_) || kind_ == MemoryKind::registered) return from_system(request, block, piece);
     Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
     if (!made) return made;
-    block.device = piece.allocation.device;
-    if (rules::host_finds(kind_)) block.host = piece.allocation.host;
+    // Where CPU and device have different addresses of the memory, the CPU's address is aligned.
+    void* const host = rules::host_finds(kind_) ? piece.allocation.host : nullptr;
+    const std::uint64_t first = host != nullptr ? reinterpret_cast<std::uintptr_t>(host) : piece.allocation.device;
+    const std::size_t lead = rules::lead_bytes(first, request.alignment);
+    block.device = piece.allocation.device + lead;
+    if (host != nullptr) block.host = static_cast<std::byte*>(host) + lead;
     if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it
         block.kind = MemoryKind::graph;
         block.host = nullptr;
@@ -231,14 +241,16 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
     return settled;
 }
 
-Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+Result<void> MemorySource::from_system(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
     DeviceState& device = *device_;
+    const std::size_t bytes = request.bytes;
     const bool registers = kind_ == MemoryKind::registered;
-    if (!registers && DeviceSlabs::serve(placement_)) return from_slabs(bytes, block, piece);
+    if (!registers && DeviceSlabs::serve(placement_)) return from_slabs(request, block, piece);
     const HostPlacement placement =
         registers ? rules::placement_to_register(device.capabilities, placement_) : placement_;
     Result<platform::os::HostPages> pages =
-        platform::os::HostPages::allocate(bytes, placement, device.capabilities.host_numa_node, device.config->machine);
+        platform::os::HostPages::allocate(bytes, placement, device.capabilities.host_numa_node, device.config->machine,
+                                          platform::os::SystemCalls::real(), {}, request.alignment);
     if (!pages) return std::move(pages).error();
     auto part = std::make_unique<HostPart>();
     part->pages = std::move(pages).value();
@@ -266,10 +278,10 @@ Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Pi
     return {};
 }
 
-Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+Result<void> MemorySource::from_slabs(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
     auto part = std::make_unique<HostPart>();
     part->slabs = device_->slabs.of(*device_, placement_);
-    Result<SlabPiece> cut = part->slabs->allocate(bytes, max_alignment);
+    Result<SlabPiece> cut = part->slabs->allocate(request.bytes, request.alignment);
     if (!cut) return std::move(cut).error();
     part->cut = std::move(cut).value();
     block.host = part->cut.data;

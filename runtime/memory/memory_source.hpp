@@ -40,8 +40,8 @@ private:
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
     Result<void> from_driver(std::size_t bytes, Piece& piece);
     Result<void> from_pool(const AllocationRequest& request, Piece& piece);
-    Result<void> from_slabs(std::size_t bytes, MemoryBlock& block, Piece& piece);
-    Result<void> from_system(std::size_t bytes, MemoryBlock& block, Piece& piece);
+    Result<void> from_slabs(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
+    Result<void> from_system(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
 
     std::shared_ptr<DeviceState> device_;
     MemoryKind asked_;  // kind asked of the driver

@@ -284,7 +284,9 @@ Ledger::Origin Ledger::origin(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
     if (found == entries_.end()) return {};
-    return {true, found->second.device, found->second.piece.pool};
+    const Piece& piece = found->second.piece;
+    const std::uint64_t begin = piece.allocation.bytes != 0 ? piece.allocation.device : found->second.block.device;
+    return {true, found->second.device, piece.pool, static_cast<std::size_t>(found->second.block.device - begin)};
 }
 
 std::size_t Ledger::size() const {

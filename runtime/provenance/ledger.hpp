@@ -118,6 +118,7 @@ public:
         bool known = false;
         std::size_t device = 0;
         std::shared_ptr<PoolState> pool;  // nullptr: not from a pool
+        std::size_t lead_bytes = 0;       // from the beginning of the driver's allocation to the block (alignment)
     };
     Origin origin(std::uint64_t id) const;
     std::shared_ptr<PoolState> pool_of(std::uint64_t id) const { return origin(id).pool; }

@@ -286,6 +286,10 @@ TEST(Adopt, WhatCannotBeAdoptedStaysItsOwners) {  // keeps K18
         EXPECT_TRUE(refused_as(adopt(nullptr, count), Code::invalid_argument));
         EXPECT_TRUE(refused_as(adopt(foreign.data(), 0), Code::invalid_argument));
         EXPECT_TRUE(refused_as(adopt(misaligned, 10), Code::invalid_argument));
+        AdoptOptions on_a_page = foreign.options();
+        on_a_page.use.alignment_bytes = runtime().machine().page_size_bytes;
+        EXPECT_TRUE(
+            refused_as(device.adopt<std::int32_t>(foreign.numbers() + 4, 10, on_a_page), Code::invalid_argument));
         EXPECT_TRUE(refused_as(adopt(foreign.data(), std::size_t{1} << 62), Code::invalid_argument));
         void* const gone = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_TRUE(refused_as(adopt(gone, count), Code::not_accessible));

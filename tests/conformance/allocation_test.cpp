@@ -55,13 +55,122 @@ TEST(Allocation, ABlockIsAlignedAsTheLargestPromiseSays) {  // keeps K18
     });
 }
 
+// keeps K18: direct I/O, V4L2 user pointers and udmabuf work on pages
+TEST(Allocation, EveryKindBeginsAtAPageWhereThatIsAskedFor) {
+    on_every_device([](Device& device) {
+        const std::size_t page = runtime().machine().page_size_bytes;
+        for (int code = 1; code < isthmus::memory_kind_count; ++code) {
+            const auto kind = static_cast<MemoryKind>(code);
+            SCOPED_TRACE(isthmus::name(kind));
+            const Allocator allocator = device.allocator(kind);
+            for (const std::size_t alignment : {std::size_t{512}, std::size_t{4096}, page}) {
+                AllocationRequest request = request_of(1);
+                const auto odd = allocator.allocate(request);  // so that the next block does not begin at a page anyway
+                if (odd.code() == Code::unsupported) break;
+                request = request_of(3 * alignment + 1);
+                request.alignment = alignment;
+                const auto block = allocator.allocate(request);
+                if (worked(block)) {
+                    const auto host = reinterpret_cast<std::uintptr_t>(block->host);
+                    EXPECT_EQ((host != 0 ? host : block->device) % alignment, 0u);
+                    EXPECT_EQ(block->bytes, request.bytes);
+                    EXPECT_TRUE(worked(allocator.release(*block)));
+                }
+                if (worked(odd)) EXPECT_TRUE(worked(allocator.release(*odd)));
+            }
+        }
+    });
+}
+
+// keeps K18, K6: managed memory that is attached and detached as a whole, copies of two sides, memory used in place
+TEST(Allocation, SharedMemoryBeginsAtAPageForTheCpuAndIsUsedByKernelsAsEver) {
+    on_every_device([](Device& device) {
+        const std::size_t page = runtime().machine().page_size_bytes;
+        for (const std::optional<MemoryKind> kind : std::initializer_list<std::optional<MemoryKind>>{
+                 {}, MemoryKind::pinned, MemoryKind::managed, MemoryKind::device, MemoryKind::host}) {
+            SharedUse use;
+            use.kind = kind;
+            use.alignment_bytes = page;
+            auto made = device.allocate_shared<std::int32_t>(1000, use);
+            if (made.code() == Code::unsupported) continue;
+            if (!worked(made)) continue;
+            set_all(*made, 4);
+            for (int times = 0; times < 2; ++times) (void)device.stream().launch(add_one, 1000, *made).value();
+            const auto view = made->read_on_host().value();
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data()) % page, 0u);
+            for (const std::int32_t one : view) ASSERT_EQ(one, 6);
+        }
+    });
+}
+
+// keeps K18
+TEST(Allocation, HugePagesBeginAtAHugePage) {
+    on_every_device([](Device& device) {
+        const std::size_t huge = runtime().machine().huge_page_bytes;
+        HostPlacement placement;
+        placement.page_size = PageSize::huge;
+        const std::size_t most = std::max(huge, runtime().machine().page_size_bytes);
+        const AlignedAllocator coarser(device.host_allocator(placement), 2 * most);
+        EXPECT_TRUE(refused_as(device.allocate<std::uint8_t>(1, coarser), Code::invalid_argument));
+        if (most > (std::size_t{32} << 20)) return;  // more than a test should take
+        const auto made = device.allocate<std::uint8_t>(1000, AlignedAllocator(device.host_allocator(placement), most));
+        if (!worked(made)) return;
+        const auto view = made->write_on_host().value();
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data()) % most, 0u);
+        SharedUse use;
+        use.kind = MemoryKind::host;
+        use.placement = placement;
+        use.alignment_bytes = most;
+        const auto shared = device.allocate_shared<std::uint8_t>(1000, use);
+        if (shared.code() == Code::unsupported || !worked(shared)) return;
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(shared->read_on_host().value().data()) % most, 0u);
+    });
+}
+
+// keeps K17, K18
+TEST(Allocation, AnAllocatorThatIgnoresTheAlignmentIsRefused) {
+    struct alignas(64) Line {
+        std::uint8_t bytes[64];
+    };
+    struct Careless {
+        alignas(64) std::uint8_t memory[256];
+        int released = 0;
+    };
+    static Careless careless;
+    struct Odd {
+        Result<MemoryBlock> allocate(const AllocationRequest& request) {
+            MemoryBlock block;
+            block.host = careless.memory + 16;
+            block.device = reinterpret_cast<std::uintptr_t>(block.host);
+            block.bytes = request.bytes;
+            block.kind = MemoryKind::host;
+            return block;
+        }
+        Result<void> release(const MemoryBlock&, Stream*) {
+            ++careless.released;
+            return {};
+        }
+    };
+    on_every_device([](Device& device) {
+        careless.released = 0;
+        EXPECT_TRUE(refused_as(device.allocate<Line>(1, Allocator(Odd{})), Code::invalid_argument));
+        EXPECT_EQ(careless.released, 1) << "it gets its block back";
+        EXPECT_TRUE(worked(device.allocate<std::uint8_t>(16, Allocator(Odd{}))));
+    });
+}
+
 TEST(Allocation, WhatNoMachineAcceptsIsRefusedBeforeAnyCall) {  // keeps K17, K18
     on_every_device([](Device& device) {
         const long before = driver_calls();
         AllocationRequest request = request_of(64);
-        for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, std::size_t{4096}}) {
+        const std::size_t page = runtime().machine().page_size_bytes;
+        for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, 2 * page}) {
             request.alignment = alignment;
             EXPECT_TRUE(refused_as(device.allocator(MemoryKind::device).allocate(request), Code::invalid_argument));
+        }
+        for (const std::size_t alignment : {std::size_t{24}, 2 * page}) {
+            EXPECT_TRUE(refused_as(device.allocate_shared<int>(1, SharedUse{.alignment_bytes = alignment}),
+                                   Code::invalid_argument));
         }
         const Allocator allocator = device.allocator(MemoryKind::pinned);
         EXPECT_TRUE(refused_as(allocator.allocate(request_of(std::numeric_limits<std::size_t>::max())),

@@ -82,12 +82,13 @@ struct Workers {
 //   not_permitted (mbind or cpuset forbids), unsupported (no NUMA calls, node without memory, no huge pages),
 //   invalid_argument (no such node, 0 bytes), system_limit (RLIMIT_MEMLOCK), unverified (move_pages forbidden).
 // Large mappings are touched by `touchers` together; pages placed by first touch (local, or anywhere) by the caller
-// alone. `calls` must outlive the pages.
+// alone. `calls` must outlive the pages. `alignment`: a power of two, at most a huge page where huge pages are asked
+// for.
 class HostPages {
 public:
     static Result<HostPages> allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
                                       const MachineFacts& machine, const SystemCalls& calls = SystemCalls::real(),
-                                      const Workers& touchers = {});
+                                      const Workers& touchers = {}, std::size_t alignment = 1);
     HostPages() = default;
     HostPages(HostPages&& other) noexcept;
     HostPages& operator=(HostPages&& other) noexcept;

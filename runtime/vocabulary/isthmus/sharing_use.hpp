@@ -29,6 +29,11 @@ struct SharedUse {
     // bytes). The buffer gets memory in which these updates are atomic; Code::unsupported where this machine has none.
     // Adopted memory keeps its kind.
     AtomicSet updates = AtomicSet::load_store;
+    // The memory begins at a multiple of it, for the CPU and for the device, and shares no page of that size with other
+    // allocations. A power of two, at most a page of this machine; with PageSize::huge in `placement`, a huge page. For
+    // direct I/O, V4L2 user pointers and other drivers that work on pages. 0: the alignment of the elements, and at
+    // least 256. Adopted memory must have it.
+    std::size_t alignment_bytes = 0;
 };
 
 // How a launch passes a buffer of this memory to the device; explained by `isthmus caps` and BufferBase::explain().

@@ -43,6 +43,7 @@ struct World {
     int releases = 0;
     std::size_t room = std::size_t{1} << 30;
     std::uint64_t last_id = 0;
+    std::size_t last_alignment = 0;
 };
 
 class HeapAllocator {
@@ -50,6 +51,7 @@ public:
     explicit HeapAllocator(World& world) : world_(&world) {}
     Result<MemoryBlock> allocate(const AllocationRequest& request) {
         ++world_->allocations;
+        world_->last_alignment = request.alignment;
         if (request.bytes > world_->room) return Error(Code::out_of_memory, "no room", "make room");
         void* memory = std::aligned_alloc(256, (request.bytes + 255) / 256 * 256);
         world_->out.insert(memory);
@@ -69,6 +71,7 @@ private:
 static_assert(isthmus::MemoryAllocator<HeapAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::StatisticsAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::LimitAllocator>);
+static_assert(isthmus::MemoryAllocator<isthmus::AlignedAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::LoggingAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::FailureCallbackAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::TrackingAllocator>);
@@ -111,6 +114,26 @@ TEST(Allocators, AnEmptyHandleAndABadAlignmentAreRefusedBeforeAnyCall) {
     const Allocator same = allocator;  // NOLINT(performance-unnecessary-copy-initialization): copies are the question
     EXPECT_EQ(same, allocator);
     EXPECT_NE(same, Allocator(HeapAllocator(world)));
+}
+
+// keeps K18
+TEST(Adaptors, AnAlignmentIsRaisedAndNeverLowered) {
+    World world;
+    const isthmus::AlignedAllocator aligned{Allocator(HeapAllocator(world)), 4096};
+    const Allocator allocator = aligned;
+    AllocationRequest request = bytes(10);
+    const MemoryBlock page = allocator.allocate(request).value();
+    EXPECT_EQ(world.last_alignment, 4096u);
+    request.alignment = 8192;
+    const MemoryBlock two = allocator.allocate(request).value();
+    EXPECT_EQ(world.last_alignment, 8192u);
+    EXPECT_TRUE(allocator.release(page).ok());
+    EXPECT_TRUE(allocator.release(two).ok());
+    for (const std::size_t alignment : {0, 3, 300}) {
+        const Allocator wrong = isthmus::AlignedAllocator{Allocator(HeapAllocator(world)), alignment};
+        EXPECT_EQ(wrong.allocate(bytes(10)).code(), Code::invalid_argument) << alignment;
+    }
+    EXPECT_EQ(world.allocations, 2);
 }
 
 TEST(Adaptors, StatisticsCountWhatPassesAndWhatFailed) {

@@ -91,26 +91,52 @@ TEST_F(Sources, AnAllocatorIsMadeWithoutACallAndRefusesWhatTheDeviceLacks) {  //
 struct alignas(256) Aligned {
     int number;
 };
-struct alignas(512) TooAligned {
+struct alignas(4096) OnAPage {
+    int number;
+};
+struct alignas(8192) TooAligned {
     int number;
 };
 
 TEST_F(Sources, AbsurdRequestsAreRefusedBeforeAnyCall) {  // keeps K18
     const Allocator allocator = device.allocator(MemoryKind::device);
     AllocationRequest request = bytes(64);
-    for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{512}}) {
+    for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{8192}}) {
         request.alignment = alignment;
         EXPECT_EQ(allocator.allocate(request).code(), Code::invalid_argument) << alignment;
     }
     EXPECT_EQ(allocator.allocate(bytes(std::numeric_limits<std::size_t>::max())).code(), Code::invalid_argument);
     const Result<Buffer<TooAligned>> coarse = device.allocate<TooAligned>(1);
     ASSERT_EQ(coarse.code(), Code::invalid_argument);
-    EXPECT_EQ(coarse.error().message(), "an element alignment of 512 bytes; at most 256 are kept");
+    EXPECT_EQ(coarse.error().message(),
+              "an alignment of 8192 bytes; at most 4096 are kept for this memory, which is one page");
     EXPECT_TRUE(allocator.allocate(bytes(0)).ok());
     EXPECT_TRUE(world.calls.empty());
     request.alignment = 256;
     EXPECT_TRUE(allocator.allocate(request).ok());
     EXPECT_TRUE(device.allocate<Aligned>(1).ok());
+}
+
+TEST_F(Sources, ACoarseAlignmentIsCutOutOfOneLargerAllocationOfTheDriver) {  // keeps K18
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed}) {
+        const Allocator allocator = device.allocator(kind);
+        AllocationRequest request = bytes(100);
+        request.alignment = 4096;
+        world.calls.clear();
+        const MemoryBlock block = allocator.allocate(request).value();
+        EXPECT_EQ(world.calls.size(), 1u) << "one call, whatever the alignment";
+        const auto host = reinterpret_cast<std::uintptr_t>(block.host);
+        EXPECT_EQ((host != 0 ? host : block.device) % 4096, 0u);
+        EXPECT_EQ(block.bytes, 100u);
+        EXPECT_EQ(runtime.books->addresses.find(block.device + 99).id, block.id);
+        EXPECT_TRUE(allocator.release(block).ok());
+        EXPECT_TRUE(world.memory.empty()) << "freed by the address that the driver gave";
+    }
+}
+
+TEST_F(Sources, AnElementMayBeAlignedToAPage) {  // keeps K18
+    const Buffer<OnAPage> aligned = device.allocate<OnAPage>(3, MemoryKind::pinned).value();
+    EXPECT_EQ(aligned.device_address() % 4096, 0u);
 }
 
 TEST_F(Sources, ABlockGoesBackThroughAnyAllocatorOfItsDeviceAndOnlyOnce) {  // keeps K8, K9

@@ -192,6 +192,20 @@ TEST_F(HostMemoryOnAMadeUpSystem, ACpusetThatForbidsTheNodeIsNamed) {  // keeps 
     EXPECT_EQ(get(on_node_1(true))->report().placed, Placed::verified);
 }
 
+// keeps K18: also where huge pages were asked for and are not to be had
+TEST_F(HostMemoryOnAMadeUpSystem, AMappingBeginsWhereItsAlignmentSays) {
+    for (const std::size_t huge_page : {std::size_t{0}, 2 * megabyte}) {
+        for (const std::size_t alignment : {std::size_t{1}, std::size_t{4096}, std::size_t{65536}, 2 * megabyte}) {
+            machine.huge_page_bytes = huge_page;
+            HostPlacement placement;
+            placement.page_size = huge_page != 0 ? PageSize::huge : PageSize::ordinary;
+            const auto pages = HostPages::allocate(3 * 4096, placement, 1, machine, calls, {}, alignment);
+            ASSERT_TRUE(pages.ok());
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages->data()) % alignment, 0u);
+        }
+    }
+}
+
 TEST_F(HostMemoryOnAMadeUpSystem, FailuresOfTheMappingAreTyped) {
     script.mmap_errno = ENOMEM;
     const auto full = get({});

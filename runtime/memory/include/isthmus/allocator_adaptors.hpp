@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -59,6 +60,21 @@ public:
 
 private:
     std::shared_ptr<StatisticsState> state_;
+};
+
+// Asks the upstream for at least this alignment, in bytes: device.allocate<float>(n, AlignedAllocator(
+// device.allocator(MemoryKind::pinned), 4096)). AllocationRequest::alignment says which alignments are kept.
+class ISTHMUS_API AlignedAllocator {
+public:
+    AlignedAllocator(Allocator upstream, std::size_t alignment_bytes)
+        : upstream_(std::move(upstream)), alignment_(alignment_bytes) {}
+    Result<MemoryBlock> allocate(const AllocationRequest& request) const;
+    Result<void> release(const MemoryBlock& block, Stream* after) const { return upstream_.release(block, after); }
+    MemoryKind kind() const noexcept { return upstream_.kind(); }
+
+private:
+    Allocator upstream_;
+    std::size_t alignment_;
 };
 
 // Refuses an allocation that would bring the bytes in use above the limit: Code::out_of_memory, without a call to the

@@ -21,7 +21,10 @@ class Stream;
 
 struct AllocationRequest {
     std::size_t bytes = 0;
-    std::size_t alignment = 256;  // a power of two
+    // A power of two, at most a page of this machine (HostPlacement with PageSize::huge: a huge page). More than 256:
+    // the block also ends at such a boundary, so that its last page holds no other allocation. Where CPU and device
+    // have different addresses, the CPU's is aligned.
+    std::size_t alignment = 256;
     // Stream-ordered allocators (pools): the memory is usable on this stream at once, and on other streams once they
     // are ordered behind it. nullptr: usable everywhere when the call returns. Other allocators ignore it.
     Stream* stream = nullptr;
