@@ -210,25 +210,27 @@ Status CudaCaptures::add_condition(StreamHandle stream, const Place& at, const C
 }
 
 // Observed on driver 580: these calls leave the capture open, and need no current context if this device's is named.
+// Adds the node that sets the condition and the conditional node behind it. Resolves the setter first, so that an error
+// of the driver's compiler is reported before any other. After an error behind the first node the capture is lost.
+Status CudaCaptures::add_nodes(StreamHandle stream, const ConditionalBody& request, Conditional& out) {
+    FunctionHandle loaded = FunctionHandle::none;
+    if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
+    Place at;
+    if (const Status asked = place(stream, at); !asked.ok()) return asked;
+    CUgraphNode first = nullptr;
+    if (const Status added = add_condition(stream, at, request, out.pack, first); !added.ok()) return added;
+    return or_lost(add_conditional(stream, {at.graph, &first, 1}, request, out.pack, out.node, out.body));
+}
+
 Status CudaCaptures::append_conditional(StreamHandle stream, const ConditionalBody& request) {
     const Api& api = context_.api();
     if (api.graph_conditional_handle_create == nullptr || api.graph_add_node == nullptr) {
         return {Code::unsupported, 0, "cuGraphConditionalHandleCreate"};
     }
-    // first, so that an error of the driver's compiler is reported before any other
-    FunctionHandle loaded = FunctionHandle::none;
-    if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
-    Place at;
-    if (const Status asked = place(stream, at); !asked.ok()) return asked;
-    SetCondition pack;
-    CUgraphNode first = nullptr, node = nullptr;
-    Status status = add_condition(stream, at, request, pack, first);
-    if (!status.ok()) return status;
-    CUgraph body = nullptr;
-    status = add_conditional(stream, {at.graph, &first, 1}, request, pack, node, body);
-    if (status.ok()) status = fill(stream, body, request, pack);
-    if (status.ok()) return follow(stream, node);
-    return {Code::capture_error, status.driver_code, status.call};
+    Conditional made;
+    if (const Status added = add_nodes(stream, request, made); !added.ok()) return added;
+    const Status filled = fill(stream, made.body, request, made.pack);
+    return filled.ok() ? follow(stream, made.node) : or_lost(filled);
 }
 
 // A body is filled by a capture of a second stream: a child graph may hold no conditional nodes (801), a body may
@@ -239,26 +241,18 @@ Status CudaCaptures::begin_body(StreamHandle outer, StreamHandle inside, Conditi
         api.stream_begin_capture_to_graph == nullptr) {
         return {Code::unsupported, 0, "cuStreamBeginCaptureToGraph"};
     }
-    FunctionHandle loaded = FunctionHandle::none;
-    if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
-    Place at;
-    if (const Status asked = place(outer, at); !asked.ok()) return asked;
-    SetCondition pack;
-    CUgraphNode first = nullptr, node = nullptr;
-    Status status = add_condition(outer, at, request, pack, first);
-    if (!status.ok()) return status;
-    request.condition = pack.condition;
-    CUgraph body = nullptr;
-    status = add_conditional(outer, {at.graph, &first, 1}, request, pack, node, body);
-    if (status.ok()) status = follow(outer, node);
+    Conditional made;
+    if (const Status added = add_nodes(outer, request, made); !added.ok()) return added;
+    request.condition = made.pack.condition;
+    Status status = follow(outer, made.node);
     if (status.ok()) {
         const std::lock_guard not_now(Library::beginning);
         status = context_.on_stream("cuStreamBeginCaptureToGraph", inside, [&] {
-            return api.stream_begin_capture_to_graph(stream_of(inside), body, nullptr, nullptr, 0,
+            return api.stream_begin_capture_to_graph(stream_of(inside), made.body, nullptr, nullptr, 0,
                                                      capture_mode::thread_local_);
         });
     }
-    if (!status.ok()) return {Code::capture_error, status.driver_code, status.call};
+    if (!status.ok()) return or_lost(status);
     opened(inside);
     return status;
 }

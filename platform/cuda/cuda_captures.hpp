@@ -52,6 +52,16 @@ private:
                          CUgraphNode& first);
     Status add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request,
                            const SetCondition& pack, CUgraphNode& out, CUgraph& body);
+    struct Conditional {
+        SetCondition pack;
+        CUgraphNode node = nullptr;
+        CUgraph body = nullptr;
+    };
+    Status add_nodes(StreamHandle stream, const ConditionalBody& request, Conditional& out);
+    // The same call's error, after nodes were added: the capture cannot go on.
+    static Status or_lost(const Status& status) noexcept {
+        return status.ok() ? status : Status{Code::capture_error, status.driver_code, status.call};
+    }
     Status fill(StreamHandle stream, CUgraph graph, const ConditionalBody& request, const SetCondition& pack);
     void opened(StreamHandle stream);
     void closed(StreamHandle stream);
