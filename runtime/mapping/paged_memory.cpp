@@ -108,8 +108,12 @@ std::size_t PagedMemory::usable_bytes() const {
     return bytes / element_bytes * element_bytes;
 }
 
-bool PagedMemory::holds(const Page& page) const noexcept {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.page == page; });
+std::vector<const PageState*> PagedMemory::held() const {
+    std::vector<const PageState*> found;
+    for (const Slot& slot : slots_) {
+        if (slot.page) found.push_back(slot.page.state().get());
+    }
+    return found;
 }
 
 void PagedMemory::end() {

@@ -68,7 +68,7 @@ public:
     std::size_t usable_bytes() const;
     std::size_t slots() const noexcept { return slots_.size(); }
     Page page(std::size_t slot) const noexcept { return slot < slots_.size() ? slots_[slot].page : Page(); }
-    bool holds(const Page& page) const noexcept;
+    std::vector<const PageState*> held() const;  // the pages that are mapped, each once
 
     // Each mapping ends itself: it retries a failed undo, and defers it behind captures and running services.
     void end() override;

@@ -13,9 +13,11 @@
 #include "wait_pause.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -96,14 +98,15 @@ bool belongs(const std::shared_ptr<BufferState>& state, const PagedMemory* memor
 }
 
 Result<void> check_pages(const PagedMemory& memory, std::span<const Page> pages) {
-    for (std::size_t at = 0; at < pages.size(); ++at) {
-        if (!pages[at]) return make_error<errors::mapping_no_page>();
-        if (pages[at].state()->pool != memory.pool) return make_error<errors::page_of_another_pool>();
-        const bool again = std::find(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(at), pages[at]) !=
-                           pages.begin() + static_cast<std::ptrdiff_t>(at);
-        if (again || memory.holds(pages[at])) return make_error<errors::page_twice_in_a_range>();
+    std::vector<const PageState*> all = memory.held();
+    for (const Page& page : pages) {
+        if (!page) return make_error<errors::mapping_no_page>();
+        if (page.state()->pool != memory.pool) return make_error<errors::page_of_another_pool>();
+        all.push_back(page.state().get());
     }
-    return {};
+    std::sort(all.begin(), all.end(), std::less<>());
+    if (std::adjacent_find(all.begin(), all.end()) == all.end()) return {};
+    return make_error<errors::page_twice_in_a_range>();
 }
 
 Result<void> may_unmap(BufferState& buffer) {
