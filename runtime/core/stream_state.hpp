@@ -208,10 +208,13 @@ private:
         std::uint64_t position;
         FenceEvent* event;
     };
+    // Kernels of one image lie at equal distances, often at a multiple of 256 bytes. A multiple of the golden ratio
+    // (Fibonacci hashing) places such neighbours apart.
     static constexpr std::size_t cached_kernels = 32;
     static std::size_t slot(const KernelInfo& kernel) noexcept {
-        return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_kernels;
+        return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(&kernel) * 0x9e3779b97f4a7c15u) >> 59);
     }
+    static_assert(cached_kernels == 1u << (64 - 59));
     CachedKernel& known(const KernelInfo& kernel);
     Fence recorded_fence(std::uint64_t position);  // with a reference; without an event: none. Expects no lock
     bool any_fence();
