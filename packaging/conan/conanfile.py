@@ -12,8 +12,8 @@ from conan.tools.layout import basic_layout
 from conan.tools.meson import Meson, MesonToolchain
 
 required_conan_version = '>=2.0'
-# The files that the library is built from. meson.build reads bench/ even where no benchmark is built.
-SOURCES = ('meson.build', 'meson_options.txt', 'LICENSE', 'bench/*', 'kernels/*', 'packaging/*.in',
+# The files that the library is built from. meson.build reads bench/ and docs/reference/ even where neither is built.
+SOURCES = ('meson.build', 'meson_options.txt', 'LICENSE', 'bench/*', 'docs/reference/*', 'kernels/*', 'packaging/*.in',
            'packaging/meson.build', 'platform/*', 'runtime/*')
 
 
