@@ -76,7 +76,9 @@ TEST(Allocation, EveryKindBeginsAtAPageWhereThatIsAskedFor) {
                     EXPECT_EQ(block->bytes, request.bytes);
                     EXPECT_TRUE(worked(allocator.release(*block)));
                 }
-                if (worked(odd)) EXPECT_TRUE(worked(allocator.release(*odd)));
+                if (worked(odd)) {
+                    EXPECT_TRUE(worked(allocator.release(*odd)));
+                }
             }
         }
     });
@@ -113,7 +115,7 @@ TEST(Allocation, HugePagesBeginAtAHugePage) {
         const AlignedAllocator coarser(device.host_allocator(placement), 2 * most);
         EXPECT_TRUE(refused_as(device.allocate<std::uint8_t>(1, coarser), Code::invalid_argument));
         if (most > (std::size_t{32} << 20)) return;  // more than a test should take
-        const auto made = device.allocate<std::uint8_t>(1000, AlignedAllocator(device.host_allocator(placement), most));
+        auto made = device.allocate<std::uint8_t>(1000, AlignedAllocator(device.host_allocator(placement), most));
         if (!worked(made)) return;
         const auto view = made->write_on_host().value();
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data()) % most, 0u);
