@@ -154,7 +154,8 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
     // Where CPU and device have different addresses of the memory, the CPU's address is aligned.
     void* const host = rules::host_finds(kind_) ? piece.allocation.host : nullptr;
     const std::uint64_t first = host != nullptr ? reinterpret_cast<std::uintptr_t>(host) : piece.allocation.device;
-    const std::size_t lead = rules::lead_bytes(first, request.alignment);
+    const std::size_t lead =
+        request.alignment > rules::driver_alignment ? rules::lead_bytes(first, request.alignment) : 0;
     block.device = piece.allocation.device + lead;
     if (host != nullptr) block.host = static_cast<std::byte*>(host) + lead;
     if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it

@@ -153,7 +153,7 @@ public:
                               platform::Allocation& out) override {
         const platform::Status status = world_.call("allocate " + std::string(name(kind)), "allocate");
         if (!status.ok()) return status;
-        void* memory = std::malloc(bytes);
+        void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as cuMemAlloc aligns
         std::memset(memory, 0xEE, bytes);
         out = {kind, kind == MemoryKind::device || kind == MemoryKind::pool ? nullptr : memory,
                reinterpret_cast<std::uintptr_t>(memory), bytes};
