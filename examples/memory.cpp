@@ -4,6 +4,7 @@
 
 #include "brighten.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace {
 
@@ -66,6 +70,31 @@ void aligned(Device& gpu, std::size_t size) {
     expect(reinterpret_cast<std::uintptr_t>(frame.write_on_host().value().data()) % 4096 == 0, "it begins at a page");
     expect(block.ok() && reinterpret_cast<std::uintptr_t>(block->write_on_host().value().data()) % 4096 == 0,
            "pinned memory begins at a page");
+}
+
+// An excerpt of docs/how-to.md. A file system without O_DIRECT refuses it when the file is opened.
+void direct(Device& gpu) {
+    std::FILE* made = std::tmpfile();
+    if (made == nullptr) return;
+    const std::vector<std::uint8_t> content(5000, 9);
+    expect(std::fwrite(content.data(), 1, content.size(), made) == content.size() && std::fflush(made) == 0, "written");
+    const std::string path = "/proc/self/fd/" + std::to_string(fileno(made));
+    // show: direct
+    int file = ::open(path.c_str(), O_RDONLY | O_DIRECT);
+    if (file < 0) file = ::open(path.c_str(), O_RDONLY);  // this file system has no O_DIRECT (EINVAL)
+    // Whole pages, from a page's beginning: the last read of a file may return less.
+    auto buffer = gpu.allocate_shared<std::uint8_t>(8192, {.host = Use::writes_once, .alignment_bytes = 4096}).value();
+    {
+        auto bytes = buffer.write_on_host().value();
+        const ssize_t got = ::read(file, bytes.data(), bytes.size());  // negative: an error, in errno
+        // write_on_host() promises every element: fill what the file did not.
+        std::fill(bytes.begin() + (got < 0 ? 0 : got), bytes.end(), std::uint8_t{0});
+    }
+    // end
+    ::close(file);
+    std::fclose(made);
+    const auto bytes = buffer.read_on_host().value();
+    expect(bytes[0] == 9 && bytes[4999] == 9 && bytes[5000] == 0, "the file's content is in the buffer");
 }
 
 void adaptors(Device& gpu) {
@@ -261,6 +290,7 @@ int main() {
     shared(gpu, size);
     by_kind(gpu);
     aligned(gpu, size);
+    direct(gpu);
     adaptors(gpu);
     scoped(gpu);
     pools(gpu);

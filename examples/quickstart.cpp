@@ -19,7 +19,7 @@ int main() {
                            size, {.host = isthmus::Use::writes_often, .device = isthmus::Use::reads_and_writes})
                        .value();
     {
-        auto pixels = picture.write_on_host().value();  // while this view is open, GPU use is refused
+        auto pixels = picture.write_on_host().value();  // writes every element; GPU use is refused meanwhile
         for (std::size_t i = 0; i < size; ++i) pixels[i] = static_cast<std::uint8_t>(i % 256);
     }
     stream.launch(brighten, size, picture, 40).value();  // checked at compile time; does not wait

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the GPU image of one kernel source and the two files that embed it in a program.
 
-    kernel_image.py SOURCE --symbol isthmus_image_scale --image scale.fatbin --assembly scale.S --definition scale.cpp
-                    [--nvcc nvcc --arch 90 --arch ptx -I include … | --prebuilt scale.fatbin] [--depfile scale.d]
-    kernel_image.py --nvcc nvcc --print-architectures
+    isthmus-kernel-image SOURCE --symbol isthmus_image_scale --image scale.fatbin --assembly scale.S
+                         --definition scale_image.cpp [--depfile scale.d]
+                         [--nvcc nvcc --arch 90 --arch ptx -I include … | --prebuilt scale.fatbin]
+    isthmus-kernel-image --nvcc nvcc --print-architectures
 
 --nvcc compiles the image; --prebuilt uses an existing one. With neither the image is a placeholder that names the
 source, and kernels run on CPU devices and simulated machines only.
@@ -16,12 +17,14 @@ import re
 import subprocess
 import sys
 
+PROGRAM = 'isthmus-kernel-image'  # as installed
 WANTED = ['75', '80', '86', '87', '89', '90', '100', '103', '110', '120', '121']
 PTX_BASELINE = '75'  # every GPU since Turing can run it, also a GPU newer than the compiler
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('source', nargs='?')
     parser.add_argument('--symbol', help='C name of the KernelImage')
     parser.add_argument('--name', help='name of the source in messages; default: its file name')
@@ -78,7 +81,7 @@ def compile_image(a):
     command += code_options(architectures) + a.nvcc_option + ['-I' + d for d in a.include] + ['-D' + d for d in a.define]
     done = subprocess.run(command + [a.source, '-o', a.image], check=False)
     if done.returncode != 0:
-        sys.exit(f'kernel_image: {a.nvcc} could not compile {a.source} for the GPU (exit status {done.returncode})')
+        sys.exit(f'{PROGRAM}: {a.nvcc} could not compile {a.source} for the GPU (exit status {done.returncode})')
     with open(a.image + '.d', encoding='utf-8') as f:
         rule = f.read().replace('\\\n', ' ')
     return rule.split(':', 1)[1].split()
@@ -115,7 +118,7 @@ def main():
         with open(a.prebuilt, 'rb') as f:
             content = f.read()
         if not content:
-            sys.exit(f'kernel_image: the prebuilt image {a.prebuilt} is empty')
+            sys.exit(f'{PROGRAM}: the prebuilt image {a.prebuilt} is empty')
         with open(a.image, 'wb') as f:
             f.write(content)
     elif a.nvcc:
@@ -160,6 +163,6 @@ if __name__ == '__main__':
     try:
         main()
     except OSError as error:
-        sys.exit('kernel_image: ' + (f'{error.filename}: {error.strerror}' if error.filename else str(error)))
+        sys.exit(PROGRAM + ': ' + (f'{error.filename}: {error.strerror}' if error.filename else str(error)))
     except subprocess.CalledProcessError as error:
-        sys.exit(f'kernel_image: {" ".join(error.cmd)} failed (exit status {error.returncode})')
+        sys.exit(f'{PROGRAM}: {" ".join(error.cmd)} failed (exit status {error.returncode})')

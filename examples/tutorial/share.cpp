@@ -19,7 +19,7 @@ int main() {
     std::printf("memory: %s\n", std::string(frame.explain()).c_str());
 
     {
-        auto pixels = frame.write_on_host().value();  // the scope in which the CPU may write
+        auto pixels = frame.write_on_host().value();  // in this scope the CPU writes every element
         for (std::uint8_t& pixel : pixels) pixel = 1;
     }                                            // the view closes here
     device.fill(frame, 9).value();               // work for the device; the call does not wait for it

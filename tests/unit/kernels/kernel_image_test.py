@@ -100,7 +100,8 @@ class KernelImage(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path('k_image.cpp')))
 
     def test_a_source_that_is_not_there_is_one_line(self):
-        self.refused(self.path('missing.cpp'), 'image_k', 'missing.cpp: No such file')
+        missing = self.path('missing.cpp')
+        self.refused(missing, 'image_k', f'isthmus-kernel-image: {missing}: No such file')
 
     def test_a_symbol_that_is_no_name_of_c_is_refused(self):
         self.write('k.cpp', KERNEL.format(number=0))

@@ -96,16 +96,16 @@ public:
     Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds = {});
     // Waits until the peer has received everything that was sent. One step.
     Result<void> wait_received();
-    // The same for up to `timeout` (0: polls), where the peer may take longer. false: not yet received; the channel
+    // The same for up to `timeout` (0ms: polls), where the peer may take longer. false: not yet received; the channel
     // stays usable.
     Result<bool> wait_received(std::chrono::nanoseconds timeout);
     // The next message, where the peer owes one: one step. Its descriptors have FD_CLOEXEC set.
     Result<ChannelMessage> receive();
-    // For use where the peer owes no message: has one come? Waits up to `timeout` (0: polls). false: none; the channel
-    // stays usable.
+    // For use where the peer owes no message: has one come? Waits up to `timeout` (0ms: polls). false: none; the
+    // channel stays usable.
     Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
     // For poll(): readable when a message or the peer's end has come. The channel keeps ownership; -1: closed. Call
-    // wait_for_message(0) before sleeping: send() may already have taken in messages.
+    // wait_for_message(0ms) before sleeping: send() may already have taken in messages.
     int descriptor() const noexcept;
     // Notifies the peer, which gets peer_lost after the last message.
     void close() noexcept;
@@ -132,14 +132,14 @@ public:
     ~Listener();  // removes the name; the directory stays
 
     // Accepts and greets until a connection is open or has failed, so that accept() answers at once. false: neither
-    // happened within `timeout` (0: processes what has come, without waiting). An error ends the listener. Calls
+    // happened within `timeout` (0ms: processes what has come, without waiting). An error ends the listener. Calls
     // ChannelOptions::allow.
     Result<bool> wait_for_connection(std::chrono::nanoseconds timeout);
     // The next connection, checked and greeted. Errors concern that connection (as Channel's; timed_out also where no
     // connection was open within one step); the listener continues.
     Result<Channel> accept();
     // For poll(): readable when a process connects, or one that is being greeted answers. Then call
-    // wait_for_connection(0), which may find that no greeting is complete yet. A silent peer makes nothing readable.
+    // wait_for_connection(0ms), which may find that no greeting is complete yet. A silent peer makes nothing readable.
     int descriptor() const noexcept;
 
 private:
