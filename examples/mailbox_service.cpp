@@ -10,7 +10,6 @@
 
 namespace {
 
-using Mail = isthmus::Mailbox<std::uint32_t, std::uint64_t>;
 using Service = isthmus::Service<std::uint32_t, std::uint64_t>;
 
 std::uint64_t by_service(Service& service) {
@@ -22,12 +21,14 @@ std::uint64_t by_service(Service& service) {
 
 // For the CPU device and GPUs with a watchdog: the same mailbox, with one launch per batch.
 std::uint64_t by_batches(isthmus::Device& device) {
-    Mail mailbox = Mail::create(device, 16).value();
+    // show: batches
+    auto mailbox = isthmus::Mailbox<std::uint32_t, std::uint64_t>::create(device, 16).value();  // at most 16 in flight
     for (std::uint32_t number = 1; number <= 10; ++number) mailbox.send(number).value();
     device.stream().launch(some_squares, 1, mailbox.device_end(), 10).value();
     std::uint64_t sum = 0;
     for (std::uint32_t number = 1; number <= 10; ++number) sum += mailbox.receive().value();
     device.stream().synchronize().value();
+    // end
     return sum;
 }
 

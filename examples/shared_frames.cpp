@@ -9,28 +9,43 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
 #include <utility>
+
+using namespace std::chrono_literals;
 
 namespace {
 
 constexpr std::size_t size = 640 * 480;
 constexpr int frames = 20;
 
-using Ring = isthmus::SharedFrameRing<std::uint8_t>;
-using Reader = isthmus::SharedFrameReader<std::uint8_t>;
-
 // show: producing
-void produce(isthmus::Channel channel) {
+constexpr std::uint32_t frames_come = 1;  // the kind of the message that brings the ring
+
+// Gives the ring to the next process that connects within `timeout`. Its first frame is the next one published.
+void admit_next(isthmus::Listener& listener, isthmus::SharedFrameRing<std::uint8_t>& ring,
+                std::chrono::nanoseconds timeout) {
+    if (!listener.wait_for_connection(timeout).value()) return;
+    isthmus::Result<isthmus::Channel> channel = listener.accept();
+    if (!channel) return;  // an error of this connection; the listener continues
+    const isthmus::Result<isthmus::SharedRingDescriptor> descriptor = ring.admit();
+    if (!descriptor) return;  // in_use: the ring has max_readers
+    (void)channel->send(frames_come, descriptor->bytes(), descriptor->fds());
+}  // closes this process's copy of the reader's socket, so that the reader's death is noticed
+
+void produce(const std::string& directory) {
     isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::SharedRingOptions options;
     options.policy = isthmus::SlowReaderPolicy::wait;  // for each reader, for reader_deadline at most
-    Ring ring = Ring::create(runtime.default_device(), size, options).value();
-    {
-        const isthmus::SharedRingDescriptor descriptor = ring.admit().value();
-        channel.send(1, descriptor.bytes(), descriptor.fds()).value();
-    }  // closes this process's copy of the reader's socket, so that the reader's death is noticed
+    auto ring = isthmus::SharedFrameRing<std::uint8_t>::create(runtime.default_device(), size, options).value();
+    isthmus::Listener listener = isthmus::Listener::create(directory).value();
+    while (ring.readers().empty()) admit_next(listener, ring, 1s);  // where the first frame must have a reader
     for (int number = 0; number < frames; ++number) {
+        admit_next(listener, ring, 0ms);  // late readers; does not wait
         auto frame = ring.begin_frame().value();
         {
             auto pixels = frame.buffer().write_on_host().value();
@@ -43,12 +58,26 @@ void produce(isthmus::Channel channel) {
 // end
 
 // show: reading
-int consume(isthmus::Channel channel) {
+// The reader may start first: it connects until the producer listens.
+isthmus::Result<isthmus::ChannelMessage> receive_ring(const std::string& directory) {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    for (;;) {
+        isthmus::Result<isthmus::Channel> channel = isthmus::connect_channel(directory);  // peer_lost: nobody listens
+        isthmus::Result<isthmus::ChannelMessage> message =
+            channel ? channel->receive() : isthmus::Result<isthmus::ChannelMessage>(channel.error());
+        const bool may_come =
+            !message && (message.code() == isthmus::Code::peer_lost || message.code() == isthmus::Code::timed_out);
+        if (!may_come || std::chrono::steady_clock::now() > until) return message;
+        std::this_thread::sleep_for(20ms);
+    }
+}
+
+int consume(const std::string& directory) {
     isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::Device& device = runtime.default_device();
-    isthmus::ChannelMessage message = channel.receive().value();
+    isthmus::ChannelMessage message = receive_ring(directory).value();
     auto descriptor = isthmus::SharedRingDescriptor::received(message.bytes, std::move(message.fds)).value();
-    Reader reader = Reader::open(device, std::move(descriptor)).value();
+    auto reader = isthmus::SharedFrameReader<std::uint8_t>::open(device, std::move(descriptor)).value();
     std::printf("frames: %.*s\n", static_cast<int>(reader.buffer(0).explain().size()),
                 reader.buffer(0).explain().data());
     auto own = device.allocate_shared<std::uint8_t>(size).value();  // frames are read-only
@@ -70,15 +99,13 @@ int consume(isthmus::Channel channel) {
 }  // namespace
 
 int main() {
-    isthmus::ChannelPair pair = isthmus::create_channel_pair().value();
+    const std::filesystem::path directory =
+        std::filesystem::temp_directory_path() / ("isthmus-shared-frames-" + std::to_string(::getpid()));
     const pid_t child = ::fork();  // before a runtime is opened: each process opens its own
-    if (child == 0) {
-        pair.ours.close();
-        return consume(isthmus::Channel::adopt(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
-    }
-    pair.childs.close();
-    produce(isthmus::Channel::adopt(std::move(pair.ours), isthmus::ChannelSide::offering).value());
+    if (child == 0) return consume(directory);
+    produce(directory);
     int status = 0;
     ::waitpid(child, &status, 0);
+    std::filesystem::remove_all(directory);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

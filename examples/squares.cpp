@@ -10,6 +10,7 @@ ISTHMUS_KERNEL(squares, isthmus::Index, Squares mailbox) {
     }
 }
 
+// show: some_squares
 ISTHMUS_KERNEL(some_squares, isthmus::Index, Squares mailbox, std::uint32_t most) {
     auto server = mailbox.serve();
     std::uint32_t number;
@@ -17,3 +18,4 @@ ISTHMUS_KERNEL(some_squares, isthmus::Index, Squares mailbox, std::uint32_t most
         if (!server.try_reply(std::uint64_t{number} * number)) return;
     }
 }
+// end
