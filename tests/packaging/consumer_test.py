@@ -161,14 +161,14 @@ def with_meson(work, prefix, libdir, compiler, version):
 
 
 def setup_with_subproject(work, project, compiler, *wraps):
-    """A build folder of the project, which has isthmus and the wraps in subprojects/ and no installed isthmus."""
+    """A build folder of the project, which has isthmus and the wraps in subprojects/ and takes no installed isthmus."""
     os.mkdir(os.path.join(project, 'subprojects'))
     for wrap in wraps:
         shutil.copy(wrap, os.path.join(project, 'subprojects'))
     os.symlink(SOURCE_ROOT, os.path.join(project, 'subprojects', 'isthmus'))
     environment = dict(os.environ, CXX=shlex.join(compiler), PKG_CONFIG_LIBDIR='/nonexistent')
     build = os.path.join(work, 'build')
-    run('meson', 'setup', build, project, '-Dbuildtype=debug', '-Disthmus:werror=false',
+    run('meson', 'setup', build, project, '--force-fallback-for=isthmus', '-Dbuildtype=debug', '-Disthmus:werror=false',
         '-Disthmus:kernels_gpu=disabled', '-Disthmus:simulator=false', env=environment)
     return build, environment
 
