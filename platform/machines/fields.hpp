@@ -43,7 +43,7 @@ inline constexpr std::array<Name, 3> evidence_fields = {"is", "from", "of"};
 inline constexpr std::array<Name, 1> refusal_fields = {"refused"};
 
 inline bool evidence_from(std::string_view text, Evidence& out) noexcept {
-    for (const Evidence each : {Evidence::observed, Evidence::documented, Evidence::assumed}) {
+    for (const Evidence each : {Evidence::observed, Evidence::reported, Evidence::documented, Evidence::assumed}) {
         if (text == name(each)) return out = each, true;
     }
     return false;

@@ -12,6 +12,7 @@ namespace isthmus::platform::machines {
 std::string_view name(Evidence evidence) noexcept {
     switch (evidence) {
         case Evidence::observed: return "observed";
+        case Evidence::reported: return "reported";
         case Evidence::documented: return "documented";
         case Evidence::assumed: return "assumed";
     }

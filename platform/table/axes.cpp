@@ -9,12 +9,13 @@ Translation translation_of(const Capabilities& c) noexcept {
     return c.has(Feature::host_page_tables) ? Translation::host_page_tables : Translation::hmm;
 }
 
-MemoryModel memory_of(const Capabilities& c, std::string_view coherent_mode) noexcept {
+MemoryModel memory_of(const Capabilities& c) noexcept {
     if (c.has(Feature::integrated)) return MemoryModel::shared_dram;
     if (c.gpu_numa_node >= 0) return MemoryModel::coherent_node;
-    // The mode is the machine's: a PCIe GPU beside a coherent one reads the same value but has no host page tables.
+    // Coherent, and no node of the system: CDMM. CoherentGPUMemoryMode of the driver's parameters says no more: newer
+    // drivers switch CDMM on where it is unset, and a PCIe GPU beside a coherent one reads the same value.
     const bool coherent = translation_of(c) == Translation::host_page_tables;
-    return coherent && coherent_mode == "driver" ? MemoryModel::coherent_hidden : MemoryModel::separate;
+    return coherent ? MemoryModel::coherent_hidden : MemoryModel::separate;
 }
 
 ManagedModel managed_of(const Capabilities& c) noexcept {

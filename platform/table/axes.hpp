@@ -3,15 +3,11 @@
 #pragma once
 
 #include <isthmus/capability.hpp>
-#include <isthmus/facts.hpp>
-
-#include <string_view>
 
 namespace isthmus::platform {
 
 Translation translation_of(const Capabilities& capabilities) noexcept;
-// `coherent_mode` is CoherentGPUMemoryMode of /proc/driver/nvidia/params, one value for the whole machine.
-MemoryModel memory_of(const Capabilities& capabilities, std::string_view coherent_mode) noexcept;
+MemoryModel memory_of(const Capabilities& capabilities) noexcept;
 ManagedModel managed_of(const Capabilities& capabilities) noexcept;
 LinkAtomics link_atomics_of(const Capabilities& capabilities) noexcept;
 

@@ -99,7 +99,7 @@ Capabilities detect(const MachineFacts& machine, const DeviceFacts& device) {
     }
 
     capabilities.translation = translation_of(capabilities);
-    capabilities.memory = memory_of(capabilities, machine.nvidia_param("CoherentGPUMemoryMode"));
+    capabilities.memory = memory_of(capabilities);
     capabilities.managed = managed_of(capabilities);
     capabilities.link_atomics = link_atomics_of(capabilities);
     name_row(capabilities);

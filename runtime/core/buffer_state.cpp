@@ -82,7 +82,11 @@ NewBuffer::NewBuffer(std::unique_ptr<BufferState> state) noexcept
     : state_(std::move(state)), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
 
 std::shared_ptr<BufferState> NewBuffer::make() {
-    state_->views.begin(facts.adopted, facts.path == LaunchPath::prefetch);
+    using Prefetched = OpenViews::Prefetched;
+    const bool once = device()->paths[static_cast<std::size_t>(facts.kind)].once;
+    state_->views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
+                                       : once                             ? Prefetched::once
+                                                                          : Prefetched::host_touched);
     state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
     return {state_.release(), [](BufferState* buffer) {
                 if (buffer->views.abandon()) end_buffer(buffer);

@@ -8,7 +8,7 @@ namespace detail {
 
 void OpenViews::open(const OpenUse& view) {
     host_touched_ = true;
-    if (parts_ != nullptr && moves_pages_) parts_->at_host.add(view.span);
+    if (parts_ != nullptr && prefetched_ == Prefetched::host_touched) parts_->at_host.add(view.span);
     if (counted(view.use, view.span)) return word_.opened(rules::writes(view.use));
     if (view.span.whole()) {
         ++concurrents_;

@@ -21,8 +21,13 @@ namespace detail {
 class OpenViews {
 public:
     OpenViews() = default;
-    // `moves_pages`: launches prefetch what the host touched.
-    OpenViews(bool host_touched, bool moves_pages) noexcept { begin(host_touched, moves_pages); }
+    // What launches prefetch.
+    enum class Prefetched : std::uint8_t {
+        nothing,
+        host_touched,  // what the host touched
+        once,          // everything, before its first use
+    };
+    OpenViews(bool host_touched, Prefetched prefetched) noexcept { begin(host_touched, prefetched); }
     OpenViews(const OpenViews&) = delete;
     OpenViews& operator=(const OpenViews&) = delete;
 
@@ -92,7 +97,7 @@ public:
         open_slowly();
         parts_ = std::make_unique<PartBook>();
         for (const auto& use : uses) parts_->touched(use.stream.get(), use);
-        if (host_touched_) parts_->at_host.add({});
+        if (host_touched_ && !populated_) parts_->at_host.add({});
         parted_.store(true, std::memory_order_release);
     }
     // Notes a stream's operation; nothing if parts are not distinguished. `done`: see PartBook::touch().
@@ -112,19 +117,24 @@ public:
     // The same by part; nullptr: parts are not distinguished.
     const rules::SpanSet* at_host() const noexcept { return parts_ == nullptr ? nullptr : &parts_->at_host; }
     bool pages_at_host(const rules::ByteSpan& span) const noexcept {
+        if (populated_) return false;
         return parts_ == nullptr ? host_touched_ : parts_->at_host.meets(span) && !parts_->any_open(span);
     }
     // Called when a prefetch moves these bytes' pages to the device.
     void moved_to_device(const rules::ByteSpan& span) {
-        host_touched_ = false;
+        if (prefetched_ == Prefetched::once) {
+            populated_ = parts_ == nullptr;
+        } else {
+            host_touched_ = false;
+        }
         if (parts_ != nullptr) parts_->at_host.remove(span);
     }
 
 private:
     friend class NewBuffer;
-    void begin(bool host_touched, bool moves_pages) noexcept {
-        host_touched_ = host_touched;
-        moves_pages_ = moves_pages;
+    void begin(bool host_touched, Prefetched prefetched) noexcept {
+        host_touched_ = host_touched || prefetched == Prefetched::once;
+        prefetched_ = prefetched;
     }
 
     // Views of the whole buffer that are not concurrent are counted in the lock's word.
@@ -149,9 +159,10 @@ private:
     std::atomic<bool> parted_{false};
     std::atomic<bool> has_parts_{false};
     std::atomic<bool> releasing_{false};
-    bool host_touched_ = false;                   // if parts are distinguished, PartBook::at_host counts
-    bool moves_pages_ = false;                    // constant
-    std::unique_ptr<std::vector<Mark>> natives_;  // nullptr: no native scope uses the buffer
+    bool host_touched_ = false;                    // if parts are distinguished, PartBook::at_host counts
+    Prefetched prefetched_ = Prefetched::nothing;  // constant
+    bool populated_ = false;                       // Prefetched::once, and the prefetch is issued
+    std::unique_ptr<std::vector<Mark>> natives_;   // nullptr: no native scope uses the buffer
 };
 
 }  // namespace detail

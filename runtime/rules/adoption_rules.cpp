@@ -19,10 +19,6 @@ bool writes_it(Use use) {
     return use == Use::writes_once || use == Use::writes_often || use == Use::reads_and_writes;
 }
 
-bool touches_often(Use use) {
-    return use == Use::reads_often || use == Use::writes_often || use == Use::reads_and_writes;
-}
-
 AdoptionPlan as_it_is(MemoryKind kind, LaunchPath path, Text reason) {
     AdoptionPlan plan;
     plan.otherwise = {kind, path, reason};
@@ -81,10 +77,10 @@ Result<void> may_be_used(const ForeignMemory& memory, const SharedUse& use) {
 
 // How a GPU uses ordinary host memory when the caller asks for no kind.
 AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_t bytes, bool can_register) {
-    const platform::Row& row = platform::row_of(device);
+    const platform::Traits& traits = platform::traits_of(device);
     const bool reaches = static_cast<bool>(device_access(device, MemoryKind::host));
     const bool latency = use.prefer == Prefer::latency;
-    const MemoryKind best = latency ? row.shared_for_latency.value : row.shared_in_place.value;
+    const MemoryKind best = latency ? traits.shared_for_latency.value : traits.shared_in_place.value;
     AdoptionPlan plan;
     plan.otherwise =
         reaches ? AdoptedAs{MemoryKind::host, LaunchPath::pass, "the device reaches ordinary memory: used in place"}
@@ -92,7 +88,7 @@ AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_
                             "the device does not reach it and it could not be registered: copied around each use"};
     // The adopted memory may consist of many frames that are used one at a time. The size therefore decides only for
     // memory that the device touches often; memory that is touched once stays in place at any size.
-    if (touches_often(use.device) && copy_pays(device, use, bytes)) {
+    if (passes_of_device(use) > 1 && copy_pays(device, use, bytes)) {
         plan.registers = can_register;
         plan.registered = {MemoryKind::device, LaunchPath::stage,
                            "the device touches the data often: copied from and to registered memory around each use"};

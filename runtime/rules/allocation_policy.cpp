@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory a shared buffer gets. The row states what is best on the machine; the capability bits state what is
+// Which memory a shared buffer gets. The traits of the axes state what is best there; the capability bits state what is
 // possible. Each choice has a reason, one sentence for the user.
 #include "allocation_policy.hpp"
 
@@ -8,8 +8,6 @@
 #include "composed.hpp"
 #include "launch_path.hpp"
 #include "rules_errors.hpp"
-
-#include <platform/capability_table.hpp>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +19,9 @@ namespace isthmus::rules {
 namespace {
 
 using Text = std::string_view;
+using platform::border_for;
+using platform::CopyBorder;
+using platform::Traits;
 
 bool is_cpu(const Capabilities& c) {
     return c.memory == MemoryModel::host;
@@ -65,99 +66,151 @@ bool is_ordinary_host(MemoryKind kind) {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
-// Places host memory near the device where the row gains by it and the caller requested no locality.
-HostPlacement placement_for(const platform::Row& row, const SharedUse& use, MemoryKind kind) {
+// From this many passes on, the memory may migrate to the GPU, and is bound to no node.
+bool may_migrate(const Traits& traits, const SharedUse& use) {
+    const int from = traits.migrates_from_passes.value;
+    return from > 0 && passes_of_device(use) >= from;
+}
+
+// Places host memory near the device where that gains and the caller requested no locality.
+HostPlacement placement_for(const Traits& traits, const SharedUse& use, const AllocationPlan& plan) {
     HostPlacement placement = use.placement;
-    // For a staged buffer `kind` is the memory of the host's side.
+    const MemoryKind kind = plan.host_kind;  // of a staged buffer: the host's side, which stays there
     const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;
-    if (ours && placement.locality == Locality::anywhere && row.near_device.value) {
+    const bool stays = plan.path == LaunchPath::stage || !may_migrate(traits, use);
+    if (ours && stays && placement.locality == Locality::anywhere && traits.near_device.value) {
         placement.locality = Locality::near_device;
     }
     return placement;
 }
 
-Text in_place_reason(const Capabilities& device, MemoryKind kind) {
-    if (kind == MemoryKind::host) {
-        return device.memory == MemoryModel::shared_dram
-                   ? "the GPU shares this DRAM and the CPU's page tables: ordinary memory, near the device, in place"
-                   : "the link is coherent: ordinary CPU memory, near the device, read in place by the GPU";
+// The sides that copies serve.
+enum class Copied : std::uint8_t { reads, writes, both };
+constexpr std::size_t copied_count = 3;
+
+Copied copied_by(Use device) {
+    switch (device) {
+        case Use::reads_once:
+        case Use::reads_often: return Copied::reads;
+        case Use::writes_once:
+        case Use::writes_often: return Copied::writes;
+        default: return Copied::both;
     }
-    if (kind == MemoryKind::registered) {
-        return "latency matters: host memory near the device, registered, so that neither side meets a page fault";
-    }
-    return device.memory == MemoryModel::shared_dram
-               ? "CPU and GPU share one DRAM: pinned memory is used in place, with predictable cost"
-               : "the device uses pinned memory in place";
+}
+const CopyBorder* border_of(const Traits& traits, Copied copied, int passes) {
+    const CopyBorder* const reads = border_for(traits.reads_copied, passes);
+    const CopyBorder* const writes = border_for(traits.writes_copied, passes);
+    if (copied == Copied::reads) return reads;
+    if (copied == Copied::writes) return writes;
+    if (reads == nullptr || writes == nullptr) return nullptr;
+    return reads->from_bytes > writes->from_bytes ? reads : writes;
 }
 
-// Reasons for both sides of the size limit.
-struct SizeReasons {
+// Reasons for both sides of a border.
+struct BorderReasons {
     std::string from;
     std::string below;
 };
-SizeReasons reasons_for(Use use, std::size_t least) {
-    const auto what = [use]() -> std::string {
-        switch (use) {
-            case Use::reads_once: return "the device reads each byte once, and ";
-            case Use::writes_once: return "the device writes each byte once, and ";
-            case Use::reads_often: return "the device reads the data often, and ";
-            case Use::writes_often: return "the device writes the data often, and ";
-            default: return "the device reads and writes the data, and ";
-        }
-    };
-    const std::string size = size_text(least);
-    return {composed("{}from {} on a copy at each hand-over is cheaper than the link", what(), size),
-            composed("{}below {} a copy costs more than the link: pinned memory is used in place", what(), size)};
+BorderReasons reasons_for(const Traits& traits, Copied copied, const CopyBorder& border) {
+    const Text what = copied == Copied::reads ? "reads" : copied == Copied::writes ? "writes" : "reads and writes";
+    const std::string often = border.passes == 1
+                                  ? composed("the device {} each byte once", what)
+                                  : composed("the device {} the data {} times or more", what, border.passes);
+    const std::string size = size_text(border.from_bytes);
+    const std::string origin = origin_text(border.origin, border.source);
+    const Text place = traits.shared_in_place.value == MemoryKind::pinned ? "pinned memory is used in place"
+                       : traits.migrates_from_passes.value > 0
+                           ? "ordinary memory is used in place, bound to no node, so that it may migrate"
+                           : "ordinary memory is used in place";
+    return {composed("{}, and from {} on a copy at each hand-over is cheaper than {} ({})", often, size, traits.across,
+                     origin),
+            composed("{}, and below {} a copy costs more than {}: {} ({})", often, size, traits.across, place, origin)};
 }
 
-std::optional<std::size_t> copied_from_bytes(const platform::Row& row, Use use) {
-    if (!row.copy_pays.value) return std::nullopt;
-    switch (use) {
-        case Use::never: return std::nullopt;
-        case Use::reads_once: return row.reads_once_copied_from_bytes.value;
-        case Use::writes_once: return row.writes_once_copied_from_bytes.value;
-        case Use::reads_often: return row.reads_often_copied_from_bytes.value;
-        case Use::writes_often: return row.writes_often_copied_from_bytes.value;
-        case Use::reads_and_writes: break;
-    }
-    return std::max(row.reads_often_copied_from_bytes.value, row.writes_often_copied_from_bytes.value);
-}
+// Every reason of one set of traits. Borders of one list are told apart by their index.
+struct Reasons {
+    std::array<std::array<BorderReasons, 2 * platform::most_borders>, copied_count> borders;
+    std::string in_place;
+    std::string for_latency;
+    std::string for_latency_migrating;
+};
+using AllReasons = std::array<Reasons, platform::traits_count>;
 
-using AllReasons = std::array<std::array<SizeReasons, use_count>, model_count>;
+std::string in_place_reason(const Traits& traits, MemoryKind kind) {
+    const Text what = kind == MemoryKind::host
+                          ? "ordinary memory near the device is the best that both sides use in place"
+                          : "pinned memory is the best that both sides use in place";
+    return composed("{} ({})", what, origin_text(traits.shared_in_place.origin, traits.shared_in_place.source));
+}
+std::string latency_reason(const Traits& traits, MemoryKind kind, Text place) {
+    const Text what = kind == MemoryKind::registered
+                          ? "host memory near the device, registered, so that neither side meets a page fault"
+                      : kind == MemoryKind::pinned ? "pinned memory is used in place, without a copy to wait for"
+                                                   : place;
+    return composed("latency matters: {} ({})", what,
+                    origin_text(traits.shared_for_latency.origin, traits.shared_for_latency.source));
+}
 
 AllReasons* make_reasons() {
     auto* const made = new AllReasons;
-    for (std::size_t model = 0; model < model_count; ++model) {
-        for (std::size_t use = 0; use < use_count; ++use) {
-            const auto least = copied_from_bytes(platform::row(static_cast<Model>(model)), static_cast<Use>(use));
-            if (least) (*made)[model][use] = reasons_for(static_cast<Use>(use), *least);
+    for (std::size_t index = 0; index < platform::traits_count; ++index) {
+        const Traits& traits = platform::traits_at(index);
+        Reasons& reasons = (*made)[index];
+        for (std::size_t copied = 0; copied < copied_count; ++copied) {
+            for (std::size_t i = 0; i < platform::most_borders; ++i) {
+                const auto fill = [&](const CopyBorder& border, std::size_t at) {
+                    if (border.passes != 0) {
+                        reasons.borders[copied][at] = reasons_for(traits, static_cast<Copied>(copied), border);
+                    }
+                };
+                fill(traits.reads_copied[i], i);
+                fill(traits.writes_copied[i], platform::most_borders + i);
+            }
         }
+        reasons.in_place = in_place_reason(traits, traits.shared_in_place.value);
+        const MemoryKind quick = traits.shared_for_latency.value;
+        reasons.for_latency = latency_reason(traits, quick, "ordinary memory near the device is used in place");
+        reasons.for_latency_migrating =
+            latency_reason(traits, quick, "ordinary memory is used in place, bound to no node, so that it may migrate");
     }
     return made;
 }
 
 // Never freed: plans refer to these texts until the process ends.
-const SizeReasons& size_reasons(const platform::Row& row, Use use) {
+const Reasons& reasons_of(const Traits& traits) {
     static const AllReasons* const made = make_reasons();
-    return (*made)[static_cast<std::size_t>(row.model)][static_cast<std::size_t>(use)];
+    return (*made)[platform::index_of(traits)];
+}
+const BorderReasons& reasons_of(const Traits& traits, Copied copied, const CopyBorder& border) {
+    const auto* const reads = traits.reads_copied.data();
+    const bool of_reads = &border >= reads && &border < reads + platform::most_borders;
+    const std::size_t at =
+        of_reads ? static_cast<std::size_t>(&border - reads)
+                 : platform::most_borders + static_cast<std::size_t>(&border - traits.writes_copied.data());
+    return reasons_of(traits).borders[static_cast<std::size_t>(copied)][at];
 }
 
-AllocationPlan chosen(const Capabilities& device, const platform::Row& row, const SharedUse& use, std::size_t bytes) {
+AllocationPlan chosen(const Capabilities& device, const Traits& traits, const SharedUse& use, std::size_t bytes) {
     if (is_cpu(device)) return in_place(MemoryKind::host, "the CPU device: kernels run on host memory");
     if (use.host == Use::never) {
         return in_place(MemoryKind::device, "the host never reads or writes it: memory of the device alone");
     }
-    const std::optional<std::size_t> least = copy_pays_from_bytes(device, use);
-    if (least && bytes >= *least) return staged(MemoryKind::device, size_reasons(row, use.device).from);
+    const CopyBorder* const border = copy_border(device, use);
+    if (border != nullptr && bytes >= border->from_bytes) {
+        return staged(MemoryKind::device, reasons_of(traits, copied_by(use.device), *border).from);
+    }
+    const Reasons& reasons = reasons_of(traits);
     const bool latency = use.prefer == Prefer::latency;
-    const MemoryKind best = latency ? row.shared_for_latency.value : row.shared_in_place.value;
-    for (const MemoryKind kind : {best, MemoryKind::pinned}) {
-        if (!device_access(device, kind)) continue;
-        if (latency && kind == MemoryKind::pinned && device.memory != MemoryModel::shared_dram) {
-            return in_place(kind, "latency matters: pinned memory is used in place, without a copy to wait for");
-        }
-        if (least && kind == MemoryKind::pinned) return in_place(kind, size_reasons(row, use.device).below);
-        return in_place(kind, in_place_reason(device, kind));
+    const MemoryKind best = latency ? traits.shared_for_latency.value : traits.shared_in_place.value;
+    if (device_access(device, best)) {
+        if (latency)
+            return in_place(best, may_migrate(traits, use) ? reasons.for_latency_migrating : reasons.for_latency);
+        if (border != nullptr) return in_place(best, reasons_of(traits, copied_by(use.device), *border).below);
+        return in_place(best, reasons.in_place);
+    }
+    if (device_access(device, MemoryKind::pinned)) {
+        return in_place(MemoryKind::pinned,
+                        "memory of the best kind is out of the device's reach: pinned memory is used in place");
     }
     return staged(MemoryKind::device, "the device reaches no host memory: copies are made around each use");
 }
@@ -236,9 +289,10 @@ Text updated_reason(const Capabilities& device, MemoryKind kind) {
 }
 
 // Tries the kind that the row prefers in place, then every other kind in which these updates are atomic.
-Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& row, const SharedUse& use,
+Result<AllocationPlan> updated(const Capabilities& device, const Traits& traits, const SharedUse& use,
                                const SharedWord& word) {
-    const MemoryKind best = use.prefer == Prefer::latency ? row.shared_for_latency.value : row.shared_in_place.value;
+    const MemoryKind best =
+        use.prefer == Prefer::latency ? traits.shared_for_latency.value : traits.shared_in_place.value;
     AccessAnswer why;
     for (const MemoryKind kind : {best, MemoryKind::pinned, MemoryKind::managed, MemoryKind::host}) {
         Result<AllocationPlan> plan = asked_for(device, use, kind);
@@ -255,7 +309,7 @@ Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& 
 }
 
 // The requested kind is used or refused; the policy tries no other kind.
-Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platform::Row& row, const SharedUse& use,
+Result<AllocationPlan> updated_as_asked(const Capabilities& device, const Traits& traits, const SharedUse& use,
                                         const SharedWord& word) {
     Result<AllocationPlan> plan = asked_for(device, use, *use.kind);
     if (!plan) return plan;
@@ -263,7 +317,7 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platfo
     if (answer) return plan;
     SharedUse free = use;
     free.kind.reset();
-    if (updated(device, row, free, word)) {
+    if (updated(device, traits, free, word)) {
         return make_error<errors::shared_updates_atomic_elsewhere>(name(*use.kind), answer.reason);
     }
     return make_error<errors::shared_updates_of_kind_not_atomic>(name(*use.kind), answer.reason);
@@ -276,9 +330,20 @@ std::string size_text(std::size_t bytes) {
     return bytes % MiB == 0 ? composed("{} MiB", bytes / MiB) : composed("{} KiB", bytes / KiB);
 }
 
+std::string origin_text(platform::ValueOrigin origin, std::string_view source) {
+    if (origin != platform::ValueOrigin::measured) return std::string(name(origin));
+    return composed("{}: {}", name(origin),
+                    source.substr(0, source.find(',')));  // a measurement names its machine first
+}
+
+const CopyBorder* copy_border(const Capabilities& device, const SharedUse& use) {
+    if (use.prefer == Prefer::latency || is_updated(use) || use.device == Use::never) return nullptr;
+    return border_of(platform::traits_of(device), copied_by(use.device), passes_of_device(use));
+}
+
 std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use) {
-    if (use.prefer == Prefer::latency || is_updated(use)) return std::nullopt;
-    return copied_from_bytes(platform::row_of(device), use.device);
+    const CopyBorder* const border = copy_border(device, use);
+    return border != nullptr ? std::optional(border->from_bytes) : std::nullopt;
 }
 
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
@@ -288,14 +353,14 @@ bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t byt
 
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes,
                                        const SharedWord& word) {
-    const platform::Row& row = platform::row_of(device);
+    const Traits& traits = platform::traits_of(device);
     Result<AllocationPlan> plan = AllocationPlan{};
     if (is_updated(use)) {
-        plan = use.kind ? updated_as_asked(device, row, use, word) : updated(device, row, use, word);
+        plan = use.kind ? updated_as_asked(device, traits, use, word) : updated(device, traits, use, word);
     } else {
-        plan = use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, row, use, bytes));
+        plan = use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, traits, use, bytes));
     }
-    if (plan) plan->placement = placement_for(row, use, plan->host_kind);
+    if (plan) plan->placement = placement_for(traits, use, *plan);
     return plan;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// capabilities × declared use → plan. Pure. Each plan is explained in a sentence; SharedUse::kind overrides it.
+// capabilities × declared use → plan. Pure. It reads axes, capability bits and numbers of the capability table, never a
+// row's name. Each plan is explained in a sentence, which ends with the origin of what decided; SharedUse::kind
+// overrides it.
 #pragma once
 
 #include <isthmus/capability.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
+#include <platform/capability_table.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -35,12 +38,17 @@ struct SharedWord {
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size,
                                        const SharedWord& word = {});
 
-// The size in bytes from which, for this use, device memory with a copy at each hand-over is cheaper than accesses to
-// host memory; nullopt: at no size. A side that both reads and writes copies both ways: the larger of the two sizes.
+// The size in bytes from which, for this use and its number of passes, device memory with a copy at each hand-over is
+// cheaper than accesses to host memory, with its origin; nullptr: at no size. A device that both reads and writes needs
+// copies both ways: the border with the larger size of the two. Valid for good.
+const platform::CopyBorder* copy_border(const Capabilities& device, const SharedUse& use);
+// Its size alone.
 std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use);
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes);
 
 // "32 KiB", "16 MiB": for whole KiB.
 std::string size_text(std::size_t bytes);
+// "assumed", "measured on this model: H200": for texts.
+std::string origin_text(platform::ValueOrigin origin, std::string_view source);
 
 }  // namespace isthmus::rules

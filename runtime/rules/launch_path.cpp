@@ -28,9 +28,13 @@ PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
     }
     const AccessAnswer answer = device_access(device, kind);
     // Not for managed pools: the effect of a prefetch on them was never observed.
-    if (kind == MemoryKind::managed && answer && platform::row_of(device).prefetch_pays.value) {
+    const platform::Prefetching prefetching = platform::traits_of(device).prefetching.value;
+    if (kind == MemoryKind::managed && answer && prefetching == platform::Prefetching::after_host) {
         return {LaunchPath::prefetch,
                 "used in place; pages that the host touched since are brought to the device by one prefetch"};
+    }
+    if (kind == MemoryKind::managed && answer && prefetching == platform::Prefetching::first_use) {
+        return {LaunchPath::prefetch, "used in place; one prefetch before the first use gives it its pages", true};
     }
     switch (answer.verdict) {
         case Verdict::yes: return {LaunchPath::pass, "the device uses this memory in place"};

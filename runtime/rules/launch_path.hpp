@@ -15,6 +15,7 @@ namespace isthmus::rules {
 struct PathAnswer {
     LaunchPath path = LaunchPath::refuse;
     std::string_view reason;  // static storage
+    bool once = false;        // prefetch: before the first use only
 };
 PathAnswer launch_path(const Capabilities& device, MemoryKind kind);
 

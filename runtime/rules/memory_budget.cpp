@@ -145,7 +145,7 @@ BudgetAnswer memory_budget(const Capabilities& device, const MemoryNow& now, Mem
         return answer;
     }
     // Where the driver's figure does not count, device and host memory are the same DRAM, which is counted once.
-    const bool own_memory = platform::row_of(device).memory_info_counts.value;
+    const bool own_memory = platform::traits_of(device).memory_info_counts.value;
     const bool shared = device.memory == MemoryModel::shared_dram;
     if (!own_memory || taken == Taken::from_host) return judged(host_source(now, options, shared), bytes);
     if (taken == Taken::from_device) return judged(device_source(now), bytes);

@@ -67,17 +67,12 @@ TEST(Capabilities, ADriverThatIsAbsentOrRefusesSaysWhy) {  // keeps D9, R1
 
 TEST(Capabilities, EverySimulatedMachineClassifiesToItsName) {  // keeps D6, D8, D11
     const std::map<std::string, std::vector<Model>> expected = {
-        {"h200", {Model::discrete}},
-        {"h200-x2", {Model::discrete, Model::discrete}},
-        {"rtx-hmm", {Model::hmm}},
-        {"rtx-wsl2", {Model::discrete}},
-        {"orin", {Model::integrated}},
-        {"thor", {Model::ats}},
-        {"gb10", {Model::ats}},
-        {"gh200-numa", {Model::c2c}},
-        {"gh200-cdmm", {Model::c2c}},
-        {"b300-hmm", {Model::hmm}},
-        {"no-gpu", {}},
+        {"h200", {Model::discrete}},  {"h200-x2", {Model::discrete, Model::discrete}},
+        {"rtx-hmm", {Model::hmm}},    {"rtx-wsl2", {Model::discrete}},
+        {"igx", {Model::discrete}},   {"orin", {Model::integrated}},
+        {"thor", {Model::ats}},       {"gb10", {Model::ats}},
+        {"gh200-numa", {Model::c2c}}, {"gh200-cdmm", {Model::c2c}},
+        {"b300-hmm", {Model::hmm}},   {"no-gpu", {}},
         {"old-driver", {}},
     };
     const char* machine = std::getenv("ISTHMUS_SIM");

@@ -135,7 +135,7 @@ TEST(OpenViews, MarksOfANativeScopeRefuseWhatAViewWouldAndNotTheirOwnScope) {
     for (const U marked : {U::read, U::read_write}) {
         for (const U use : {U::read, U::write, U::read_write, U::concurrent}) {
             for (const rules::ByteSpan span : {rules::ByteSpan{}, rules::ByteSpan{0, 10}, rules::ByteSpan{50, 60}}) {
-                OpenViews views(false, false);
+                OpenViews views(false, OpenViews::Prefetched::nothing);
                 {
                     const std::lock_guard lock(views);
                     views.mark(&mine, {marked, {0, 40}, "inference"});
@@ -165,7 +165,7 @@ TEST(OpenViews, MarksOfANativeScopeRefuseWhatAViewWouldAndNotTheirOwnScope) {
 
 TEST(OpenViews, RefuseExactlyWhatMayNotGoTogether) {  // keeps G9, G14
     for (const U open : {U::read, U::read_write, U::concurrent}) {
-        OpenViews views(false, false);
+        OpenViews views(false, OpenViews::Prefetched::nothing);
         {
             const std::lock_guard lock(views);
             views.open({open, {}});
@@ -181,7 +181,7 @@ TEST(OpenViews, RefuseExactlyWhatMayNotGoTogether) {  // keeps G9, G14
 }
 
 TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {
-    OpenViews views(false, false);
+    OpenViews views(false, OpenViews::Prefetched::nothing);
     {
         const std::lock_guard lock(views);
         views.open({U::concurrent, {}});
@@ -201,7 +201,7 @@ TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {
 
 TEST(OpenViews, TheLastOneEndsAnAbandonedBufferWhateverItsUse) {
     for (const U use : {U::read, U::concurrent}) {
-        OpenViews views(false, false);
+        OpenViews views(false, OpenViews::Prefetched::nothing);
         {
             const std::lock_guard lock(views);
             views.open({use, {}});
@@ -211,7 +211,7 @@ TEST(OpenViews, TheLastOneEndsAnAbandonedBufferWhateverItsUse) {
         EXPECT_FALSE(views.close(use, {}));
         EXPECT_TRUE(views.close(use, {}));
     }
-    OpenViews idle(false, false);
+    OpenViews idle(false, OpenViews::Prefetched::nothing);
     EXPECT_TRUE(idle.abandon());
 }
 
@@ -220,7 +220,7 @@ struct Used : LastUse {
 };
 
 TEST(OpenViews, PartsKnowWhatWasUsedBeforeThereWereAny) {  // keeps G8
-    OpenViews views(true, true);
+    OpenViews views(true, OpenViews::Prefetched::host_touched);
     Used before;
     before.stream = std::make_shared<int>(0);
     before.raise(7, U::write);
@@ -240,7 +240,7 @@ TEST(OpenViews, PartsKnowWhatWasUsedBeforeThereWereAny) {  // keeps G8
 }
 
 TEST(OpenViews, PagesAreAtTheHostFromItsTouchToTheMove) {  // keeps K21
-    OpenViews views(false, true);
+    OpenViews views(false, OpenViews::Prefetched::host_touched);
     const std::lock_guard lock(views);
     EXPECT_FALSE(views.pages_at_host({}));
     views.note_host_touched();
@@ -251,6 +251,32 @@ TEST(OpenViews, PagesAreAtTheHostFromItsTouchToTheMove) {  // keeps K21
     views.open({U::read, {0, 8}});
     EXPECT_FALSE(views.pages_at_host({0, 8}));  // an open view uses them there
     EXPECT_FALSE(views.pages_at_host({8, 16}));
+}
+
+TEST(OpenViews, PagesThatArePrefetchedOnceAreNotPrefetchedAgain) {
+    OpenViews views(false, OpenViews::Prefetched::once);
+    const std::lock_guard lock(views);
+    EXPECT_TRUE(views.pages_at_host({})) << "before the first use, though the host did not touch it";
+    views.moved_to_device({});
+    EXPECT_FALSE(views.pages_at_host({}));
+    views.open({U::write, {}});
+    views.note_host_touched();
+    EXPECT_FALSE(views.pages_at_host({})) << "the host's use moves nothing here";
+    EXPECT_TRUE(views.plain()) << "opening views has nothing to note";
+    views.make_parted(std::vector<Used>{});
+    EXPECT_FALSE(views.pages_at_host({0, 8}));
+}
+
+TEST(OpenViews, PartsThatArePrefetchedOnceAreNotPrefetchedAgain) {
+    OpenViews views(false, OpenViews::Prefetched::once);
+    const std::lock_guard lock(views);
+    views.make_parted(std::vector<Used>{});
+    EXPECT_TRUE(views.pages_at_host({0, 8}));
+    views.moved_to_device({0, 8});
+    EXPECT_FALSE(views.pages_at_host({0, 8}));
+    EXPECT_TRUE(views.pages_at_host({8, 16})) << "each part once";
+    views.open({U::write, {0, 8}});
+    EXPECT_FALSE(views.pages_at_host({0, 8}));
 }
 
 TEST(Storage, ChangesItsSizeAndItsSeamsAndNothingElse) {  // keeps V11

@@ -100,7 +100,18 @@ TEST(Adoption, FollowsTheRowForACamerasFrame) {  // keeps G11
     EXPECT_EQ(text("thor", quick), "registered pass, else host pass");
     const SharedUse often{.host = Use::writes_often, .device = Use::reads_often};
     EXPECT_EQ(text("h200", often), "device stage, else device stage");
-    EXPECT_EQ(text("orin", often), "registered pass, else device stage");
+    EXPECT_EQ(text("orin", often), "device stage, else device stage") << "pinned pages are not cached by this GPU";
+    EXPECT_EQ(text("thor", often), "host pass");
+    for (const char* machine : {"gh200-numa", "gh200-cdmm"}) {
+        EXPECT_EQ(text(machine, often), "device stage, else device stage") << machine;
+    }
+    // keeps P6: a declared number of passes replaces "often"
+    SharedUse few = often;
+    few.device_passes = 2;
+    EXPECT_EQ(text("gh200-numa", few), "host pass");
+    EXPECT_EQ(text("orin", few), "registered pass, else device stage");
+    few.device_passes = 1;
+    EXPECT_EQ(text("h200", few), "registered pass, else device stage") << "once: never copied, at any size";
 }
 
 // keeps G7
@@ -171,8 +182,10 @@ TEST(Adoption, WhatTheDriverKnowsIsUsedAsWhatItIsOrRefused) {  // keeps A10, K2
         }
         EXPECT_EQ(code(c, {.kind = K::device, .own_device = false}, std::nullopt), Code::wrong_device);
         EXPECT_EQ(code(c, {.kind = K::pinned}, K::registered), Code::unsupported);
-        const bool guarded = c.managed == ManagedModel::phase_guarded;
-        EXPECT_EQ(code(c, {.kind = K::managed}, std::nullopt), guarded ? Code::unsupported : Code::ok) << machine;
+        const Code managed = c.managed == ManagedModel::phase_guarded ? Code::unsupported
+                             : c.managed == ManagedModel::none        ? Code::not_accessible
+                                                                      : Code::ok;
+        EXPECT_EQ(code(c, {.kind = K::managed}, std::nullopt), managed) << machine;
     }
 }
 
@@ -188,7 +201,7 @@ TEST(Adoption, PinnedMemoryThatIsMappedForReadingIsOnlyRead) {  // keeps G7
     }
 }
 
-// keeps G11: the row's least size decides, and what is touched once is never copied, because it may be many frames
+// keeps G11: the border of the axes decides, and what is touched once is never copied, because it may be many frames
 TEST(Adoption, TheSizeFromWhichACopyPaysIsTheRows) {
     const auto copied = [](const Capabilities& c, Use device, std::size_t size) {
         const auto plan = plan_adoption(c, {}, {.host = Use::writes_often, .device = device}, size);

@@ -253,7 +253,7 @@ TEST(Budget, DeviceAndHostTogetherDoNotOverflow) {
 TEST(Budget, FollowsTheTableForEveryCombinationOfAttributes) {
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities device = of_bits(bits);
-        const bool counts = platform::row_of(device).memory_info_counts.value;
+        const bool counts = platform::traits_of(device).memory_info_counts.value;
         const BudgetAnswer answer = memory_budget(device, now(), K::device, 20 * gib, reserve(0));
         EXPECT_EQ(answer.source, counts ? S::device : S::host) << bits;
         EXPECT_EQ(answer.verdict, counts ? V::refused : V::fits) << bits;

@@ -30,9 +30,13 @@ TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, 
             } else if (managed && !bit(bits, 89)) {
                 EXPECT_EQ(path, kind == K::managed ? LaunchPath::attach : LaunchPath::refuse);
             } else {
-                // A prefetch pays where a link separates the memories and the GPU keeps its own managed pages.
-                const bool pays = kind == K::managed && !bit(bits, 18) && !(bit(bits, 88) && bit(bits, 100));
+                // A prefetch pays where a link separates the memories and the GPU keeps its own managed pages, and once
+                // where CPU and GPU share DRAM and page tables.
+                const bool tables = bit(bits, 88) && bit(bits, 100);
+                const bool pays = kind == K::managed && bit(bits, 18) == tables;
                 const LaunchPath in_place = pays ? LaunchPath::prefetch : LaunchPath::pass;
+                EXPECT_EQ(launch_path(c, kind).once, path == LaunchPath::prefetch && tables)
+                    << name(kind) << " " << bits;
                 const bool no = promised_to_device(bits, kind) == V::no;
                 EXPECT_EQ(path, no ? LaunchPath::stage : in_place) << name(kind) << " " << bits;
             }
@@ -45,20 +49,28 @@ TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, 
     }
 }
 
-TEST(LaunchPath, APrefetchIsAPromiseOfTheRowAndNeverOfPhaseGuardedMemory) {
+TEST(LaunchPath, APrefetchIsATraitOfTheAxesAndNeverOfPhaseGuardedMemory) {
     for (const char* machine : gpu_machines) {
         const Capabilities c = of_machine(machine);
-        const LaunchPath path = launch_path(c, K::managed).path;
-        if (path == LaunchPath::prefetch) {
-            EXPECT_TRUE(platform::row_of(c).prefetch_pays.value) << machine;
+        const PathAnswer answer = launch_path(c, K::managed);
+        const platform::Prefetching prefetching = platform::traits_of(c).prefetching.value;
+        if (answer.path == LaunchPath::prefetch) {
+            EXPECT_EQ(answer.once, prefetching == platform::Prefetching::first_use) << machine;
+            EXPECT_NE(prefetching, platform::Prefetching::never) << machine;
             EXPECT_TRUE(c.has(Feature::concurrent_managed)) << machine;
         }
-        EXPECT_FALSE(platform::row_of(c).prefetch_pays.source.empty()) << machine;
     }
     EXPECT_EQ(launch_path(of_machine("h200"), K::managed).path, LaunchPath::prefetch);
+    EXPECT_FALSE(launch_path(of_machine("h200"), K::managed).once);
     EXPECT_EQ(launch_path(of_machine("rtx-wsl2"), K::managed).path, LaunchPath::attach);
     EXPECT_EQ(launch_path(of_machine("orin"), K::managed).path, LaunchPath::attach);
-    EXPECT_EQ(launch_path(of_machine("gb10"), K::managed).path, LaunchPath::pass);
+    for (const char* machine : {"thor", "gb10"}) {  // keeps P1
+        EXPECT_EQ(launch_path(of_machine(machine), K::managed).path, LaunchPath::prefetch) << machine;
+        EXPECT_TRUE(launch_path(of_machine(machine), K::managed).once) << machine;
+    }
+    for (const char* machine : {"gh200-numa", "gh200-cdmm"}) {
+        EXPECT_EQ(launch_path(of_machine(machine), K::managed).path, LaunchPath::pass) << machine;
+    }
 }
 
 // Every byte outside has one place inside; what is read is copied in, what is written is copied back, once.

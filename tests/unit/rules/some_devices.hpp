@@ -30,7 +30,8 @@ inline Capabilities cpu() {
 // The attributes that the rules depend on, as bits of a number.
 inline constexpr std::array<int, 9> deciding = {18, 41, 83, 86, 88, 89, 99, 100, 147};
 
-inline Capabilities of_bits(unsigned bits, const HostAtomics& atomics = {}) {
+// `gpu_is_node`: the GPU's memory is a NUMA node of the system (130, 131).
+inline Capabilities of_bits(unsigned bits, const HostAtomics& atomics = {}, bool gpu_is_node = false) {
     MachineFacts machine;
     machine.driver_version = 13000;
     DeviceFacts device;
@@ -39,6 +40,7 @@ inline Capabilities of_bits(unsigned bits, const HostAtomics& atomics = {}) {
     for (std::size_t i = 0; i < deciding.size(); ++i) {
         device.attributes.push_back({deciding[i], static_cast<int>(bits >> i & 1u), 0});
     }
+    if (gpu_is_node) device.attributes.insert(device.attributes.end(), {{130, 1, 0}, {131, 7, 0}});
     return platform::detect(machine, device);
 }
 inline bool bit(unsigned bits, int attribute) {
@@ -50,8 +52,8 @@ inline bool bit(unsigned bits, int attribute) {
 }
 inline constexpr unsigned combinations = 1u << deciding.size();
 
-inline constexpr std::array<const char*, 11> gpu_machines = {
-    "h200", "rtx-hmm", "rtx-wsl2", "orin", "thor", "gb10", "gh200-numa", "gh200-cdmm", "gb200", "b300-hmm", "station"};
+inline constexpr std::array<const char*, 12> gpu_machines = {
+    "h200", "rtx-hmm", "rtx-wsl2", "igx", "orin", "thor", "gb10", "gh200-numa", "gh200-cdmm", "gb200", "b300-hmm", "station"};
 
 template <class Each>
 void for_every_kind(Each each) {

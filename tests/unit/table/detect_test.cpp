@@ -51,7 +51,7 @@ void expect_agreement(const oracle::Said& said, bool cdmm, bool gpu_is_node) {
     const Machine facts = machine_of(said, cdmm, gpu_is_node);
     const Capabilities c = detect(facts.machine, facts.device);
     EXPECT_EQ(name(c.translation), oracle::translation(said));
-    EXPECT_EQ(name(c.memory), oracle::memory(said, cdmm, gpu_is_node));
+    EXPECT_EQ(name(c.memory), oracle::memory(said, gpu_is_node));
     EXPECT_EQ(name(c.managed), oracle::managed(said));
     EXPECT_EQ(name(c.link_atomics), oracle::link(said));
     EXPECT_EQ(name(c.model), oracle::row(said));
@@ -201,11 +201,21 @@ TEST(Detect, NumaNodesAreReadFromTheirAttributes) {
     EXPECT_EQ(detect(none.machine, none.device).host_numa_node, -1);
 }
 
-TEST(Detect, TheWholeMachinesCdmmSaysNothingOfAPcieGpu) {  // keeps D8
-    const Machine coherent = machine_of({{83, 1}, {88, 1}, {89, 1}, {100, 1}}, true, false);
-    const Machine pcie = machine_of({{83, 1}, {88, 0}, {89, 1}, {100, 0}}, true, false);
-    EXPECT_EQ(detect(coherent.machine, coherent.device).memory, MemoryModel::coherent_hidden);
-    EXPECT_EQ(detect(pcie.machine, pcie.device).memory, MemoryModel::separate);
+TEST(Detect, CdmmIsKnownByTheMissingNodeAndNotByTheMachinesMode) {  // keeps D8, P1
+    for (const bool stated : {false, true}) {
+        const Machine coherent = machine_of({{18, 0}, {83, 1}, {88, 1}, {89, 1}, {100, 1}}, stated, false);
+        const Machine node = machine_of({{18, 0}, {83, 1}, {88, 1}, {89, 1}, {100, 1}}, stated, true);
+        const Machine shared = machine_of({{18, 1}, {83, 1}, {88, 1}, {89, 1}, {100, 1}}, stated, false);
+        const Machine pcie = machine_of({{83, 1}, {88, 0}, {89, 1}, {100, 0}}, stated, false);
+        EXPECT_EQ(detect(coherent.machine, coherent.device).memory, MemoryModel::coherent_hidden) << stated;
+        EXPECT_EQ(detect(node.machine, node.device).memory, MemoryModel::coherent_node) << stated;
+        EXPECT_EQ(detect(shared.machine, shared.device).memory, MemoryModel::shared_dram) << stated;
+        EXPECT_EQ(detect(pcie.machine, pcie.device).memory, MemoryModel::separate) << stated;
+        // 131 without 130, and -1: no node either.
+        Machine minus = coherent;
+        minus.device.attributes.insert(minus.device.attributes.end(), {{130, 0, 0}, {131, -1, 0}});
+        EXPECT_EQ(detect(minus.machine, minus.device).memory, MemoryModel::coherent_hidden) << stated;
+    }
 }
 
 TEST(Probe, AFailedTryLowersItsFeatureAndNothingWidens) {  // keeps D10
@@ -258,6 +268,22 @@ TEST(Probe, AFailedTryKeepsTheFindingAndTheCode) {  // keeps D7
     apply_probe(c, {Feature::export_fabric, false, 800, "cuMemCreate with a fabric handle was not permitted"});
     EXPECT_EQ(c.feature(Feature::export_fabric).origin, Origin::probe);
     EXPECT_NE(c.feature(Feature::export_fabric).reason.find("800"), std::string::npos);
+}
+
+TEST(Table, TraitsAreFoundByAxesAlone) {  // keeps P1
+    using platform::traits_of;
+    using T = Translation;
+    using M = MemoryModel;
+    const auto differ = [](T a, M b, T c, M d) { return &traits_of(a, b) != &traits_of(c, d); };
+    EXPECT_TRUE(differ(T::host_page_tables, M::coherent_node, T::host_page_tables, M::coherent_hidden));
+    EXPECT_TRUE(differ(T::host_page_tables, M::shared_dram, T::none, M::shared_dram));
+    EXPECT_TRUE(differ(T::hmm, M::separate, T::none, M::separate));
+    EXPECT_FALSE(differ(T::hmm, M::shared_dram, T::none, M::shared_dram)) << "never seen: the weaker promise";
+    EXPECT_FALSE(differ(T::none, M::coherent_node, T::none, M::separate)) << "no coherence without page tables";
+    EXPECT_FALSE(differ(T::hmm, M::coherent_hidden, T::hmm, M::separate));
+    EXPECT_FALSE(differ(T::host_page_tables, M::separate, T::host_page_tables, M::coherent_hidden));
+    EXPECT_FALSE(differ(T::none, M::host, T::host_page_tables, M::host)) << "the CPU device";
+    EXPECT_TRUE(differ(T::none, M::host, T::none, M::separate));
 }
 
 TEST(Table, TheRowThatAxesLeadToCarriesTheNameOfThoseAxes) {  // keeps D10

@@ -56,7 +56,7 @@ TEST(Docs, TheAccessPageTellsEveryKindOnEveryRowWithItsReason) {  // keeps A1, A
     const std::string page = access_page();
     for (const char* row :
          {"## cpu", "## discrete (h200)", "## discrete (rtx-wsl2)", "## hmm (rtx-hmm)", "## integrated (orin)",
-          "## ats (thor)", "## c2c (gh200-numa)", "## Memory of another GPU"}) {
+          "## ats (thor)", "## c2c (gh200-numa)", "## c2c (gh200-cdmm)", "## Memory of another GPU"}) {
         const std::size_t begin = page.find(row);
         ASSERT_NE(begin, std::string::npos) << row;
         const std::string section = page.substr(begin, page.find("\n## ", begin + 1) - begin);

@@ -25,12 +25,12 @@ inline std::string translation(const Said& said) {
     return "none";
 }
 
-// "separate; shared DRAM (18=1); separate but coherent, as a NUMA node (130/131) or hidden from the OS (CDMM)". CDMM is
-// a setting of the whole machine, so it says nothing of a GPU that is not coherent.
-inline std::string memory(const Said& said, bool cdmm, bool gpu_is_node) {
+// "separate; shared DRAM (18=1); separate but coherent, as a NUMA node (130/131) or hidden from the OS (CDMM: 100=1, 18=0
+// and no GPU node)". The mode that the driver's parameters state decides nothing.
+inline std::string memory(const Said& said, bool gpu_is_node) {
     if (says_yes(said, 18)) return "shared_dram";
     if (gpu_is_node) return "coherent_node";
-    if (cdmm && translation(said) == "host_page_tables") return "coherent_hidden";
+    if (translation(said) == "host_page_tables") return "coherent_hidden";
     return "separate";
 }
 

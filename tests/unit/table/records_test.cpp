@@ -26,9 +26,9 @@ Capabilities capabilities_of(const MachineRecord& record, std::size_t device = 0
 }
 
 TEST(Records, EveryKnownMachineIsHere) {
-    const std::vector<std::string_view> expected = {"b300-hmm", "gb10",     "gb200",   "gh200-cdmm", "gh200-numa",
-                                                    "h200",     "h200-x2",  "no-gpu",  "old-driver", "orin",
-                                                    "rtx-hmm",  "rtx-wsl2", "station", "thor"};
+    const std::vector<std::string_view> expected = {"b300-hmm", "gb10",    "gb200",    "gh200-cdmm", "gh200-numa",
+                                                    "h200",     "h200-x2", "igx",      "no-gpu",     "old-driver",
+                                                    "orin",     "rtx-hmm", "rtx-wsl2", "station",    "thor"};
     EXPECT_EQ(known_machines(), expected);
     for (const std::string_view name : known_machines()) EXPECT_EQ(known(name).name, name);
 }
@@ -61,6 +61,7 @@ TEST(Records, TheAxesOfTheKnownMachinesAreTheirs) {  // keeps D1, D6
         {"h200-x2", T::none, M::separate, G::concurrent, L::none, Model::discrete},
         {"old-driver", T::none, M::separate, G::concurrent, L::none, Model::discrete},
         {"rtx-wsl2", T::none, M::separate, G::phase_guarded, L::none, Model::discrete},
+        {"igx", T::none, M::separate, G::none, L::none, Model::discrete},
         {"rtx-hmm", T::hmm, M::separate, G::concurrent, L::none, Model::hmm},
         {"b300-hmm", T::hmm, M::separate, G::concurrent, L::none, Model::hmm},
         {"orin", T::none, M::shared_dram, G::phase_guarded, L::none, Model::integrated},
@@ -220,7 +221,7 @@ TEST(Records, EveryAnswerOfADriversVersionIsThere) {
     }
 }
 
-TEST(Records, EveryValueHasASourceAndTheTableOfPlatformsIsObservedOrDocumented) {
+TEST(Records, EveryValueHasASourceAndAReportOfOthersIsNeitherADocumentNorAnObservation) {  // keeps P2
     for (const std::string_view name : known_machines()) {
         const MachineRecord record = known(name);
         ASSERT_NE(source_of(record.evidence, "page_size_bytes"), nullptr) << name;
@@ -236,10 +237,28 @@ TEST(Records, EveryValueHasASourceAndTheTableOfPlatformsIsObservedOrDocumented) 
         return source_of(known(machine).devices[0].evidence, attribute)->is;
     };
     EXPECT_EQ(is("h200", "PAGEABLE_MEMORY_ACCESS"), Evidence::observed);
-    EXPECT_EQ(is("thor", "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST"), Evidence::observed);
+    EXPECT_EQ(is("thor", "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST"), Evidence::reported) << "others saw it";
+    EXPECT_EQ(is("thor", "HOST_ALLOC_DMA_BUF_SUPPORTED"), Evidence::documented);
+    EXPECT_EQ(is("orin", "GPU_DIRECT_RDMA_SUPPORTED"), Evidence::documented);
+    EXPECT_EQ(is("rtx-hmm", "DMA_BUF_SUPPORTED"), Evidence::reported);
+    EXPECT_EQ(is("gb10", "HOST_REGISTER_SUPPORTED"), Evidence::reported) << "contested: asked for, then tried";
+    EXPECT_EQ(is("igx", "MANAGED_MEMORY"), Evidence::documented);
     EXPECT_EQ(is("gh200-numa", "NUMA_CONFIG"), Evidence::documented);
     EXPECT_EQ(is("orin", "HOST_NATIVE_ATOMIC_SUPPORTED"), Evidence::assumed);
     EXPECT_EQ(is("rtx-wsl2", "INTEGRATED"), Evidence::assumed);
+}
+
+// The record's values that other sources changed last.
+TEST(Records, TheContestedAttributesAreThoseOfTheirSources) {
+    const auto value = [](const char* machine, int attribute) {
+        return known(machine).devices[0].facts.attribute(attribute).value_or(-1);
+    };
+    EXPECT_EQ(value("orin", 116), 1);
+    EXPECT_EQ(value("rtx-hmm", 124), 0);
+    EXPECT_EQ(value("thor", 124), 1);
+    EXPECT_EQ(value("thor", 146), 1);
+    EXPECT_EQ(value("gb10", 99), 1);
+    EXPECT_EQ(value("igx", 83), 0);
 }
 
 TEST(Records, AMachineCanBeRecordedAndReplayed) {  // keeps D12
@@ -330,7 +349,7 @@ TEST(Records, MalformedRecordsAreRefusedWithTheirPlace) {
         {altered("\"INTEGRATED\": 1", "\"INTEGRATED\": 1, \"INTEGRATED\": 0"), "given twice"},
         {altered("\"INTEGRATED\": 1", "\"INTEGRATED\": 1, \"ATTRIBUTE_18\": 0"), "attribute 18 under two names"},
         {altered("\"is\": \"assumed\"", "\"is\": \"known\""), "evidence[0].is"},
-        {altered("\"observed\"", "\"guessed\""), "devices[0].evidence"},
+        {altered("\"reported\"", "\"guessed\""), "devices[0].evidence"},
         {altered("\"prefetch_code\"\n", "\"nothing\"\n"), "names neither a field nor an attribute"},
         {altered("\"host_atomic_capabilities\": [", "\"host_atomic_capabilities\": [ 1,"), "13 operations"},
     };

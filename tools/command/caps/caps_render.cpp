@@ -122,6 +122,28 @@ Json kinds_json(const Capabilities& c) {
     return out;
 }
 
+// What allocate_shared() chooses for each typical use: of one byte, and of a size that is large enough for a copy.
+Json choices_json(const Capabilities& c) {
+    Json out = Json::array();
+    for (const DeclaredUse& each : declared_uses()) {
+        const auto small = rules::plan_allocation(c, each.use, 1);
+        const auto large = rules::plan_allocation(c, each.use);
+        if (!small || !large) continue;
+        Json choice = {{"use", text(each.what)},          {"host", name(each.use.host)},
+                       {"device", name(each.use.device)}, {"passes", passes_of_device(each.use)},
+                       {"small", choice_text(*small)},    {"small_reason", text(small->reason)},
+                       {"large", choice_text(*large)},    {"large_reason", text(large->reason)}};
+        if (const platform::CopyBorder* border = rules::copy_border(c, each.use)) {
+            choice["copied_from"] = {{"bytes", border->from_bytes},
+                                     {"passes", border->passes},
+                                     {"origin", name(border->origin)},
+                                     {"source", text(border->source)}};
+        }
+        out.push_back(std::move(choice));
+    }
+    return out;
+}
+
 Json device_json(const DeviceView& device) {
     const Capabilities& c = device.capabilities;
     Json features = Json::object();
@@ -151,6 +173,7 @@ Json device_json(const DeviceView& device) {
                 {"host_atomics", c.host_atomics},
                 {"features", std::move(features)},
                 {"memory_kinds", kinds_json(c)},
+                {"shared_memory", choices_json(c)},
                 {"attributes", std::move(attributes)}};
     if (device.facts.pci) {
         const PciPlace& pci = *device.facts.pci;

@@ -397,6 +397,9 @@ std::string machine_screen(const MachineView& view, const CapsStyle& style) {
         const Capabilities& c = alike.device->capabilities;
         out += "\n" + device_head(alike, style) + "\n";
         out += as_text({memory_section(c, signs)}, {style.width, style.has_colour}) + "\n";
+        if (const std::string border = border_text(c, {}); !border.empty()) {
+            out += labelled("copies", {border}, style, signs, Colour::plain);
+        }
         out += features(view, c, style, signs);
     }
     if (!gpus.empty()) {

@@ -60,7 +60,9 @@ std::string plan_text(const Capabilities& c, const SharedUse& use) {
     std::string large = one(rules::any_size);
     const auto from = rules::copy_pays_from_bytes(c, use);
     if (!from || small == large) return large;
-    return small + "; " + large + " from " + rules::size_text(*from);
+    const platform::CopyBorder& border = *rules::copy_border(c, use);
+    return small + "; " + large + " from " + rules::size_text(*from) + " (" +
+           rules::origin_text(border.origin, border.source) + ")";
 }
 
 }  // namespace
@@ -265,24 +267,57 @@ Section peers_section(const Column& column) {
     return section;
 }
 
+const std::array<DeclaredUse, typical_uses + 1>& declared_uses() {
+    static const std::array<DeclaredUse, typical_uses + 1> uses = {{
+        {"frames in",
+         "`.host = writes_often, .device = reads_once`",
+         {.host = Use::writes_often, .device = Use::reads_once}},
+        {"results out",
+         "`.host = reads_once, .device = writes_once`",
+         {.host = Use::reads_once, .device = Use::writes_once}},
+        {"results, rewritten",
+         "`.host = reads_once, .device = writes_often`",
+         {.host = Use::reads_once, .device = Use::writes_often}},
+        {"a map, weights",
+         "`.host = writes_once, .device = reads_often`",
+         {.host = Use::writes_once, .device = Use::reads_often}},
+        {"both work on it", "nothing declared", {}},
+        {"both, real time", "`.prefer = latency`", {.prefer = Prefer::latency}},
+        {"the device alone", "`.host = never`", {.host = Use::never}},
+    }};
+    return uses;
+}
+
+std::string choice_text(const rules::AllocationPlan& plan) {
+    std::string cell = text(name(plan.kind));
+    if (plan.path == LaunchPath::stage) cell += ", staged";
+    if (plan.path == LaunchPath::attach) cell += ", by turns";
+    if (plan.placement.locality == Locality::near_device) cell += ", near the device";
+    return cell;
+}
+
+std::string border_text(const Capabilities& device, const SharedUse& use) {
+    const platform::CopyBorder* border = rules::copy_border(device, use);
+    if (border == nullptr) return "";
+    return "from " + rules::size_text(border->from_bytes) + " on, for " + std::to_string(border->passes) +
+           (border->passes == 1 ? " pass" : " passes") + " or more (" +
+           rules::origin_text(border->origin, border->source) + ")";
+}
+
+// "writes often; reads once"
+static std::string spoken(const SharedUse& use) {
+    std::string out = text(name(use.host)) + "; " + text(name(use.device));
+    std::replace(out.begin(), out.end(), '_', ' ');
+    return use.prefer == Prefer::latency ? out + " (latency)" : out;
+}
+
 Section policy_section(const std::vector<Column>& columns) {
-    Section section{"Which memory a shared buffer gets", "By declared use, where nothing else is asked for.",
+    Section section{"Which memory a shared buffer gets",
+                    "By declared use, where nothing else is asked for. In parentheses where the size comes from.",
                     header("host; device", columns)};
-    struct Named {
-        std::string_view text;
-        SharedUse use;
-    };
-    const Named uses[] = {
-        {"writes often; reads once", {.host = Use::writes_often, .device = Use::reads_once}},
-        {"reads once; writes once", {.host = Use::reads_once, .device = Use::writes_once}},
-        {"reads once; writes often", {.host = Use::reads_once, .device = Use::writes_often}},
-        {"writes once; reads often", {.host = Use::writes_once, .device = Use::reads_often}},
-        {"both; both", {}},
-        {"both; both (latency)", {.prefer = Prefer::latency}},
-        {"never; both", {.host = Use::never}},
-    };
-    for (const Named& each : uses) {
-        add_row(section, each.text, columns, [&](const Capabilities& c) { return plan_text(c, each.use); });
+    for (const DeclaredUse& each : declared_uses()) {
+        const SharedUse& use = each.use;
+        add_row(section, spoken(use), columns, [&](const Capabilities& c) { return plan_text(c, use); });
     }
     return section;
 }

@@ -5,9 +5,11 @@
 #include "caps_render.hpp"
 #include "text/table_text.hpp"
 
+#include <allocation_policy.hpp>
 #include <isthmus/memory_kind.hpp>
 
 #include <array>
+#include <string_view>
 
 namespace isthmus::tools {
 
@@ -19,7 +21,8 @@ struct Column {
 };
 // One column for each GPU of these machines. The CPU devices are the same everywhere and share one column, the first.
 std::vector<Column> columns_of(const std::vector<MachineView>& views);
-// One column for each capability row, and a second one for discrete, with phase-guarded managed memory.
+// One column for each capability row, a second one for discrete, with phase-guarded managed memory, and one for c2c
+// with hidden memory.
 std::vector<Column> representatives(const std::vector<Column>& columns);
 
 // Whether all answers for the two devices are equal.
@@ -57,5 +60,18 @@ Section access_section(const Column& column);
 // What one GPU may do with memory of another, by the kind of connection between them.
 Section peers_section(const Column& column);
 Section policy_section(const std::vector<Column>& columns);
+
+// Typical uses of a shared buffer, for tables.
+struct DeclaredUse {
+    std::string_view what;      // "frames in"
+    std::string_view declared;  // as a program writes it, in Markdown
+    SharedUse use;
+};
+inline constexpr std::size_t typical_uses = 6;  // the first of declared_uses(), the last of which is of one side alone
+const std::array<DeclaredUse, typical_uses + 1>& declared_uses();
+// "device, staged", "host, near the device"
+std::string choice_text(const rules::AllocationPlan& plan);
+// "from 256 KiB on, for 16 passes or more (assumed)"; empty: no copy pays.
+std::string border_text(const Capabilities& device, const SharedUse& use);
 
 }  // namespace isthmus::tools

@@ -9,6 +9,7 @@
 #include <platform/capability_table.hpp>
 
 #include <algorithm>
+#include <array>
 
 namespace isthmus::tools {
 
@@ -44,6 +45,7 @@ std::string evidence_mark(const std::vector<Source>& evidence, std::string_view 
     if (source == nullptr) return "";
     switch (source->is) {
         case Evidence::observed: return "";
+        case Evidence::reported: return " (report)";
         case Evidence::documented: return " (doc)";
         case Evidence::assumed: break;
     }
@@ -51,11 +53,11 @@ std::string evidence_mark(const std::vector<Source>& evidence, std::string_view 
 }
 
 Section attributes_section(const std::vector<Column>& columns) {
-    Section section{
-        "Attributes that decide",
-        "Values without a mark were observed; (doc): vendor documents only; \"?\": assumed, neither. \"-\": the driver "
-        "does not know the attribute.",
-        {"attribute"}};
+    Section section{"Attributes that decide",
+                    "Values without a mark were observed; (report): others saw them on theirs; (doc): vendor documents "
+                    "only; \"?\": "
+                    "assumed, none of these. \"-\": the driver does not know the attribute.",
+                    {"attribute"}};
     std::vector<const Column*> gpus;
     for (const Column& column : columns) {
         if (column.device->facts.is_cpu()) continue;
@@ -84,33 +86,78 @@ Section meaning_section() {
 }
 
 Section additions_section() {
-    Section section{"What a row adds to the attributes",
-                    "Facts that no attribute states, each with its source.",
-                    {"row", "field", "value", "source"}};
+    Section section{"What the axes add to the attributes",
+                    "Facts that no attribute states, each with its origin and its source. They are found by the axes "
+                    "of a device, never by the name of its row. \"measured on this model\": on the machine that the "
+                    "source names, whose axes are these.",
+                    {"axes", "field", "value", "origin", "source"}};
     const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
-    for (int i = 0; i < model_count; ++i) {
-        const platform::Row& row = platform::row(static_cast<Model>(i));
-        const auto add = [&](const char* field, std::string value, std::string_view source) {
-            section.rows.push_back({text(name(row.model)), field, std::move(value), text(source)});
+    for (std::size_t i = 0; i < platform::traits_count; ++i) {
+        const platform::Traits& traits = platform::traits_at(i);
+        const auto add = [&](const std::string& field, std::string value, const auto& sourced) {
+            section.rows.push_back(
+                {text(traits.axes), field, std::move(value), text(name(sourced.origin)), text(sourced.source)});
         };
-        add("GPU caches pinned memory", text(name(row.pinned_caching.value)), row.pinned_caching.source);
-        add("GPU caches registered memory", text(name(row.registered_caching.value)), row.registered_caching.source);
-        add("best shared memory", text(name(row.shared_in_place.value)), row.shared_in_place.source);
-        add("best for latency", text(name(row.shared_for_latency.value)), row.shared_for_latency.source);
-        add("place host memory near the device", flag(row.near_device.value), row.near_device.source);
-        add("a copy in the device's memory pays", flag(row.copy_pays.value), row.copy_pays.source);
-        const auto from = [&](const char* field, const platform::Sourced<std::size_t>& bytes) {
-            if (row.copy_pays.value) add(field, rules::size_text(bytes.value), bytes.source);
+        add("GPU caches pinned memory", text(name(traits.pinned_caching.value)), traits.pinned_caching);
+        add("GPU caches registered memory", text(name(traits.registered_caching.value)), traits.registered_caching);
+        add("best shared memory", text(name(traits.shared_in_place.value)), traits.shared_in_place);
+        add("best for latency", text(name(traits.shared_for_latency.value)), traits.shared_for_latency);
+        add("place host memory near the device", flag(traits.near_device.value), traits.near_device);
+        const int migrates = traits.migrates_from_passes.value;
+        add("... but not for a device that makes many passes",
+            migrates == 0 ? "does not apply" : std::to_string(migrates) + " or more", traits.migrates_from_passes);
+        const auto borders = [&](const std::string& what, const platform::CopyBorders& list) {
+            for (const platform::CopyBorder& each : list) {
+                if (each.passes == 0) continue;
+                const std::string passes = each.passes == 1 ? "once" : std::to_string(each.passes) + " times or more";
+                add("a copy pays where the device " + what + " " + passes + ", from", rules::size_text(each.from_bytes),
+                    each);
+            }
         };
-        from("... where it reads once, from", row.reads_once_copied_from_bytes);
-        from("... where it writes once, from", row.writes_once_copied_from_bytes);
-        from("... where it reads often, from", row.reads_often_copied_from_bytes);
-        from("... where it writes often, from", row.writes_often_copied_from_bytes);
-        add("a prefetch of managed memory pays", flag(row.prefetch_pays.value), row.prefetch_pays.source);
-        add("write-combined memory pays", flag(row.write_combined_pays.value), row.write_combined_pays.source);
-        add("cuMemGetInfo counts", flag(row.memory_info_counts.value), row.memory_info_counts.source);
+        borders("reads", traits.reads_copied);
+        borders("writes", traits.writes_copied);
+        add("managed memory is prefetched", text(name(traits.prefetching.value)), traits.prefetching);
+        add("write-combined memory pays", flag(traits.write_combined_pays.value), traits.write_combined_pays);
+        add("cuMemGetInfo counts", flag(traits.memory_info_counts.value), traits.memory_info_counts);
     }
     return section;
+}
+
+constexpr std::array<std::size_t, 3> shown_sizes = {std::size_t{4} << 10, std::size_t{1} << 20, std::size_t{64} << 20};
+
+// The choices, and the reasons that their numbers refer to.
+std::array<Section, 2> choices_sections(const std::vector<Column>& rows) {
+    Section choices{"What a shared buffer gets",
+                    "What `allocate_shared` chooses for six typical uses, by size. The number is that of the reason "
+                    "below. The uses:\n",
+                    {"use", "size"}};
+    Section reasons{"Why it gets that", "What `Buffer::explain()` says.", {"reason", "because", "machines"}};
+    for (const Column& row : rows) choices.header.push_back(row.title);
+    for (std::size_t at = 0; at < typical_uses; ++at) {
+        const DeclaredUse& each = declared_uses()[at];
+        choices.text += "\n* " + text(each.what) + ": " + text(each.declared);
+        for (const std::size_t bytes : shown_sizes) {
+            std::vector<std::string> cells = {text(each.what), rules::size_text(bytes)};
+            for (const Column& row : rows) {
+                const auto plan = rules::plan_allocation(row.device->capabilities, each.use, bytes);
+                if (!plan) {
+                    cells.emplace_back("refused");
+                    continue;
+                }
+                auto known = std::find_if(reasons.rows.begin(), reasons.rows.end(),
+                                          [&](const auto& line) { return line[1] == plan->reason; });
+                if (known == reasons.rows.end()) {
+                    const std::string number = std::to_string(reasons.rows.size() + 1);
+                    known = reasons.rows.insert(known, {number, text(plan->reason), row.title});
+                } else if ((", " + (*known)[2] + ",").find(", " + row.title + ",") == std::string::npos) {
+                    (*known)[2] += ", " + row.title;
+                }
+                cells.push_back(choice_text(*plan) + " [" + (*known)[0] + "]");
+            }
+            choices.rows.push_back(std::move(cells));
+        }
+    }
+    return {std::move(choices), std::move(reasons)};
 }
 
 Section sources_section(const std::vector<Column>& columns) {
@@ -152,7 +199,7 @@ Section by_answer(const Section& section) {
 
 std::vector<Column> representatives(const std::vector<Column>& columns) {
     std::vector<Column> out;
-    for (const char* wanted : {"cpu", "h200", "rtx-wsl2", "rtx-hmm", "orin", "thor", "gh200-numa"}) {
+    for (const char* wanted : {"cpu", "h200", "rtx-wsl2", "rtx-hmm", "orin", "thor", "gh200-numa", "gh200-cdmm"}) {
         const auto found =
             std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.title == wanted; });
         if (found == columns.end()) continue;
@@ -166,6 +213,7 @@ std::vector<Column> representatives(const std::vector<Column>& columns) {
 std::string machines_page() {
     const std::vector<MachineView> views = known_machine_views();
     const std::vector<Column> columns = columns_of(views);
+    const auto [choices, reasons] = choices_sections(representatives(columns));
     return "# Machines\n\n"
            "The recorded machines: their attributes with the evidence, and what the capability table and the rules "
            "derive from them.\n"
@@ -176,7 +224,7 @@ std::string machines_page() {
            "with it, [memory.md](memory.md#which-memory-a-declared-use-gets) which memory a shared buffer gets, "
            "[sharing.md](sharing.md#where-cpu-and-gpu-may-update-one-word) where both sides may update one word.\n\n" +
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
-                        additions_section(), features_section(columns), sources_section(columns)});
+                        additions_section(), choices, reasons, features_section(columns), sources_section(columns)});
 }
 
 std::string access_page() {

@@ -6,7 +6,6 @@
 #include <allocation_policy.hpp>
 #include <launch_path.hpp>
 
-#include <array>
 #include <utility>
 
 namespace isthmus::tools {
@@ -17,49 +16,14 @@ std::string text(std::string_view view) {
     return std::string(view);
 }
 
-struct DeclaredUse {
-    std::string_view what;
-    std::string_view declared;
-    SharedUse use;
-};
-
-const std::array<DeclaredUse, 7>& declared_uses() {
-    static const std::array<DeclaredUse, 7> uses = {{
-        {"frames in",
-         "`.host = writes_often, .device = reads_once`",
-         {.host = Use::writes_often, .device = Use::reads_once}},
-        {"results out",
-         "`.host = reads_once, .device = writes_once`",
-         {.host = Use::reads_once, .device = Use::writes_once}},
-        {"results, rewritten",
-         "`.host = reads_once, .device = writes_often`",
-         {.host = Use::reads_once, .device = Use::writes_often}},
-        {"a map, weights",
-         "`.host = writes_once, .device = reads_often`",
-         {.host = Use::writes_once, .device = Use::reads_often}},
-        {"both work on it", "nothing declared", {}},
-        {"both, real time", "`.prefer = latency`", {.prefer = Prefer::latency}},
-        {"the device alone", "`.host = never`", {.host = Use::never}},
-    }};
-    return uses;
-}
-
-std::string choice(const rules::AllocationPlan& plan) {
-    std::string cell = text(name(plan.kind));
-    if (plan.path == LaunchPath::stage) cell += ", staged";
-    if (plan.path == LaunchPath::attach) cell += ", by turns";
-    if (plan.placement.locality == Locality::near_device) cell += ", near the device";
-    return cell;
-}
-
 // The choice for the smallest buffer and, where it differs, for larger ones.
 std::string choices(const Capabilities& device, const SharedUse& use) {
     const auto small = rules::plan_allocation(device, use, 1);
     const auto large = rules::plan_allocation(device, use);
     if (!small || !large) return "refused: " + text((small ? large : small).error().message());
     const auto from = rules::copy_pays_from_bytes(device, use);
-    if (!from || choice(*small) == choice(*large)) return choice(*large);
-    return choice(*small) + "; from " + rules::size_text(*from) + " on " + choice(*large);
+    if (!from || choice_text(*small) == choice_text(*large)) return choice_text(*large);
+    return choice_text(*small) + "; from " + rules::size_text(*from) + " on " + choice_text(*large);
 }
 
 Section uses_section(const std::vector<Column>& rows) {
@@ -85,7 +49,7 @@ Section uses_section(const std::vector<Column>& rows) {
 Section reasons_section(const std::vector<Column>& rows) {
     Section section{"Why", "What `Buffer::explain()` says about these choices.", {"choice", "because", "machines"}};
     const auto tell = [&](const Column& row, const rules::AllocationPlan& plan) {
-        const std::string chosen = choice(plan);
+        const std::string chosen = choice_text(plan);
         const std::string because = text(plan.reason);
         for (auto& line : section.rows) {
             if (line[0] != chosen || line[1] != because) continue;

@@ -15,7 +15,8 @@
 
 namespace isthmus::platform::machines {
 
-enum class Evidence : std::uint8_t { observed, documented, assumed };
+// observed: on the machine, by who made the record. reported: seen by others, on theirs. documented: by the vendor.
+enum class Evidence : std::uint8_t { observed, reported, documented, assumed };
 std::string_view name(Evidence evidence) noexcept;
 
 // The source of values. `of` lists fields and attribute names; empty: every value that no other source lists.
