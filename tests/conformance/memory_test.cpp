@@ -97,6 +97,52 @@ TEST(Memory, SharedBuffersOfEveryLawfulKindRoundTrip) {  // keeps G8, G11
     });
 }
 
+// keeps P6, P8: whatever the number of passes and the size choose, the program is the same, and the data too
+TEST(Memory, SharedBuffersOfEveryNumberOfPassesRoundTripAndSayWhy) {
+    constexpr std::size_t MiB = std::size_t{1} << 20;
+    on_every_device([](Device& device) {
+        for (const int passes : {0, 1, 2, 4, 16}) {
+            for (const std::size_t bytes : {std::size_t{4096}, MiB / 2, 4 * MiB}) {
+                SCOPED_TRACE(std::to_string(passes) + " passes of " + std::to_string(bytes) + " bytes");
+                const std::size_t elements = bytes / sizeof(std::int32_t);
+                Result<Buffer<std::int32_t>> made = device.allocate_shared<std::int32_t>(
+                    elements, {.host = Use::writes_once, .device = Use::reads_and_writes, .device_passes = passes});
+                ASSERT_TRUE(worked(made));
+                Buffer<std::int32_t>& buffer = *made;
+                EXPECT_NE(buffer.path(), isthmus::LaunchPath::attach) << "never for one side at a time unasked";
+                const std::string_view why = buffer.explain();  // keeps P2
+                EXPECT_EQ(!why.empty() && why.back() == ')', !device.is_cpu()) << "its origin ends it: " << why;
+                {
+                    auto view = buffer.write_on_host().value();
+                    for (std::size_t i = 0; i < elements; ++i) view[i] = static_cast<std::int32_t>(i);
+                }
+                for (int round = 0; round < 3; ++round) {
+                    ASSERT_TRUE(worked(device.stream().launch(add_one, elements, buffer)));
+                }
+                const auto view = buffer.read_on_host().value();
+                for (const std::size_t i : {std::size_t{0}, elements / 2, elements - 1}) {
+                    ASSERT_EQ(view[i], static_cast<std::int32_t>(i) + 3);
+                }
+            }
+        }
+    });
+}
+
+// keeps P8: what the GPU uses often lies where it may migrate
+TEST(Memory, WhatAGpuWithANodeUsesOftenIsBoundToNoNode) {
+    on_every_device([](Device& device) {
+        if (device.is_cpu() || device.capabilities().memory != isthmus::MemoryModel::coherent_node) return;
+        const auto placed = [&](int passes) {
+            const auto buffer = device.allocate_shared<std::int32_t>(
+                count, {.host = Use::writes_once, .device = Use::reads_once, .device_passes = passes});
+            EXPECT_EQ(buffer->kind(), MemoryKind::host);
+            return buffer->placement().placed;
+        };
+        EXPECT_EQ(placed(16), isthmus::Placed::unasked);
+        EXPECT_NE(placed(1), isthmus::Placed::unasked) << "read once: near the device";
+    });
+}
+
 TEST(Memory, ManagedMemoryIsNotForTheCpuOutsideAViewOnPhaseGuardedMachines) {  // keeps A7, A8
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;

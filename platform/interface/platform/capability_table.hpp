@@ -22,7 +22,7 @@ enum class ValueOrigin : std::uint8_t {
     reported,      // by others who measured it
     assumed,       // nothing is known: the source says what it was taken from
 };
-std::string_view name(ValueOrigin origin) noexcept;  // "measured on this model", "assumed", ...
+std::string_view name(ValueOrigin origin) noexcept;  // "assumed"
 
 template <class T>
 struct Sourced {

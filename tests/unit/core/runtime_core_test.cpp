@@ -357,6 +357,29 @@ TEST(Core, AKernelOnAPartOfManagedMemoryDrawsThePagesOfThatPartAlone) {  // keep
     EXPECT_EQ(world.prefetched, std::make_pair(a.device_address() + 16, std::size_t{16}));
 }
 
+// keeps P1: managed memory of one DRAM with the CPU's page tables gets its pages by one prefetch
+TEST(Core, ManagedMemoryOfOneDramIsPrefetchedOnceBeforeItsFirstUse) {
+    isthmus::DeviceFacts facts = coherent_gpu();
+    for (isthmus::AttributeFact& fact : facts.attributes) {
+        if (fact.id == 18) fact.value = 1;
+    }
+    FakeWorld world;
+    Device device = open(world, facts);
+    Buffer<int> a = shared(device, 8, MemoryKind::managed);
+    ASSERT_EQ(a.path(), isthmus::LaunchPath::prefetch);
+    EXPECT_EQ(device.stream().explain(add_one, 8, a).driver_calls, 2);
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("prefetch"), 1u) << "though the host did not touch it";
+    number(a, 1);
+    EXPECT_EQ(device.stream().explain(add_one, 8, a).driver_calls, 1);
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("prefetch"), 1u) << "one DRAM: the host's use moved nothing";
+    EXPECT_EQ(a.read_on_host().value()[0], 2);
+    Buffer<int> plain = shared(device, 8, MemoryKind::pinned);
+    (void)device.stream().launch(add_one, 8, plain).value();
+    EXPECT_EQ(world.count("prefetch"), 1u);
+}
+
 TEST(Core, PartsOfWhatNobodyViewsInPartsCostNoEvents) {  // keeps L7
     FakeWorld world;
     Device device = open(world);

@@ -74,10 +74,10 @@ TEST(Caps, OneDeviceFitsOnOneScreen) {
 
 TEST(Caps, TheScreenSaysWhatTheRulesAndThePolicySay) {  // keeps D12, G11
     const std::string orin = screen(view("orin"));
-    EXPECT_EQ(line_of(orin, "pinned"), "pinned yes yes yes no in place <- always");
+    EXPECT_EQ(line_of(orin, "pinned"), "pinned yes yes yes no in place <- below 256 KiB");
     EXPECT_EQ(line_of(orin, "managed"), "managed yes yes by turns no attached to it");
     EXPECT_EQ(line_of(orin, "host"), "host yes no no no copied around it");
-    EXPECT_EQ(line_of(orin, "device, pool"), "device, pool no yes no no in place");
+    EXPECT_EQ(line_of(orin, "device, pool"), "device, pool no yes no no in place <- above, copied");
     EXPECT_NE(line_of(orin, "integrated: one DRAM with the CPU"), "");
     EXPECT_NE(line_of(orin, "cannot").find("pageable access (88)"), std::string::npos) << orin;
     EXPECT_NE(orin.find("the driver (CUDA 12.6) does not know: host pools"), std::string::npos);
@@ -160,12 +160,36 @@ TEST(Caps, AllMachinesAreOneMatrixWithinNinetyColumns) {  // keeps D12
         EXPECT_TRUE(!is_row || display_columns(line) <= 90) << line;
     }
     EXPECT_EQ(line_of(text, "machine"), "machine host pinned registered managed atomics allocate_shared");
-    EXPECT_EQ(line_of(text, "orin"), "orin CPU both both by turns none pinned");
+    EXPECT_EQ(line_of(text, "orin"), "orin CPU both both by turns none pinned; copy from 256 KiB");
     EXPECT_EQ(line_of(text, "h200"), "h200 CPU both both both managed pinned; copy from 256 KiB");
     EXPECT_EQ(line_of(text, "station 1").rfind("station 1 CPU both both both", 0), 0u) << text;
     for (const MachineView& each : views) EXPECT_NE(text.find(each.name), std::string::npos) << each.name;
     EXPECT_NE(render_machines(views, style(CapsDetail::why, 100)).find("gpudirect_rdma"), std::string::npos)
         << "features are compared by --all --why";
+}
+
+// keeps P2: every output that names a size says where it comes from
+TEST(Caps, EachSizeSaysWhereItComesFrom) {
+    const auto copies = [](const char* machine) { return line_of(screen(view(machine), 120), "copies"); };
+    EXPECT_EQ(copies("h200"),
+              "copies from 256 KiB on, for 4 passes or more (measured on a machine of this model: H200)");
+    EXPECT_EQ(copies("orin"), "copies from 256 KiB on, for 16 passes or more (assumed)");
+    EXPECT_EQ(copies("gh200-cdmm"), "copies from 256 KiB on, for 16 passes or more (assumed)");
+    EXPECT_EQ(copies("thor"), "") << "no size decides there";
+    const auto json = nlohmann::json::parse(render_machine(view("orin"), {.format = CapsFormat::json}));
+    int sizes = 0;
+    for (const auto& choice : json.at("devices").at(0).at("shared_memory")) {
+        EXPECT_FALSE(choice.at("small_reason").get<std::string>().empty());
+        EXPECT_FALSE(choice.at("large_reason").get<std::string>().empty());
+        if (!choice.contains("copied_from")) continue;
+        ++sizes;
+        EXPECT_EQ(choice.at("copied_from").at("bytes"), 256 << 10);
+        EXPECT_EQ(choice.at("copied_from").at("origin"), "assumed");
+        EXPECT_NE(choice.at("copied_from").at("source").get<std::string>().find("CUDA for Tegra"), std::string::npos);
+    }
+    EXPECT_EQ(sizes, 3) << "results rewritten, a map, and both; no copy serves the device alone";
+    const std::string why = render_machine(view("h200"), style(CapsDetail::why, 400));
+    EXPECT_NE(why.find("device, staged from 16 KiB (measured on a machine of this model: H200)"), std::string::npos);
 }
 
 TEST(Caps, ReasonsOfALaunchStandOncePerReason) {

@@ -133,7 +133,8 @@ Json choices_json(const Capabilities& c) {
                        {"device", name(each.use.device)}, {"passes", passes_of_device(each.use)},
                        {"small", choice_text(*small)},    {"small_reason", text(small->reason)},
                        {"large", choice_text(*large)},    {"large_reason", text(large->reason)}};
-        if (const platform::CopyBorder* border = rules::copy_border(c, each.use)) {
+        if (const platform::CopyBorder* border = rules::copy_border(c, each.use);
+            border && small->path != large->path) {
             choice["copied_from"] = {{"bytes", border->from_bytes},
                                      {"passes", border->passes},
                                      {"origin", name(border->origin)},

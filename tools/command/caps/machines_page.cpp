@@ -88,8 +88,8 @@ Section meaning_section() {
 Section additions_section() {
     Section section{"What the axes add to the attributes",
                     "Facts that no attribute states, each with its origin and its source. They are found by the axes "
-                    "of a device, never by the name of its row. \"measured on this model\": on the machine that the "
-                    "source names, whose axes are these.",
+                    "of a device, never by the name of its row. The machine on which a value was "
+                    "measured has these axes, and the source names it.",
                     {"axes", "field", "value", "origin", "source"}};
     const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
     for (std::size_t i = 0; i < platform::traits_count; ++i) {
