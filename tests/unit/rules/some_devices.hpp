@@ -52,8 +52,9 @@ inline bool bit(unsigned bits, int attribute) {
 }
 inline constexpr unsigned combinations = 1u << deciding.size();
 
-inline constexpr std::array<const char*, 12> gpu_machines = {
-    "h200", "rtx-hmm", "rtx-wsl2", "igx", "orin", "thor", "gb10", "gh200-numa", "gh200-cdmm", "gb200", "b300-hmm", "station"};
+inline constexpr std::array<const char*, 12> gpu_machines = {"h200",       "rtx-hmm", "rtx-wsl2", "igx",
+                                                             "orin",       "thor",    "gb10",     "gh200-numa",
+                                                             "gh200-cdmm", "gb200",   "b300-hmm", "station"};
 
 template <class Each>
 void for_every_kind(Each each) {

@@ -25,8 +25,8 @@ inline std::string translation(const Said& said) {
     return "none";
 }
 
-// "separate; shared DRAM (18=1); separate but coherent, as a NUMA node (130/131) or hidden from the OS (CDMM: 100=1, 18=0
-// and no GPU node)". The mode that the driver's parameters state decides nothing.
+// "separate; shared DRAM (18=1); separate but coherent, as a NUMA node (130/131) or hidden from the OS (CDMM: 100=1,
+// 18=0 and no GPU node)". The mode that the driver's parameters state decides nothing.
 inline std::string memory(const Said& said, bool gpu_is_node) {
     if (says_yes(said, 18)) return "shared_dram";
     if (gpu_is_node) return "coherent_node";
