@@ -100,7 +100,9 @@ struct Steps {
     PlacementReport& report;
     const Workers& touchers;
 
-    bool placed_on_purpose() const { return placement.locality != Locality::anywhere; }
+    bool placed_on_purpose() const {
+        return placement.locality != Locality::anywhere && placement.locality != Locality::unbound;
+    }
     // Only existing pages can be verified. `local` leaves the first touch to the buffer's user, unless told otherwise.
     bool looks() const {
         return placed_on_purpose() && (placement.locality != Locality::local || placement.prefault || placement.strict);

@@ -97,7 +97,8 @@ Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
 
 bool names_nodes(const HostPlacement& placement, const MachineFacts& machine) {
     switch (placement.locality) {
-        case Locality::local: return false;
+        case Locality::local:
+        case Locality::unbound: return false;
         case Locality::anywhere: return has_memory_only_nodes(machine);
         default: return true;
     }
@@ -111,6 +112,7 @@ Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_no
         case Locality::near_device: return near_device(near_node, placement.strict, machine, allowed);
         case Locality::node: return on_node(placement.node, placement.strict, machine, allowed);
         case Locality::interleaved: return interleaved(placement.strict, machine, allowed);
+        case Locality::unbound: return PlacementPlan{};
     }
     return make_error<errors::no_such_locality>();
 }

@@ -22,8 +22,11 @@ struct DeviceSession;
 class DeviceSlabs {
 public:
     // true: memory of this placement uses slabs. Binding, touching and locating pages costs system calls, which a slab
-    // pays once (H6). Memory without a placement is mapped piece by piece, and is zero.
-    static bool serve(const HostPlacement& placement) noexcept { return placement.locality != Locality::anywhere; }
+    // pays once (H6). Memory without a placement is mapped piece by piece, and is zero; pages of unbound memory migrate
+    // with one buffer alone.
+    static bool serve(const HostPlacement& placement) noexcept {
+        return placement.locality != Locality::anywhere && placement.locality != Locality::unbound;
+    }
 
     std::shared_ptr<HostSlabs> of(const DeviceSession& device, const HostPlacement& placement);
     std::size_t trim() const;  // frees slabs without pieces; returns the number of bytes freed

@@ -49,7 +49,8 @@ AllocationPlan staged(MemoryKind kind, Text reason) {
 // The driver chooses where pinned memory is placed. A requested locality therefore gets pages that are bound to the
 // node and then registered.
 bool has_place(const Capabilities& device, const SharedUse& use) {
-    return use.placement.locality != Locality::anywhere && device.has(Feature::host_register) &&
+    const Locality asked = use.placement.locality;
+    return asked != Locality::anywhere && asked != Locality::unbound && device.has(Feature::host_register) &&
            device_access(device, MemoryKind::registered);
 }
 AllocationPlan placed(const Capabilities& device, const SharedUse& use, AllocationPlan plan) {
@@ -66,7 +67,8 @@ bool is_ordinary_host(MemoryKind kind) {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
-// From this many passes on, the memory may migrate to the GPU, and is bound to no node.
+// From this many passes on, the memory may migrate to the GPU, and has no memory policy: the driver leaves pages where
+// any policy binds them, that of Locality::anywhere included.
 bool may_migrate(const Traits& traits, const SharedUse& use) {
     const int from = traits.migrates_from_passes.value;
     return from > 0 && passes_of_device(use) >= from;
@@ -77,10 +79,9 @@ HostPlacement placement_for(const Traits& traits, const SharedUse& use, const Al
     HostPlacement placement = use.placement;
     const MemoryKind kind = plan.host_kind;  // of a staged buffer: the host's side, which stays there
     const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;
+    if (!ours || placement.locality != Locality::anywhere || !traits.near_device.value) return placement;
     const bool stays = plan.path == LaunchPath::stage || !may_migrate(traits, use);
-    if (ours && stays && placement.locality == Locality::anywhere && traits.near_device.value) {
-        placement.locality = Locality::near_device;
-    }
+    placement.locality = stays ? Locality::near_device : Locality::unbound;
     return placement;
 }
 

@@ -207,6 +207,7 @@ std::string_view name(Locality locality) noexcept {
         case Locality::near_device: return "near_device";
         case Locality::node: return "node";
         case Locality::interleaved: return "interleaved";
+        case Locality::unbound: return "unbound";
     }
     return "unknown";
 }

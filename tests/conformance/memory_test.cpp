@@ -185,7 +185,7 @@ TEST(Memory, PageableMemoryReachesTheDeviceOnlyWhereTheRowSaysSo) {  // keeps A3
 TEST(Memory, HostMemorySaysWhereItLiesAndStrictPlacementIsHonest) {  // keeps H1, H2, H3
     on_every_device([](Device& device) {
         for (const Locality locality :
-             {Locality::anywhere, Locality::local, Locality::near_device, Locality::interleaved}) {
+             {Locality::anywhere, Locality::local, Locality::near_device, Locality::interleaved, Locality::unbound}) {
             SCOPED_TRACE(isthmus::name(locality));
             HostPlacement placement;
             placement.locality = locality;
@@ -196,7 +196,8 @@ TEST(Memory, HostMemorySaysWhereItLiesAndStrictPlacementIsHonest) {  // keeps H1
             if (report.placed == Placed::fallback || report.placed == Placed::unverifiable) {
                 EXPECT_FALSE(report.reason.empty());
             }
-            EXPECT_EQ(report.placed == Placed::unasked, locality == Locality::anywhere);
+            const bool asked = locality != Locality::anywhere && locality != Locality::unbound;
+            EXPECT_EQ(report.placed == Placed::unasked, !asked);
             auto view = buffer.write_on_host().value();
             view[view.size() - 1] = 1;
         }

@@ -13,11 +13,12 @@ namespace isthmus {
 inline namespace v0 {
 
 enum class Locality : std::uint8_t {
-    anywhere,     // the system's default policy
+    anywhere,     // the system's default policy; bound to the nodes with CPUs where other nodes have memory
     local,        // the node of the thread that first touches it
     near_device,  // the device's closest CPU node (Capabilities::host_numa_node)
     node,         // HostPlacement::node
     interleaved,  // over all nodes that have CPUs and memory
+    unbound,      // no memory policy at all, so that the driver may migrate pages to a GPU whose memory is a node
 };
 
 enum class PageSize : std::uint8_t { ordinary, huge };  // huge may fall back to ordinary, see PlacementReport

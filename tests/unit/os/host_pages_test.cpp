@@ -68,6 +68,20 @@ TEST_F(HostMemoryOnAMadeUpSystem, AnywhereAsksTheSystemForNothingButPages) {
     EXPECT_EQ(pages->report().placed, Placed::unasked);
 }
 
+// keeps P8: the driver does not migrate bound pages
+TEST_F(HostMemoryOnAMadeUpSystem, UnboundMemoryBesideGpuNodesAsksTheSystemForNothingButPages) {
+    HostPlacement unbound;
+    unbound.locality = Locality::unbound;
+    for (const bool strict : {false, true}) {
+        unbound.strict = strict;
+        const auto pages = get(unbound);
+        ASSERT_TRUE(pages.ok());
+        EXPECT_EQ(script.mbind_calls, 0);
+        EXPECT_EQ(script.pages_asked, 0u);
+        EXPECT_EQ(pages->report().placed, Placed::unasked);
+    }
+}
+
 TEST_F(HostMemoryOnAMadeUpSystem, AnywhereBesideGpuNodesIsBoundToTheCpuNodesAndNotTouched) {  // keeps H4
     auto pages = get({});
     ASSERT_TRUE(pages.ok());

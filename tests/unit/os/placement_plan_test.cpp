@@ -53,6 +53,20 @@ TEST(PlacementPlan, AnywhereLeavesTheMemoryOfGpusAlone) {  // keeps H4
     EXPECT_EQ(plan(on(Locality::anywhere), 0, std::vector<int>{2})->policy, Policy::none);
 }
 
+// keeps P8: the driver leaves pages where a policy binds them
+TEST(PlacementPlan, UnboundMemoryHasNoPolicyOnAnyMachine) {
+    for (const bool strict : {false, true}) {
+        for (int near = -1; near <= 18; ++near) {
+            const auto unbound = plan(on(Locality::unbound, -1, strict), near);
+            EXPECT_EQ(unbound->policy, Policy::none);
+            EXPECT_TRUE(unbound->nodes.empty());
+            EXPECT_TRUE(unbound->reason.empty());
+        }
+    }
+    EXPECT_FALSE(names_nodes(on(Locality::unbound), coherent_machine()));
+    EXPECT_EQ(plan(on(Locality::anywhere))->policy, Policy::bind) << "beside it: what no use declares";
+}
+
 TEST(PlacementPlan, NearAndByNumberPreferOrBind) {  // keeps H1
     EXPECT_EQ(plan(on(Locality::near_device), 1)->nodes, std::vector<int>{1});
     EXPECT_EQ(plan(on(Locality::near_device), 1)->policy, Policy::prefer);
@@ -115,7 +129,7 @@ TEST(PlacementPlan, NodeIdsAreNotCounted) {  // keeps H4
     }
 }
 
-// The driver's CDMM parameter decides what the machine's memory is; the existing nodes decide where host memory goes.
+// The driver's attributes decide what the GPU's memory is; the existing nodes decide where host memory goes.
 TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
     const machines::MachineRecord hidden = machines::find_record("gh200-cdmm").value();
     const machines::MachineRecord shown = machines::find_record("gh200-numa").value();
@@ -128,8 +142,8 @@ TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
     ASSERT_GE(of_shown.gpu_numa_node, 0);
     MachineFacts silent = hidden.facts;
     silent.nvidia_params.clear();
-    EXPECT_NE(detect(silent, hidden.devices[0].facts).memory, MemoryModel::coherent_hidden)
-        << "it is the parameter that says so";
+    EXPECT_EQ(detect(silent, hidden.devices[0].facts).memory, MemoryModel::coherent_hidden)
+        << "newer drivers leave the parameter empty";
 
     const int near = of_hidden.host_numa_node;
     EXPECT_EQ(plan_placement(on(Locality::anywhere), near, hidden.facts, std::nullopt)->policy, Policy::none);

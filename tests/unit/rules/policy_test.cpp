@@ -86,8 +86,7 @@ std::string expected(const std::string& machine, Use host, Use device, Prefer pr
 Locality expected_place(const std::string& machine, Use device, int declared, const std::string& plan) {
     if (plan != "host pass host" && plan != "registered pass registered") return Locality::anywhere;
     if (machine == "cpu") return Locality::anywhere;
-    return is_numa_grace(machine) && expected_passes(device, declared) >= 4 ? Locality::anywhere
-                                                                            : Locality::near_device;
+    return is_numa_grace(machine) && expected_passes(device, declared) >= 4 ? Locality::unbound : Locality::near_device;
 }
 
 std::vector<std::string> all_machines() {
@@ -156,7 +155,7 @@ TEST(Policy, TellsApartWhatANameWouldNot) {
     const auto numa = plan_allocation(of_machine("gh200-numa"), often, 4 * KiB);
     const auto hidden = plan_allocation(of_machine("gh200-cdmm"), often, 4 * KiB);
     EXPECT_EQ(of_machine("gh200-numa").model, of_machine("gh200-cdmm").model);
-    EXPECT_EQ(numa->placement.locality, Locality::anywhere) << "its pages may migrate to the GPU";
+    EXPECT_EQ(numa->placement.locality, Locality::unbound) << "its pages may migrate to the GPU";
     EXPECT_EQ(hidden->placement.locality, Locality::near_device) << "no page migrates there";
     EXPECT_NE(numa->reason, hidden->reason);
     // One DRAM, with the CPU's page tables and without.
@@ -290,7 +289,9 @@ TEST(Policy, GraceBindsNothingThatTheGpuUsesOften) {
                     const SharedUse use{.host = host, .device = device, .prefer = prefer, .device_passes = passes};
                     const auto plan = plan_allocation(grace, use, bytes);
                     if (plan->path == LaunchPath::stage || expected_passes(device, passes) < 4) continue;
-                    ASSERT_EQ(plan->placement.locality, Locality::anywhere) << machine << " " << name(device);
+                    // Memory of the device alone has no place on the host.
+                    const Locality place = plan->kind == K::device ? Locality::anywhere : Locality::unbound;
+                    ASSERT_EQ(plan->placement.locality, place) << machine << " " << name(device);
                 }
             }
         });
@@ -406,6 +407,14 @@ TEST(Policy, HostMemoryLiesNearTheDeviceUnlessTheCallerSaysOtherwise) {  // keep
     EXPECT_TRUE(plan_allocation(grace, use)->placement.prefault);
     EXPECT_EQ(plan_allocation(of_machine("orin"), {})->placement.locality, Locality::anywhere) << "the driver places";
     EXPECT_EQ(plan_allocation(cpu(), {})->placement.locality, Locality::anywhere);
+}
+
+TEST(Policy, UnboundMemoryIsNoPlaceForWhichMemoryIsRegistered) {  // keeps P8
+    SharedUse use{.host = Use::writes_often, .device = Use::reads_once};
+    use.placement.locality = Locality::unbound;
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), use, 4 * KiB)), "pinned pass pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("gh200-numa"), use)), "host pass host");
+    EXPECT_EQ(plan_allocation(of_machine("gh200-numa"), use)->placement.locality, Locality::unbound);
 }
 
 TEST(Policy, WhoSaysWhereMemoryLiesGetsItBoundThereAndRegisteredWhereTheDriverWouldPlaceIt) {  // keeps G11, H1

@@ -45,7 +45,7 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
     expect_distinct_names<LitmusShape>(litmus_shape_count);
     expect_distinct_names<Verdict>(3);
     expect_distinct_names<LaunchMode>(5);
-    expect_distinct_names<Locality>(5);
+    expect_distinct_names<Locality>(6);
     expect_distinct_names<Placed>(4);
     expect_distinct_names<Use>(use_count);
     expect_distinct_names<LaunchPath>(5);

@@ -293,6 +293,7 @@ std::string choice_text(const rules::AllocationPlan& plan) {
     if (plan.path == LaunchPath::stage) cell += ", staged";
     if (plan.path == LaunchPath::attach) cell += ", by turns";
     if (plan.placement.locality == Locality::near_device) cell += ", near the device";
+    if (plan.placement.locality == Locality::unbound) cell += ", unbound";
     return cell;
 }
 
