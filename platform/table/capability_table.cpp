@@ -311,7 +311,7 @@ std::string_view name(GpuCaching caching) noexcept {
 std::string_view name(ValueOrigin origin) noexcept {
     switch (origin) {
         case ValueOrigin::construction: return "by construction";
-        case ValueOrigin::measured: return "measured on a machine of this model";
+        case ValueOrigin::measured: return "measured on a machine of this class";
         case ValueOrigin::documented: return "documented";
         case ValueOrigin::reported: return "reported by others";
         case ValueOrigin::assumed: return "assumed";

@@ -48,7 +48,7 @@ bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t byt
 
 // "32 KiB", "16 MiB": for whole KiB.
 std::string size_text(std::size_t bytes);
-// "assumed", "measured on a machine of this model: H200": for texts.
+// "assumed", "measured on a machine of this class: H200": for texts.
 std::string origin_text(platform::ValueOrigin origin, std::string_view source);
 
 }  // namespace isthmus::rules

@@ -17,7 +17,7 @@ namespace isthmus::platform {
 // Where a value comes from that no attribute states.
 enum class ValueOrigin : std::uint8_t {
     construction,  // it cannot be otherwise
-    measured,      // on a machine of this model, which the source names
+    measured,      // on a machine of this class, which the source names
     documented,    // by the vendor
     reported,      // by others who measured it
     assumed,       // nothing is known: the source says what it was taken from

@@ -178,8 +178,8 @@ TEST(Policy, EachReasonEndsWithTheOriginOfWhatDecided) {
     SharedUse quick;
     quick.prefer = Prefer::latency;
     for (const std::size_t bytes : {std::size_t{1}, any_size}) {
-        says("h200", often, bytes, "measured on a machine of this model: H200)");
-        says("h200", once, bytes, "measured on a machine of this model: H200)");
+        says("h200", often, bytes, "measured on a machine of this class: H200)");
+        says("h200", once, bytes, "measured on a machine of this class: H200)");
         says("h200", twice, bytes, "assumed)");
         says("rtx-hmm", often, bytes, "assumed)");
         says("orin", often, bytes, "assumed)");
@@ -223,7 +223,7 @@ TEST(Policy, EveryNumberHasAnOriginAndASource) {
         told(traits.prefetching.origin, traits.prefetching.source);
     }
     EXPECT_EQ(origin_text(platform::ValueOrigin::measured, "H200, 16 passes"),
-              "measured on a machine of this model: H200");
+              "measured on a machine of this class: H200");
     EXPECT_EQ(origin_text(platform::ValueOrigin::assumed, "H200, 16 passes"), "assumed");
 }
 

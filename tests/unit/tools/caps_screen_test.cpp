@@ -172,7 +172,7 @@ TEST(Caps, AllMachinesAreOneMatrixWithinNinetyColumns) {  // keeps D12
 TEST(Caps, EachSizeSaysWhereItComesFrom) {
     const auto copies = [](const char* machine) { return line_of(screen(view(machine), 120), "copies"); };
     EXPECT_EQ(copies("h200"),
-              "copies from 256 KiB on, for 4 passes or more (measured on a machine of this model: H200)");
+              "copies from 256 KiB on, for 4 passes or more (measured on a machine of this class: H200)");
     EXPECT_EQ(copies("orin"), "copies from 256 KiB on, for 16 passes or more (assumed)");
     EXPECT_EQ(copies("gh200-cdmm"), "copies from 256 KiB on, for 16 passes or more (assumed)");
     EXPECT_EQ(copies("thor"), "") << "no size decides there";
@@ -189,7 +189,7 @@ TEST(Caps, EachSizeSaysWhereItComesFrom) {
     }
     EXPECT_EQ(sizes, 3) << "results rewritten, a map, and both; no copy serves the device alone";
     const std::string why = render_machine(view("h200"), style(CapsDetail::why, 400));
-    EXPECT_NE(why.find("device, staged from 16 KiB (measured on a machine of this model: H200)"), std::string::npos);
+    EXPECT_NE(why.find("device, staged from 16 KiB (measured on a machine of this class: H200)"), std::string::npos);
 }
 
 TEST(Caps, ReasonsOfALaunchStandOncePerReason) {
