@@ -422,6 +422,24 @@ TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keep
     EXPECT_TRUE(other.launch(add_one, 8, a).ok());
 }
 
+// keeps K6, K18: cuStreamAttachMemAsync takes whole allocations only
+TEST(Core, ManagedMemoryInsideALargerAllocationIsAttachedAsAWhole) {
+    FakeWorld world;
+    Device device = open(world, integrated_gpu());
+    isthmus::SharedUse use;
+    use.kind = MemoryKind::managed;
+    use.alignment_bytes = 4096;
+    Buffer<int> a = device.allocate_shared<int>(8, use).value();
+    EXPECT_EQ(a.device_address() % 4096, 0u);
+    EXPECT_EQ(world.memory.count(a.device_address()), 0u) << "the driver's allocation begins before it";
+    number(a, 3);
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.memory.count(world.attached), 1u) << "to the stream";
+    EXPECT_EQ(a.read_on_host().value()[0], 4);
+    EXPECT_EQ(world.count("attach host"), 1u);
+    EXPECT_EQ(world.memory.count(world.attached), 1u) << "to the host";
+}
+
 TEST(Core, ManagedMemoryIsTakenOverByAnotherStreamBehindItsReturn) {  // keeps K6, S10
     FakeWorld world;
     Device device = open(world, integrated_gpu());

@@ -75,10 +75,17 @@ struct FakeWorld {
             first();
         }
     }
+    // Memory that begins 256 bytes behind a page: no driver promises a coarser alignment.
+    static std::uint64_t new_memory(std::size_t bytes) {
+        constexpr std::size_t page = 4096;
+        void* const pages = std::aligned_alloc(page, (256 + bytes + page - 1) / page * page);
+        return reinterpret_cast<std::uintptr_t>(pages) + 256;
+    }
+    static void free_memory(std::uint64_t address) { std::free(reinterpret_cast<void*>(address - 256)); }
     // Frees what the runtime abandoned on purpose.
     ~FakeWorld() { forget_memory(); }
     void forget_memory() {
-        for (const std::uint64_t address : memory) std::free(reinterpret_cast<void*>(address));
+        for (const std::uint64_t address : memory) free_memory(address);
         memory.clear();
         registrations.clear();
     }
@@ -101,6 +108,7 @@ struct FakeWorld {
     std::set<int> reachable = {0, 1};                  // devices that others can be given access to
     std::set<int> peers;                               // devices whose memory this one was given access to
     std::uintptr_t released_on = 0;                    // the stream of the last release
+    std::uint64_t attached = 0;                        // the address of the last attach()
     std::uint64_t free_bytes = 0, total_bytes = 0;     // the answer of memory_info(); 0: unknown
     bool hints = true;                                 // false: prefetch and advise answer Code::unsupported
     bool batches = false;                              // of hints
@@ -153,7 +161,7 @@ public:
                               platform::Allocation& out) override {
         const platform::Status status = world_.call("allocate " + std::string(name(kind)), "allocate");
         if (!status.ok()) return status;
-        void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as cuMemAlloc aligns
+        void* memory = reinterpret_cast<void*>(FakeWorld::new_memory(bytes));
         std::memset(memory, 0xEE, bytes);
         out = {kind, kind == MemoryKind::device || kind == MemoryKind::pool ? nullptr : memory,
                reinterpret_cast<std::uintptr_t>(memory), bytes};
@@ -169,7 +177,7 @@ public:
         const platform::Status status = world_.call("release " + std::string(name(allocation.kind)), "release");
         if (!status.ok()) return status;
         if (world_.memory.erase(allocation.device) == 1) {
-            const std::shared_ptr<void> freed(reinterpret_cast<void*>(allocation.device), std::free);
+            const std::shared_ptr<void> freed(nullptr, [at = allocation.device](void*) { FakeWorld::free_memory(at); });
             const bool ordered = allocation.kind == MemoryKind::pool || allocation.kind == MemoryKind::managed_pool;
             if (ordered) world_.queue[static_cast<std::uintptr_t>(stream)].push_back([freed] {});
         }
@@ -205,8 +213,9 @@ public:
                           platform::StreamHandle stream) override {
         return enqueue("fill", stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
     }
-    platform::Status attach(const platform::Allocation&, platform::Attachment attachment,
+    platform::Status attach(const platform::Allocation& allocation, platform::Attachment attachment,
                             platform::StreamHandle stream) override {
+        world_.attached = allocation.device;
         return enqueue(attachment == platform::Attachment::stream ? "attach stream" : "attach host", stream, [] {});
     }
     platform::Status pointer_facts(std::uint64_t address, platform::PointerFacts& out) override {
