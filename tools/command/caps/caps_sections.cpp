@@ -214,9 +214,9 @@ Section path_reasons_section(const std::vector<Column>& columns) {
         const Capabilities& c = column.device->capabilities;
         const std::size_t first = section.rows.size();  // the first row of this device
         for (const MemoryKind kind : listed_kinds) {
-            const auto alike = std::find_if(section.rows.begin() + first, section.rows.end(), [&](const auto& row) {
-                return row[1] == path(c, kind) && row[3] == path_reason(c, kind);
-            });
+            const auto alike = std::find_if(
+                section.rows.begin() + static_cast<std::ptrdiff_t>(first), section.rows.end(),
+                [&](const auto& row) { return row[1] == path(c, kind) && row[3] == path_reason(c, kind); });
             if (alike != section.rows.end()) {
                 (*alike)[2] += ", " + text(name(kind));
             } else {
