@@ -9,6 +9,7 @@
 #include <litmus_rules.hpp>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace isthmus::tools {
 

@@ -8,6 +8,8 @@
 
 #include <platform/capability_table.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -110,8 +112,8 @@ Section additions_section() {
             for (const platform::CopyBorder& each : list) {
                 if (each.passes == 0) continue;
                 const std::string passes = each.passes == 1 ? "once" : std::to_string(each.passes) + " times or more";
-                add("a copy pays where the device " + what + " " + passes + ", from", rules::size_text(each.from_bytes),
-                    each);
+                add(fmt::format("a copy pays where the device {} {}, from", what, passes),
+                    rules::size_text(each.from_bytes), each);
             }
         };
         borders("reads", traits.reads_copied);
