@@ -8,8 +8,6 @@
 
 #include <platform/capability_table.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -112,8 +110,9 @@ Section additions_section() {
             for (const platform::CopyBorder& each : list) {
                 if (each.passes == 0) continue;
                 const std::string passes = each.passes == 1 ? "once" : std::to_string(each.passes) + " times or more";
-                add(fmt::format("a copy pays where the device {} {}, from", what, passes),
-                    rules::size_text(each.from_bytes), each);
+                std::string border = "a copy pays where the device ";
+                border.append(what).append(" ").append(passes).append(", from");
+                add(border, rules::size_text(each.from_bytes), each);
             }
         };
         borders("reads", traits.reads_copied);
