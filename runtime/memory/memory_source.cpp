@@ -33,6 +33,11 @@ bool is_system(MemoryKind kind) noexcept {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
+// Pages of the system, cut out of slabs or mapped, which align by themselves. The driver's memory does not.
+bool is_of_pages(MemoryKind kind) noexcept {
+    return is_system(kind) || kind == MemoryKind::registered;
+}
+
 std::string allocating(std::size_t bytes, MemoryKind kind) {
     return composed("allocating {} bytes of {} memory", bytes, name(kind));
 }
@@ -90,9 +95,8 @@ MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<
 
 Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     DeviceState& device = *device_;
-    const bool has_pages = is_system(kind_) || kind_ == MemoryKind::registered;
     const std::size_t most =
-        rules::max_alignment(device.config->machine, has_pages ? placement_.page_size : PageSize::ordinary);
+        rules::max_alignment(device.config->machine, is_of_pages(kind_) ? placement_.page_size : PageSize::ordinary);
     if (request.alignment > most) return make_error<errors::allocation_alignment_too_coarse>(request.alignment, most);
     if (request.bytes > max_bytes) {
         return make_error<errors::allocation_larger_than_any_machine>(request.bytes);
@@ -126,11 +130,9 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     block.bytes = request.bytes;
     block.kind = kind_;
     Piece piece;
-    // Slabs and pages align by themselves, the driver does not.
-    const bool aligned_by_driver = !is_system(kind_) && kind_ != MemoryKind::registered;
     AllocationRequest whole = request;
     whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
-                                         aligned_by_driver ? rules::driver_alignment : request.alignment);
+                                         is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
     // Around the budget too: cached memory counts against it, so making room helps.
     Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {
         Result<void> within = within_budget(*device_, kind_, whole.bytes);
@@ -148,7 +150,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
 }
 
 Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
-    if (is_system(kind_) || kind_ == MemoryKind::registered) return from_system(request, block, piece);
+    if (is_of_pages(kind_)) return from_system(request, block, piece);
     Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
     if (!made) return made;
     // Where CPU and device have different addresses of the memory, the CPU's address is aligned.
