@@ -44,6 +44,20 @@ Effort effort_for(double budget_seconds) {
     return effort;
 }
 
+std::vector<Way> candidate_ways(const Capabilities& device) {
+    if (device.memory == MemoryModel::host) return {{MemoryKind::host, Locality::anywhere}};
+    const bool placed = device.memory == MemoryModel::coherent_node;  // a GPU whose memory is a NUMA node
+    const Locality near = placed ? Locality::near_device : Locality::anywhere;
+    std::vector<Way> ways{{MemoryKind::pinned, Locality::anywhere},
+                          {MemoryKind::registered, near},
+                          {MemoryKind::managed, Locality::anywhere},
+                          {MemoryKind::host, near}};
+    if (placed) ways.push_back({MemoryKind::host, Locality::unbound});
+    ways.push_back({MemoryKind::write_combined, Locality::anywhere});
+    ways.push_back({MemoryKind::device, Locality::anywhere});
+    return ways;
+}
+
 bool is_lawful(const Way& way, Role device) noexcept {
     return way.kind != MemoryKind::write_combined || device == Role::reads;
 }

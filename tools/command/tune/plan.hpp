@@ -4,6 +4,8 @@
 
 #include "measurements.hpp"
 
+#include <isthmus/capability.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,6 +38,10 @@ Effort ordinary_effort();  // 60 s
 Effort thorough_effort();  // 300 s
 // The effort whose budget is nearest, with this budget.
 Effort effort_for(double budget_seconds);
+
+// The ways that this device may have; whether it has one, its allocation tells. Host memory that may migrate to the GPU
+// is two ways: bound near the device, where it stays, and unbound.
+std::vector<Way> candidate_ways(const Capabilities& device);
 
 // Whether a turn of this role may use this memory: the host never reads write-combined memory, so only what the device
 // reads lies there.
