@@ -41,6 +41,7 @@ std::string power_mode_of(const DoctorFacts& facts) {
 
 ConditionsWatch::ConditionsWatch(const Device& device, const MachineFacts& machine)
     : shared_(device.is_cpu() || device.capabilities().memory == MemoryModel::shared_dram),
+      simulated_(machine.simulated),
       real_gpu_(!device.is_cpu() && !machine.simulated),
       total_device_bytes_(device.facts().total_memory_bytes),
       memory_limit_bytes_(machine.memory_limit_bytes),
@@ -79,11 +80,12 @@ Conditions ConditionsWatch::end(double drift) {
     for (const std::string& reason : reasons_) {
         conditions_.notes.push_back(fmt::format("the GPU's clock was held back by {}", reason));
     }
-    if (drift > noticed) {
+    const bool slower = !simulated_ && drift > noticed;
+    if (slower) {
         conditions_.notes.push_back(
             fmt::format("the last rounds took {:.0f} % longer than the first ones", (drift - 1) * 100));
     }
-    conditions_.throttled = !reasons_.empty() || drift > noticed;
+    conditions_.throttled = !reasons_.empty() || slower;
     return conditions_;
 }
 

@@ -33,6 +33,7 @@ private:
     double clock_hz() const;  // 0: not known
 
     bool shared_;
+    bool simulated_;
     bool real_gpu_;
     std::uint64_t total_device_bytes_;
     std::uint64_t memory_limit_bytes_;

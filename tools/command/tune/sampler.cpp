@@ -29,7 +29,16 @@ struct Point {
     std::vector<double> times;
     std::vector<std::size_t> visits;  // the count of times at the begin of each visit
     int failures = 0;
+    mutable Sample sample{};  // of `times`, as many as its count says
+
+    Point(std::size_t its_way, Role its_role, int its_passes) : way(its_way), role(its_role), passes(its_passes) {}
     bool given_up() const { return failures >= failures_borne; }
+    bool is_measured() const { return !times.empty(); }
+    const Sample& measured() const {
+        if (static_cast<std::size_t>(sample.count) != times.size()) sample = sample_of(times);
+        return sample;
+    }
+    double median() const { return measured().median; }
 };
 
 struct Place {
@@ -69,13 +78,13 @@ private:
         for (const Role role : roles) {
             for (const int each : passes) {
                 for (std::size_t way = 0; way < request_.ways.size(); ++way) {
-                    if (is_lawful(request_.ways[way], role)) points.push_back({way, role, each, {}, {}, 0});
+                    if (is_lawful(request_.ways[way], role)) points.emplace_back(way, role, each);
                 }
             }
         }
         for (const Role role : roles) {
             for (std::size_t way = 0; way < request_.ways.size(); ++way) {
-                if (is_lawful_for_host(request_.ways[way], role)) points.push_back({way, role, 0, {}, {}, 0});
+                if (is_lawful_for_host(request_.ways[way], role)) points.emplace_back(way, role, 0);
             }
         }
         return points;
@@ -92,18 +101,28 @@ private:
         }
         return found;
     }
-    // The seconds that the point is expected to take: its median, or that of its like at the nearest smaller size,
-    // scaled by bytes and passes; 0: unknown.
+    // The seconds that the point is expected to take: its median, or what its like at the two nearest smaller sizes
+    // tell, scaled by the passes; 0: unknown.
     double expected(const Point& point, std::size_t bytes) const {
-        if (!point.times.empty()) return median_of(point.times);
+        if (point.is_measured()) return point.median();
+        double seconds = 0;
+        std::size_t at_bytes = 0;
         for (auto at = std::make_reverse_iterator(places_.lower_bound(bytes)); at != places_.rend(); ++at) {
             const Point* const other = nearest(at->second, point);
             if (other == nullptr) continue;
-            const double more_bytes = static_cast<double>(bytes) / static_cast<double>(at->first);
             const double more_passes = point.passes == 0 ? 1 : static_cast<double>(point.passes) / other->passes;
-            return median_of(other->times) * more_bytes * std::max(more_passes, 1.0);
+            const double here = other->median() * std::max(more_passes, 1.0);
+            if (at_bytes == 0) {
+                seconds = here;
+                at_bytes = at->first;
+                continue;
+            }
+            const double grown = std::log(std::max(seconds / std::max(here, 1e-9), 1e-9));
+            const double slope = grown / std::log(static_cast<double>(at_bytes) / static_cast<double>(at->first));
+            return seconds *
+                   std::pow(static_cast<double>(bytes) / static_cast<double>(at_bytes), std::clamp(slope, 0.0, 1.0));
         }
-        return 0;
+        return at_bytes == 0 ? 0 : seconds * static_cast<double>(bytes) / static_cast<double>(at_bytes);
     }
 
     void measure(Point& point, std::size_t bytes) {
@@ -135,7 +154,7 @@ private:
                 Point& point = place.points[round % 2 == 0 ? i : count - 1 - i];
                 if (point.given_up()) continue;
                 const bool enough = round >= least;
-                if (enough && is_stable(sample_of(point.times), request_.effort.stable)) continue;
+                if (enough && is_stable(point.measured(), request_.effort.stable)) continue;
                 const double now = clock_.now();
                 if (enough && now >= end) continue;
                 // A point that has never been measured at any size is tried: its size is small.
@@ -191,12 +210,12 @@ private:
                 above = &point;
             }
             if (above == nullptr) continue;
-            const double end = median_of(above->times);
+            const double end = above->median();
             if (below == nullptr) {
                 all[way] = end;
                 continue;
             }
-            const double begin = median_of(below->times);
+            const double begin = below->median();
             const double per_pass = (end - begin) / (above->passes - below->passes);
             all[way] = begin + per_pass * (passes - below->passes);
         }
@@ -255,7 +274,7 @@ private:
 
     bool is_done(const Place& place) const {
         return place.visits >= 2 && std::all_of(place.points.begin(), place.points.end(), [&](const Point& point) {
-                   return point.given_up() || is_stable(sample_of(point.times), request_.effort.stable);
+                   return point.given_up() || is_stable(point.measured(), request_.effort.stable);
                });
     }
 
@@ -275,7 +294,7 @@ private:
     }
     double cost_of_rounds(const Place& place, int rounds) const {
         double seconds = 0;
-        for (const Point& point : place.points) seconds += point.times.empty() ? 0 : median_of(point.times);
+        for (const Point& point : place.points) seconds += point.times.empty() ? 0 : point.median();
         return seconds * (rounds + 1);
     }
 
@@ -304,7 +323,7 @@ private:
         for (const auto& [bytes, place] : places_) {
             for (const Point& point : place.points) {
                 if (point.times.empty()) continue;
-                const Sample sample = sample_of(point.times);
+                const Sample& sample = point.measured();
                 const Way& way = request_.ways[point.way];
                 if (point.passes == 0) {
                     result_.hosts.push_back({way, point.role, bytes, sample});
