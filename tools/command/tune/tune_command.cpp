@@ -7,6 +7,7 @@
 #include "common/number_options.hpp"
 #include "common/probe.hpp"
 #include "common/session.hpp"
+#include "choices.hpp"
 #include "measure.hpp"
 #include "profile_json.hpp"
 #include "profile_place.hpp"
@@ -94,7 +95,8 @@ void measure_in_child(const CommandContext& context, const Effort& effort, doubl
         MeasureRequest request{effort, began,
                                platform::machines::write_record(record_of_machine(runtime, context, "recorded")),
                                [&](double share, std::string_view what) { tell(share, what); }};
-        const Measurements measured = measure(runtime, device, request);
+        Measurements measured = measure(runtime, device, request);
+        measured.profile.choices = choices_of(measured);
         say("{\"measured\":" + write_measurements(measured) + "}\n");
     });
 }
