@@ -18,7 +18,12 @@ namespace isthmus::tools::tune {
 namespace {
 
 constexpr std::size_t most_simulated_bytes = std::size_t{1} << 20;  // a simulated GPU's kernels run on this CPU
-constexpr double kept_for_the_end = 0.03;                           // of the budget: memory is given back
+
+// The share of the budget that is kept: memory is given back, and the choices are searched for, which takes a second or
+// two of one CPU.
+double kept_for_the_end(double budget) {
+    return std::clamp(2.0 / budget, 0.03, 0.15);
+}
 
 std::string today() {
     const std::time_t time = std::time(nullptr);
@@ -80,7 +85,8 @@ Measurements measure(Runtime& runtime, Device& device, const MeasureRequest& req
         }
         if (request.progress) request.progress(share, what);
     };
-    const double for_turns = 1 - request.effort.for_figures - kept_for_the_end;
+    const double usable = 1 - kept_for_the_end(budget);
+    const double for_turns = usable - request.effort.for_figures;
     SamplerRequest turns{request.effort, found.ways, largest, request.began + budget * for_turns,
                          [&](double share, std::string_view what) { tell(share * for_turns, what); }};
     Sampled sampled = sample_turns(clock, turns);
@@ -89,10 +95,9 @@ Measurements measure(Runtime& runtime, Device& device, const MeasureRequest& req
     found.hosts = std::move(sampled.hosts);
 
     const double after_turns = (clock.now() - request.began) / budget;
-    FigureRequest figures{found.ways, largest, request.began + budget * (1 - kept_for_the_end),
-                          [&](double share, std::string_view what) {
-                              tell(after_turns + share * (1 - kept_for_the_end - after_turns), what);
-                          }};
+    FigureRequest figures{
+        found.ways, largest, request.began + budget * usable,
+        [&](double share, std::string_view what) { tell(after_turns + share * (usable - after_turns), what); }};
     found.figures = latency_figures(found.turns);
     for (Figure& figure : bandwidth_figures(found.turns)) found.figures.push_back(std::move(figure));
     for (Figure& figure : measure_figures(runtime, device, figures)) found.figures.push_back(std::move(figure));

@@ -18,8 +18,9 @@ namespace isthmus::tools::tune {
 namespace {
 
 constexpr Role roles[] = {Role::reads, Role::writes, Role::reads_and_writes};
-constexpr int fewest_repeats = 3;  // of a point whose turns are long
-constexpr int failures_borne = 3;  // errors of one point, after which it is given up
+constexpr int fewest_repeats = 3;       // of a point whose turns are long
+constexpr double for_one_visit = 0.02;  // of the time: for more repeats than the least
+constexpr int failures_borne = 3;       // errors of one point, after which it is given up
 
 // One thing that is measured again and again: a turn, or (passes 0) a pass of the host alone.
 struct Point {
@@ -33,6 +34,8 @@ struct Point {
 
     Point(std::size_t its_way, Role its_role, int its_passes) : way(its_way), role(its_role), passes(its_passes) {}
     bool given_up() const { return failures >= failures_borne; }
+    // Long ones follow from shorter ones, and only check that they do.
+    bool only_checks() const { return passes > 16; }
     bool is_measured() const { return !times.empty(); }
     const Sample& measured() const {
         if (static_cast<std::size_t>(sample.count) != times.size()) sample = sample_of(times);
@@ -153,7 +156,8 @@ private:
                 // Every other round goes backwards, so that no point always follows the same one.
                 Point& point = place.points[round % 2 == 0 ? i : count - 1 - i];
                 if (point.given_up()) continue;
-                const bool enough = round >= least;
+                const bool enough = round >= (point.only_checks() ? fewest_repeats : least);
+                if (point.only_checks() && expected(point, bytes) * fewest_repeats > length_ * for_one_visit) continue;
                 if (enough && is_stable(point.measured(), request_.effort.stable)) continue;
                 const double now = clock_.now();
                 if (enough && now >= end) continue;
@@ -170,7 +174,7 @@ private:
     // Of a first visit with `least` repeats; 0: unknown.
     double cost_of_visit(std::size_t bytes, int least) const {
         double seconds = 0;
-        for (const Point& point : points_of(bytes)) seconds += expected(point, bytes);
+        for (const Point& point : points_of(bytes)) seconds += point.only_checks() ? 0 : expected(point, bytes);
         return seconds * (least + 1.5);  // with the first touches and what is not timed
     }
 
@@ -190,7 +194,7 @@ private:
                                  size_text(sizes[at]), size_text(sizes.back())));
                 return;
             }
-            visit(sizes[at], least, length_ * 0.02, "sizes");
+            visit(sizes[at], least, length_ * for_one_visit, "sizes");
         }
     }
 
@@ -266,7 +270,7 @@ private:
                 if (middle == 0 || !has_border(places_.at(sizes[i]), places_.at(sizes[i + 1]))) continue;
                 const int least = repeats_within(middle, 0.5 * left());
                 if (least == 0) continue;
-                visit(middle, least, length_ * 0.02, "borders");
+                visit(middle, least, length_ * for_one_visit, "borders");
                 found = true;
             }
         }
@@ -286,7 +290,7 @@ private:
                 if (over()) return;
                 if (is_done(place) || place.visits > times) continue;
                 if (cost_of_rounds(place, fewest_repeats) > left()) continue;
-                visit(bytes, fewest_repeats, length_ * 0.02, "repeats");
+                visit(bytes, fewest_repeats, length_ * for_one_visit, "repeats");
                 any = true;
             }
             if (!any) return;
@@ -322,7 +326,8 @@ private:
     Sampled result() {
         for (const auto& [bytes, place] : places_) {
             for (const Point& point : place.points) {
-                if (point.times.empty()) continue;
+                // Fewer show no spread: they would look exact.
+                if (static_cast<int>(point.times.size()) < fewest_repeats) continue;
                 const Sample& sample = point.measured();
                 const Way& way = request_.ways[point.way];
                 if (point.passes == 0) {

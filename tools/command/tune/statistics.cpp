@@ -38,7 +38,8 @@ Sample sample_of(std::vector<double> times) {
 
 bool is_stable(const Sample& sample, double share) {
     constexpr double resolution = 50e-9;  // of steady_clock, with the calls that read it
-    if (sample.count == 0) return false;
+    constexpr int least = 3;              // fewer show no spread
+    if (sample.count < least) return false;
     const double allowed = std::max(sample.median * share, resolution);
     return sample.high - sample.median <= allowed && sample.median - sample.low <= allowed;
 }
