@@ -157,7 +157,7 @@ std::vector<VerifyPoint> verify_points(int count, std::uint64_t seed, std::size_
         point.bytes = static_cast<std::size_t>(bytes / sizeof(Lane)) * sizeof(Lane);
         const double passes = std::exp(next_share(state) * std::log(256.0));
         const double most = std::max(1.0, most_moved / static_cast<double>(point.bytes));
-        point.passes = static_cast<int>(std::lround(std::min(passes, most)));
+        point.passes = static_cast<int>(std::min(std::round(passes), std::floor(most)));
         if (std::find(measured.begin(), measured.end(), point.bytes) == measured.end()) points.push_back(point);
     }
     return points;
