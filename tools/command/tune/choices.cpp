@@ -87,6 +87,11 @@ std::vector<Border> fewest_borders(const Field& regrets) {
     return borders;
 }
 
+// Whole bytes, above the first size.
+std::size_t middle(double size, double next) {
+    return static_cast<std::size_t>(std::ceil(std::sqrt(size * next)));
+}
+
 // A row: the borders that hold from this number of passes on.
 struct Row {
     int passes = 1;
@@ -201,7 +206,7 @@ std::vector<ProfileChoice> choices_of(const Measurements& measured) {
         for (const Row& row : rows_for(model, grid, times, use, ways)) {
             for (const Border& border : row.borders) {
                 ProfileChoice choice{use.device, use.host, use.host_often, use.prefer, row.passes, 0, {}, {}};
-                if (border.size != 0) choice.from_bytes = static_cast<std::size_t>(grid.sizes[border.size]);
+                if (border.size != 0) choice.from_bytes = middle(grid.sizes[border.size - 1], grid.sizes[border.size]);
                 choice.kind = model.ways()[ways[border.way]].kind;
                 choice.locality = model.ways()[ways[border.way]].locality;
                 choices.push_back(choice);
