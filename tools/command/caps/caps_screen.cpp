@@ -175,6 +175,8 @@ std::string_view launch_phrase(LaunchPath path) {
 // When allocate_shared() selects this kind for an undeclared use.
 std::string chosen(const Capabilities& c, MemoryKind kind, const Signs& signs) {
     const std::vector<ChoiceBySize> choices = choices_by_size(c, {});
+    const auto is_of_kind = [kind](const ChoiceBySize& each) { return each.plan.kind == kind; };
+    if (std::count_if(choices.begin(), choices.end(), is_of_kind) > 1) return signs.arrow + "at several sizes";
     for (std::size_t i = 0; i < choices.size(); ++i) {
         if (choices[i].plan.kind != kind) continue;
         const bool last = i + 1 == choices.size();
