@@ -22,7 +22,9 @@ std::vector<Way> ways_of(Device& device, const std::vector<Way>& candidates) {
     std::vector<Way> ways;
     for (const Way& way : candidates) {
         const Result<TurnBuffer> made = TurnBuffer::make(device, use_of(way), tried_bytes);
-        if (made && made->buffer().kind() == way.kind) ways.push_back(way);
+        if (!made || made->buffer().kind() != way.kind) continue;
+        // Memory that must be attached is never chosen unasked (runtime/rules/allocation_policy.cpp).
+        if (made->buffer().path() != LaunchPath::attach) ways.push_back(way);
     }
     const auto chosen = device.allocate_shared<Lane>(tried_bytes / sizeof(Lane), use_of(Role::reads, 1));
     if (!chosen) return ways;
