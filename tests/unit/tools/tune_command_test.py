@@ -127,7 +127,7 @@ class PlayedMachines(InAFolder):
             kinds = {way["kind"] for way in device["ways"]}
             self.assertLessEqual({"pinned", "device"}, kinds)
             self.assertEqual("host" in kinds, attributes["PAGEABLE_MEMORY_ACCESS"] == 1)
-            self.assertEqual("managed" in kinds, attributes["MANAGED_MEMORY"] == 1)
+            self.assertEqual("managed" in kinds, attributes["CONCURRENT_MANAGED_ACCESS"] == 1, "not where it is attached")
             for turn in device["turns"]:
                 kind = device["ways"][turn["way"]]["kind"]
                 self.assertFalse(kind == "write_combined" and turn["device"] != "reads", turn)

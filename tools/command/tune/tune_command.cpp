@@ -115,6 +115,12 @@ void verify_in_child(const CommandContext& context, const TuneOptions& options, 
             return device.profile.device && device.profile.device == with.facts().uuid;
         });
         if (entry == devices.end()) bad_input(fmt::format("'{}' has no entry of {}", profile, with.name()));
+        if (!with.capabilities().profile) {
+            bad_input(
+                fmt::format("'{}' is not used here: it was measured with another driver, kernel or memory model, or "
+                            "has no choices",
+                            profile));
+        }
         Runtime without_profile = open(context, "none");
         Device& without = choose_device(without_profile, context);
         std::vector<std::size_t> sizes;
