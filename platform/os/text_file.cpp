@@ -2,6 +2,10 @@
 // Reads files of unknown size: /proc and /sys state 0 or 4096 for every file.
 #include "text_file.hpp"
 
+#include <platform/os.hpp>
+
+#include "page_mapping.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -39,6 +43,34 @@ std::string read(const std::string& path, std::string_view last_word) {
 }
 
 }  // namespace
+
+FileText read_file(const std::string& path, std::size_t most_bytes) {
+    FileText file;
+    const auto failed = [&file](int error) {
+        file.text.clear();
+        file.error = error;
+        file.reason = words(error);
+    };
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        failed(errno);
+        return file;
+    }
+    for (;;) {
+        constexpr std::size_t step = std::size_t{64} << 10;
+        const std::size_t had = file.text.size();
+        file.text.resize(had + step);
+        const ssize_t got = ::read(fd, file.text.data() + had, step);
+        const int error = errno;
+        file.text.resize(had + static_cast<std::size_t>(got < 0 ? 0 : got));
+        if (got < 0 && error == EINTR) continue;
+        if (got < 0) failed(error);
+        if (file.text.size() > most_bytes) failed(EFBIG);
+        if (got <= 0 || file.error != 0) break;
+    }
+    ::close(fd);
+    return file;
+}
 
 std::string read_text(const std::string& path) {
     return read(path, {});

@@ -8,6 +8,7 @@
 #include "device_errors.hpp"
 #include "export_finding_rules.hpp"
 #include "litmus_rules.hpp"
+#include "profile_rules.hpp"
 
 #include <optional>
 #include <utility>
@@ -18,7 +19,7 @@ namespace detail {
 namespace {
 
 // The capabilities from the driver's attributes, narrowed by the litmus findings for this device (G13), with its export
-// findings applied (D10).
+// findings applied (D10), and with its profile (P4).
 Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFacts& facts) {
     Capabilities capabilities = platform::detect(config.machine, facts);
     for (const LitmusFinding& finding : config.litmus_findings) {
@@ -29,6 +30,11 @@ Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFact
     for (const ExportFinding& finding : config.export_findings) {
         if (rules::finding_applies(finding, config.machine, facts)) {
             platform::apply_probe(capabilities, rules::probe_of(finding));
+        }
+    }
+    for (const DeviceProfile& profile : config.profiles) {
+        if (rules::profile_applies(profile, config.machine, facts, capabilities)) {
+            capabilities.profile = std::make_shared<const DeviceProfile>(profile);
         }
     }
     return capabilities;

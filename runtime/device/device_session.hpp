@@ -6,6 +6,7 @@
 #include <isthmus/export_finding.hpp>
 #include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
+#include <isthmus/profile.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
 
@@ -41,6 +42,7 @@ struct RuntimeConfig {
     rules::BudgetOptions budget;
     std::vector<LitmusFinding> litmus_findings;
     std::vector<ExportFinding> export_findings;
+    std::vector<DeviceProfile> profiles;
     std::uint64_t generation = 0;  // process::generation() at open
 
     void say(Severity severity, std::string_view line) const {

@@ -13,6 +13,8 @@
 #include "launch_mode_rules.hpp"
 #include "litmus_rules.hpp"
 #include "process.hpp"
+#include "profile_file.hpp"
+#include "profile_rules.hpp"
 #include "wait_pause.hpp"
 
 #include <string>
@@ -58,6 +60,29 @@ void say_unused(const detail::RuntimeState& state, std::string_view what, const 
     }
 }
 
+// Logs which profile each device uses, and the reason for each that applies to no device.
+void say_profiles(const detail::RuntimeState& state, std::string_view file) {
+    const detail::RuntimeConfig& config = *state.config;
+    for (const DeviceProfile& profile : config.profiles) {
+        std::string_view reason = "that device is not there";
+        const detail::DeviceSession* user = nullptr;
+        for (const std::unique_ptr<Device>& device : state.devices) {
+            const detail::DeviceSession& session = *device->state();
+            const DeviceFacts& facts = session.driver->facts();
+            const AccessAnswer applies = rules::profile_applies(profile, config.machine, facts, session.capabilities);
+            if (applies) user = &session;
+            if (!applies && profile.device == facts.uuid) reason = applies.reason;
+        }
+        if (user != nullptr) {
+            config.say(Severity::info,
+                       composed("{} uses its profile of {} ({})", detail::named(*user), profile.measured_on, file));
+        } else {
+            config.say(Severity::warning, composed("the profile of {} for {} ({}) is not used: {}", profile.measured_on,
+                                                   profile.device.text(), file, reason));
+        }
+    }
+}
+
 }  // namespace
 
 Runtime::Runtime(std::shared_ptr<detail::RuntimeState> state) : state_(std::move(state)) {}
@@ -69,6 +94,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     const std::string asked = options.launch_mode ? std::string() : platform::os::environment("ISTHMUS_LAUNCH_MODE");
     const std::optional<LaunchMode> mode = rules::mode_of_runtime(options.launch_mode, asked);
     if (!mode) return make_error<errors::unknown_launch_mode>(asked);
+    Result<detail::FoundProfiles> profiles = detail::find_profiles(detail::profile_places(options.profile));
+    if (!profiles) return std::move(profiles).error();
     platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library});
     auto config = std::make_shared<detail::RuntimeConfig>();
     config->machine = std::move(opened.machine);
@@ -81,6 +108,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->budget.allow_oversubscription = options.oversubscribe_managed;
     config->litmus_findings = options.litmus_findings;
     config->export_findings = options.export_findings;
+    config->profiles = std::move(profiles->devices);
     config->generation = process::generation();
     auto books = std::make_shared<detail::Books>();
     if (options.order_check != OrderCheck::off) {
@@ -101,6 +129,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     }
     say_unused(*state, "a litmus finding for ", config->litmus_findings);
     say_unused(*state, "a finding about exports for ", config->export_findings);
+    say_profiles(*state, profiles->file);
     return Runtime(std::move(state));
 }
 

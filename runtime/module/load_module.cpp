@@ -2,47 +2,19 @@
 // Device::load_module, and the module's own calls.
 #include <isthmus/module.hpp>
 
+#include <platform/os.hpp>
+
 #include "composed.hpp"
 #include "module_errors.hpp"
 #include "module_state.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <optional>
+#include <limits>
+#include <span>
 #include <utility>
 
 namespace isthmus {
 inline namespace v0 {
 namespace {
-
-// nullopt: errno tells why.
-std::optional<std::vector<std::byte>> content_of(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return std::nullopt;
-    std::optional<std::vector<std::byte>> content(std::in_place);
-    for (;;) {
-        constexpr std::size_t step = std::size_t{64} << 10;
-        const std::size_t had = content->size();
-        content->resize(had + step);
-        const ssize_t count = ::read(file, content->data() + had, step);
-        if (count < 0 && errno == EINTR) {
-            content->resize(had);
-            continue;
-        }
-        content->resize(had + static_cast<std::size_t>(count < 0 ? 0 : count));
-        if (count > 0) continue;
-        if (count < 0) content.reset();
-        break;
-    }
-    const int why = errno;
-    ::close(file);
-    errno = why;
-    return content;
-}
 
 Result<std::shared_ptr<detail::ModuleState>> load(Device& device, std::string name, std::span<const std::byte> image,
                                                   const ModuleOptions& options) {
@@ -72,15 +44,15 @@ Result<Module> Device::load_module(std::span<const std::byte> image, const Modul
 
 Result<Module> Device::load_module(std::string_view path, const ModuleOptions& options) {
     if (state_->bars(rules::PublicCall::load_module)) return state_->refusal(rules::PublicCall::load_module);
-    const std::string file(path);
-    const std::optional<std::vector<std::byte>> image = content_of(file);
+    const platform::os::FileText file =
+        platform::os::read_file(std::string(path), std::numeric_limits<std::size_t>::max());
     constexpr std::size_t most_shown = 200;  // PTX text that was taken for a name
     std::string name = composed("module '{}'", path.substr(0, most_shown));
-    if (!image) {
-        const int why = errno;
-        return make_error<errors::module_file_not_read>(name, std::strerror(why)).from_call("open", why);
+    if (file.error != 0) {
+        return make_error<errors::module_file_not_read>(name, file.reason).from_call("open", file.error);
     }
-    Result<std::shared_ptr<detail::ModuleState>> made = load(*this, std::move(name), *image, options);
+    Result<std::shared_ptr<detail::ModuleState>> made =
+        load(*this, std::move(name), std::as_bytes(std::span(file.text)), options);
     if (!made) return std::move(made).error();
     return Module(std::move(made).value(), *this);
 }

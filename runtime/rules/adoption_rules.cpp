@@ -5,6 +5,7 @@
 
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
+#include "profile_rules.hpp"
 #include "launch_path.hpp"
 #include "rules_errors.hpp"
 
@@ -88,7 +89,9 @@ AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_
                             "the device does not reach it and it could not be registered: copied around each use"};
     // The adopted memory may consist of many frames that are used one at a time. The size therefore decides only for
     // memory that the device touches often; memory that is touched once stays in place at any size.
-    if (passes_of_device(use) > 1 && copy_pays(device, use, bytes)) {
+    const ProfileChoice* const measured = measured_choice(device, use, bytes);
+    const bool copy = measured != nullptr ? measured->kind == MemoryKind::device : copy_pays(device, use, bytes);
+    if (passes_of_device(use) > 1 && copy) {
         plan.registers = can_register;
         plan.registered = {MemoryKind::device, LaunchPath::stage,
                            "the device touches the data often: copied from and to registered memory around each use"};

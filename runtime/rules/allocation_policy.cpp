@@ -7,12 +7,14 @@
 #include "atomic_rules.hpp"
 #include "composed.hpp"
 #include "launch_path.hpp"
+#include "profile_rules.hpp"
 #include "rules_errors.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace isthmus::rules {
 
@@ -77,6 +79,7 @@ bool may_migrate(const Traits& traits, const SharedUse& use) {
 // Places host memory near the device where that gains and the caller requested no locality.
 HostPlacement placement_for(const Traits& traits, const SharedUse& use, const AllocationPlan& plan) {
     HostPlacement placement = use.placement;
+    if (placement.locality == Locality::anywhere) placement.locality = plan.placement.locality;  // as measured
     const MemoryKind kind = plan.host_kind;  // of a staged buffer: the host's side, which stays there
     const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;
     if (!ours || placement.locality != Locality::anywhere || !traits.near_device.value) return placement;
@@ -264,6 +267,18 @@ Result<AllocationPlan> asked_for(const Capabilities& device, const SharedUse& us
     return in_place(kind, "asked for by kind, and the device uses it in place");
 }
 
+// What was measured here, where the rules allow it: a measurement never widens them. Attached memory is for one stream
+// at a time, which the program did not ask for (ADR 101).
+std::optional<AllocationPlan> measured(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
+    const ProfileChoice* const choice = measured_choice(device, use, bytes);
+    if (choice == nullptr) return std::nullopt;
+    Result<AllocationPlan> plan = asked_for(device, use, choice->kind);
+    if (!plan || plan->path == LaunchPath::attach) return std::nullopt;
+    plan->placement.locality = choice->locality;
+    plan->reason = measured_reason(choice->kind);
+    return std::move(plan).value();
+}
+
 // Do host and device both access the memory, and may one update it while the other accesses it?
 bool is_updated(const SharedUse& use) {
     return use.updates != AtomicSet::load_store && use.host != Use::never && use.device != Use::never;
@@ -328,7 +343,13 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const Traits
 
 std::string size_text(std::size_t bytes) {
     constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
-    return bytes % MiB == 0 ? composed("{} MiB", bytes / MiB) : composed("{} KiB", bytes / KiB);
+    if (bytes < KiB) return composed("{} bytes", bytes);
+    const bool large = bytes % MiB == 0 || (bytes > MiB && bytes % KiB != 0);
+    const std::size_t unit = large ? MiB : KiB;
+    const Text name = large ? "MiB" : "KiB";
+    const std::size_t tenths = bytes / unit * 10 + (bytes % unit * 10 + unit / 2) / unit;
+    return tenths % 10 == 0 ? composed("{} {}", tenths / 10, name)
+                            : composed("{}.{} {}", tenths / 10, tenths % 10, name);
 }
 
 std::string origin_text(platform::ValueOrigin origin, std::string_view source) {
@@ -347,6 +368,18 @@ std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, cons
     return border != nullptr ? std::optional(border->from_bytes) : std::nullopt;
 }
 
+std::vector<std::size_t> sizes_that_decide(const Capabilities& device, const SharedUse& use) {
+    std::vector<std::size_t> sizes;
+    for (const ProfileChoice* next = measured_choice(device, use, any_size); next != nullptr && next->from_bytes > 0;
+         next = measured_choice(device, use, sizes.back() - 1)) {
+        sizes.push_back(next->from_bytes);
+    }
+    std::reverse(sizes.begin(), sizes.end());
+    const std::optional<std::size_t> border = copy_pays_from_bytes(device, use);
+    if (border && measured_choice(device, use, any_size) == nullptr) sizes.push_back(*border);
+    return sizes;
+}
+
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
     const std::optional<std::size_t> least = copy_pays_from_bytes(device, use);
     return least && bytes >= *least;
@@ -359,7 +392,9 @@ Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedU
     if (is_updated(use)) {
         plan = use.kind ? updated_as_asked(device, traits, use, word) : updated(device, traits, use, word);
     } else {
-        plan = use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, traits, use, bytes));
+        const std::optional<AllocationPlan> best = use.kind ? std::nullopt : measured(device, use, bytes);
+        plan = use.kind ? asked_for(device, use, *use.kind)
+                        : placed(device, use, best ? *best : chosen(device, traits, use, bytes));
     }
     if (plan) plan->placement = placement_for(traits, use, *plan);
     return plan;

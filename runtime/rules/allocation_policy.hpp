@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace isthmus::rules {
 
@@ -46,7 +47,11 @@ const platform::CopyBorder* copy_border(const Capabilities& device, const Shared
 std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use);
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes);
 
-// "32 KiB", "16 MiB": for whole KiB.
+// The sizes at which the choice for this use may change, ascending, without 0: those of the profile, otherwise the
+// border.
+std::vector<std::size_t> sizes_that_decide(const Capabilities& device, const SharedUse& use);
+
+// "32 KiB", "16 MiB"; rounded to a tenth where it is no whole number of them: "3.4 MiB".
 std::string size_text(std::size_t bytes);
 // "assumed", "measured on a machine of this class: H200": for texts.
 std::string origin_text(platform::ValueOrigin origin, std::string_view source);

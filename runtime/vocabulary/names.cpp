@@ -8,6 +8,7 @@
 #include <isthmus/litmus.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
+#include <isthmus/profile.hpp>
 #include <isthmus/sharing_use.hpp>
 
 namespace isthmus {
@@ -241,6 +242,23 @@ std::string_view name(LaunchPath path) noexcept {
         case LaunchPath::stage: return "stage";
         case LaunchPath::refuse: return "refuse";
         case LaunchPath::prefetch: return "prefetch";
+    }
+    return "unknown";
+}
+
+std::string_view name(Prefer prefer) noexcept {
+    switch (prefer) {
+        case Prefer::throughput: return "throughput";
+        case Prefer::latency: return "latency";
+    }
+    return "unknown";
+}
+
+std::string_view name(Role role) noexcept {
+    switch (role) {
+        case Role::reads: return "reads";
+        case Role::writes: return "writes";
+        case Role::reads_and_writes: return "reads_and_writes";
     }
     return "unknown";
 }

@@ -12,6 +12,7 @@
 #include "common/session.hpp"
 #include "share/share_command.hpp"
 #include "share/view_command.hpp"
+#include "tune/tune_command.hpp"
 
 #include <isthmus/version.hpp>
 #include <machines/record.hpp>
@@ -162,6 +163,7 @@ int run(int argc, char** argv) {
     add_litmus_command(app, context);
     add_run_command(app, context);
     add_share_command(app, context);
+    add_tune_command(app, context);
     add_view_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand

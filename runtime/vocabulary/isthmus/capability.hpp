@@ -7,11 +7,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace isthmus {
 inline namespace v0 {
+
+struct DeviceProfile;
 
 // Independent questions. No answer is derived from another: each comes from its own attribute or probe. The number
 // behind each is the CUdevice_attribute that decides it.
@@ -97,6 +100,9 @@ struct ISTHMUS_API Capabilities {
     std::uint32_t disordered_kinds = 0;  // messages overtook their data, or one word went back
     std::uint32_t torn_kinds = 0;        // halves of 16 bytes were seen
     std::uint32_t lossy_kinds = 0;       // updates by both sides were lost
+
+    // What `isthmus tune` measured on this device (profile.hpp, RuntimeOptions::profile); null: nothing.
+    std::shared_ptr<const DeviceProfile> profile{};
 
     const Capability& feature(Feature f) const noexcept { return features[static_cast<std::size_t>(f)]; }
     bool has(Feature f) const noexcept { return static_cast<bool>(feature(f)); }

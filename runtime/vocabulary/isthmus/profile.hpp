@@ -21,14 +21,14 @@ inline namespace v0 {
 
 // What one side does with a buffer between two hand-overs.
 enum class Role : std::uint8_t { reads, writes, reads_and_writes };
-ISTHMUS_API std::string_view name(Role role) noexcept;  // "reads_and_writes"
+ISTHMUS_API std::string_view name(Role role) noexcept;
 
 // The fastest memory for one use, from this number of passes of the device and from this size on, up to the next choice
 // of the same use.
 struct ProfileChoice {
     Role device = Role::reads;
     Role host = Role::writes;
-    bool host_often = false;  // the host goes over each byte many times (Use::reads_often, Use::reads_and_writes)
+    bool host_often = false;  // the host goes over each byte many times (Use::reads_often, Use::writes_often)
     Prefer prefer = Prefer::throughput;
     int passes = 1;                          // of the device, at least 1
     std::size_t from_bytes = 0;              // the first choice for each number of passes begins at 0

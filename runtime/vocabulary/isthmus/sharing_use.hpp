@@ -18,6 +18,7 @@ enum class Use : std::uint8_t { never, reads_once, reads_often, writes_once, wri
 inline constexpr int use_count = 6;
 enum class Prefer : std::uint8_t { throughput, latency };
 ISTHMUS_API std::string_view name(Use use) noexcept;
+ISTHMUS_API std::string_view name(Prefer prefer) noexcept;
 
 // A pass: the device goes over the bytes of the buffer once. Passes are counted between two hand-overs, that is, from
 // the host's turn to the next one of the host: ten kernels that each read the whole buffer are ten passes. "once" is

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 
 namespace {
@@ -77,6 +80,48 @@ TEST(Runtimes, TheEnvironmentNamesTheLaunchModeThatTheOptionsDoNot) {
     EXPECT_EQ(refused.error().id(), "R004");
     EXPECT_NE(refused.error().message().find("'chekced'"), std::string_view::npos);
     EXPECT_TRUE(isthmus::Runtime::open({.launch_mode = LaunchMode::relaxed}).ok()) << "which names one";
+}
+
+class Variables {
+public:
+    void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+    ~Variables() {
+        for (const char* name : {"ISTHMUS_PROFILE", "XDG_CONFIG_HOME"}) ::unsetenv(name);
+    }
+};
+
+std::string refusal_with(const std::string& profile) {
+    isthmus::RuntimeOptions options;
+    options.profile = profile;
+    const auto opened = isthmus::Runtime::open(options);
+    return opened ? std::string() : std::string(opened.error().id());
+}
+
+// keeps P3, P4: the option, the environment and the user's folder name the file, in this order
+TEST(Runtimes, OpenReadsTheProfileOfTheNearestPlace) {
+    const std::string folder = ::testing::TempDir() + "isthmus-front-" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder + "/config/isthmus");
+    const auto write = [](const std::string& file, const std::string& text) { std::ofstream(file) << text; };
+    const std::string good = folder + "/good.json", of_folder = folder + "/config/isthmus/profile.json";
+    write(good, R"({"schema": "isthmus-profile-1", "devices": []})");
+    write(of_folder, "damaged");
+    Variables variables;
+    variables.set("XDG_CONFIG_HOME", folder + "/config");
+    ::unsetenv("ISTHMUS_PROFILE");
+    EXPECT_EQ(refusal_with(""), "T002") << "the folder's file is damaged";
+    EXPECT_EQ(refusal_with("none"), "");
+    EXPECT_EQ(refusal_with(good), "");
+    variables.set("ISTHMUS_PROFILE", good);
+    EXPECT_EQ(refusal_with(""), "");
+    EXPECT_EQ(refusal_with(of_folder), "T002") << "the option decides before the environment";
+    variables.set("ISTHMUS_PROFILE", "none");
+    EXPECT_EQ(refusal_with(""), "");
+    variables.set("ISTHMUS_PROFILE", folder + "/missing.json");
+    EXPECT_EQ(refusal_with(""), "T001");
+    write(of_folder, R"({"schema": "isthmus-profile-2"})");
+    ::unsetenv("ISTHMUS_PROFILE");
+    EXPECT_EQ(refusal_with(""), "T003");
+    std::filesystem::remove_all(folder);
 }
 
 }  // namespace

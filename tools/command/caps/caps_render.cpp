@@ -8,6 +8,7 @@
 
 #include <platform/capability_table.hpp>
 #include <platform/detect.hpp>
+#include <profile_rules.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -133,8 +134,15 @@ Json choices_json(const Capabilities& c) {
                        {"device", name(each.use.device)}, {"passes", passes_of_device(each.use)},
                        {"small", choice_text(*small)},    {"small_reason", text(small->reason)},
                        {"large", choice_text(*large)},    {"large_reason", text(large->reason)}};
+        const bool measured = rules::measured_choice(c, each.use, rules::any_size) != nullptr;
+        if (measured) {
+            choice["measured_on"] = c.profile->measured_on;
+            for (const ChoiceBySize& one : choices_by_size(c, each.use)) {
+                choice["by_size"].push_back({{"from_bytes", one.from_bytes}, {"choice", choice_text(one.plan)}});
+            }
+        }
         if (const platform::CopyBorder* border = rules::copy_border(c, each.use);
-            border && small->path != large->path) {
+            !measured && border && small->path != large->path) {
             choice["copied_from"] = {{"bytes", border->from_bytes},
                                      {"passes", border->passes},
                                      {"origin", name(border->origin)},

@@ -174,13 +174,19 @@ std::string_view launch_phrase(LaunchPath path) {
 
 // When allocate_shared() selects this kind for an undeclared use.
 std::string chosen(const Capabilities& c, MemoryKind kind, const Signs& signs) {
-    const auto small = rules::plan_allocation(c, {}, 1);
-    const auto large = rules::plan_allocation(c, {});
-    const std::optional<std::size_t> from = rules::copy_pays_from_bytes(c, {});
-    const bool differ = small && large && from && (small->kind != large->kind || small->path != large->path);
-    if (small && small->kind == kind) return signs.arrow + (differ ? "below " + rules::size_text(*from) : "always");
-    if (differ && large->kind == kind) {
-        return signs.arrow + (large->path == LaunchPath::stage ? "above, copied" : "above");
+    const std::vector<ChoiceBySize> choices = choices_by_size(c, {});
+    const auto is_of_kind = [kind](const ChoiceBySize& each) { return each.plan.kind == kind; };
+    if (std::count_if(choices.begin(), choices.end(), is_of_kind) > 1) return signs.arrow + "at several sizes";
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        if (choices[i].plan.kind != kind) continue;
+        const bool last = i + 1 == choices.size();
+        const std::string end = last ? "" : rules::size_text(choices[i + 1].from_bytes);
+        const std::string when = choices.size() == 1 ? "always"
+                                 : i == 0            ? "below " + end
+                                 : last              ? "above"
+                                                     : rules::size_text(choices[i].from_bytes) + " to " + end;
+        const bool copied = choices.size() > 1 && choices[i].plan.path == LaunchPath::stage && i > 0;
+        return signs.arrow + when + (copied ? ", copied" : "");
     }
     return "";
 }
@@ -315,14 +321,15 @@ std::string kinds_with_atomics(const Capabilities& c) {
 }
 
 std::string choice(const Capabilities& c) {
-    const auto small = rules::plan_allocation(c, {}, 1);
-    const auto large = rules::plan_allocation(c, {});
-    if (!small || !large) return "refused";
-    const std::optional<std::size_t> from = rules::copy_pays_from_bytes(c, {});
-    std::string out = text(name(small->kind));
-    if (!from || (small->kind == large->kind && small->path == large->path)) return out;
-    out += large->path == LaunchPath::stage ? "; copy from " : "; " + text(name(large->kind)) + " from ";
-    return out + rules::size_text(*from);
+    const std::vector<ChoiceBySize> choices = choices_by_size(c, {});
+    if (choices.empty()) return "refused";
+    std::string out = text(name(choices.front().plan.kind));
+    for (std::size_t i = 1; i < choices.size(); ++i) {
+        const bool copied = choices[i].plan.path == LaunchPath::stage;
+        out += copied ? "; copy from " : "; " + text(name(choices[i].plan.kind)) + " from ";
+        out += rules::size_text(choices[i].from_bytes);
+    }
+    return out;
 }
 
 std::string speed_text(int mt_per_s, int lanes) {
@@ -398,7 +405,7 @@ std::string machine_screen(const MachineView& view, const CapsStyle& style) {
         out += "\n" + device_head(alike, style) + "\n";
         out += as_text({memory_section(c, signs)}, {style.width, style.has_colour}) + "\n";
         if (const std::string border = border_text(c, {}); !border.empty()) {
-            out += labelled("copies", {border}, style, signs, Colour::plain);
+            out += labelled(c.profile ? "choices" : "copies", {border}, style, signs, Colour::plain);
         }
         out += features(view, c, style, signs);
     }

@@ -4,6 +4,7 @@
 
 #include <access_rules.hpp>
 #include <allocation_policy.hpp>
+#include <profile_rules.hpp>
 #include <atomic_rules.hpp>
 #include <launch_path.hpp>
 #include <litmus_rules.hpp>
@@ -50,20 +51,23 @@ std::string verdict_text(Verdict verdict) {
     return verdict == Verdict::not_verified ? "not verified" : text(name(verdict));
 }
 
+std::string measured_here(const Capabilities& c) {
+    return "measured here on " + c.profile->measured_on;
+}
+
 std::string plan_text(const Capabilities& c, const SharedUse& use) {
-    const auto one = [&](std::size_t bytes) -> std::string {
-        const auto plan = rules::plan_allocation(c, use, bytes);
-        if (!plan) return "refused";
-        if (plan->path == LaunchPath::stage) return text(name(plan->kind)) + ", staged";
-        return text(name(plan->kind));
-    };
-    const std::string small = one(1);
-    std::string large = one(rules::any_size);
-    const auto from = rules::copy_pays_from_bytes(c, use);
-    if (!from || small == large) return large;
-    const platform::CopyBorder& border = *rules::copy_border(c, use);
-    return small + "; " + large + " from " + rules::size_text(*from) + " (" +
-           rules::origin_text(border.origin, border.source) + ")";
+    const std::vector<ChoiceBySize> choices = choices_by_size(c, use);
+    if (choices.empty()) return "refused";
+    std::string out;
+    for (const ChoiceBySize& each : choices) {
+        if (!out.empty()) out += "; ";
+        out += text(name(each.plan.kind)) + (each.plan.path == LaunchPath::stage ? ", staged" : "");
+        if (each.from_bytes > 0) out += " from " + rules::size_text(each.from_bytes);
+    }
+    if (rules::measured_choice(c, use, rules::any_size) != nullptr) return out + " (" + measured_here(c) + ")";
+    const platform::CopyBorder* const border = rules::copy_border(c, use);
+    if (choices.size() < 2 || border == nullptr) return out;
+    return out + " (" + rules::origin_text(border->origin, border->source) + ")";
 }
 
 }  // namespace
@@ -75,7 +79,7 @@ bool behave_alike(const Capabilities& a, const Capabilities& b) {
     }
     return a.translation == b.translation && a.memory == b.memory && a.managed == b.managed &&
            a.link_atomics == b.link_atomics && a.disordered_kinds == b.disordered_kinds &&
-           a.torn_kinds == b.torn_kinds && a.lossy_kinds == b.lossy_kinds;
+           a.torn_kinds == b.torn_kinds && a.lossy_kinds == b.lossy_kinds && a.profile == b.profile;
 }
 
 std::vector<Column> columns_of(const std::vector<MachineView>& views) {
@@ -298,7 +302,20 @@ std::string choice_text(const rules::AllocationPlan& plan) {
     return cell;
 }
 
+std::vector<ChoiceBySize> choices_by_size(const Capabilities& device, const SharedUse& use) {
+    std::vector<std::size_t> sizes = rules::sizes_that_decide(device, use);
+    sizes.insert(sizes.begin(), 0);
+    std::vector<ChoiceBySize> choices;
+    for (const std::size_t size : sizes) {
+        const auto plan = rules::plan_allocation(device, use, std::max<std::size_t>(size, 1));
+        if (!plan) return {};
+        if (choices.empty() || choice_text(choices.back().plan) != choice_text(*plan)) choices.push_back({size, *plan});
+    }
+    return choices;
+}
+
 std::string border_text(const Capabilities& device, const SharedUse& use) {
+    if (rules::measured_choice(device, use, rules::any_size) != nullptr) return measured_here(device);
     const platform::CopyBorder* border = rules::copy_border(device, use);
     if (border == nullptr) return "";
     return "from " + rules::size_text(border->from_bytes) + " on, for " + std::to_string(border->passes) +

@@ -7,9 +7,12 @@
 
 #include <allocation_policy.hpp>
 #include <isthmus/memory_kind.hpp>
+#include <isthmus/profile.hpp>
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace isthmus::tools {
 
@@ -71,7 +74,13 @@ inline constexpr std::size_t typical_uses = 6;  // the first of declared_uses(),
 const std::array<DeclaredUse, typical_uses + 1>& declared_uses();
 // "device, staged", "host, near the device"
 std::string choice_text(const rules::AllocationPlan& plan);
-// "from 256 KiB on, for 16 passes or more (assumed)"; empty: no copy pays.
+// The choices for this use from one size to the next, each with the size from which it holds; the first from 0 on.
+struct ChoiceBySize {
+    std::size_t from_bytes = 0;
+    rules::AllocationPlan plan;
+};
+std::vector<ChoiceBySize> choices_by_size(const Capabilities& device, const SharedUse& use);
+// "from 256 KiB on, for 16 passes or more (assumed)"; "measured here on 2026-11-24"; empty: no copy pays.
 std::string border_text(const Capabilities& device, const SharedUse& use);
 
 }  // namespace isthmus::tools

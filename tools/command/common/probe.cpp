@@ -48,7 +48,8 @@ void write_all(int fd, const std::string& text) {
 }
 
 // Reads until the child closes its end of the pipe; false: the deadline passed.
-bool read_answer(int fd, Clock::time_point until, std::string& text) {
+bool read_answer(int fd, Clock::time_point until, std::string& text,
+                 const std::function<void(std::string_view)>& hear) {
     for (;;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
         if (left <= 0) return false;
@@ -61,6 +62,7 @@ bool read_answer(int fd, Clock::time_point until, std::string& text) {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return true;
         text.append(part, static_cast<std::size_t>(got));
+        if (hear) hear({part, static_cast<std::size_t>(got)});
     }
 }
 
@@ -81,7 +83,8 @@ ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::m
     return run_saying_probe([&probe](const Say& say) { say(probe()); }, deadline);
 }
 
-ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline) {
+ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline,
+                              const std::function<void(std::string_view piece)>& hear) {
     ProbeOutcome outcome;
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -103,7 +106,7 @@ ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, 
         return outcome;
     }
     int status = 0;
-    const bool answered = read_answer(ends[0], until, outcome.text) && wait_for(child, until, status);
+    const bool answered = read_answer(ends[0], until, outcome.text, hear) && wait_for(child, until, status);
     ::close(ends[0]);
     if (!answered) {
         outcome.end = ProbeEnd::hung;

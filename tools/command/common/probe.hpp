@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace isthmus::tools {
 
@@ -22,8 +23,10 @@ struct ProbeOutcome {
 ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline);
 
 // The same for a probe that reports its results one by one: what it reported before a crash or a hang is kept in
-// ProbeOutcome::text.
+// ProbeOutcome::text. `hear` gets the text in this process as it arrives, in pieces that end anywhere; empty: nobody
+// listens.
 using Say = std::function<void(const std::string& text)>;
-ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline);
+ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline,
+                              const std::function<void(std::string_view piece)>& hear = {});
 
 }  // namespace isthmus::tools

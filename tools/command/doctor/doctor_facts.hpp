@@ -134,6 +134,7 @@ struct DoctorFacts {
     std::vector<std::string> cpu_governors;  // the distinct governors of all processors, in order; empty: unknown
     std::uint64_t gpu_clock_least_hz = 0;    // lowest clock that the board's GPU may have now, in Hz; 0: unknown
     std::uint64_t gpu_clock_most_hz = 0;
+    std::string gpu_clock_file;  // states the clock that the board's GPU has now, in Hz; empty: unknown
     int power_mode = -1;  // the mode that is set; -1: unknown
     std::vector<PowerMode> power_modes;
 };

@@ -332,6 +332,7 @@ void gather_gpu_clock(DoctorFacts& facts) {
         if (!gpu || facts.gpu_clock_most_hz > 0) continue;
         facts.gpu_clock_least_hz = std::strtoull(read_file(base + name + "/min_freq").c_str(), nullptr, 10);
         facts.gpu_clock_most_hz = std::strtoull(read_file(base + name + "/max_freq").c_str(), nullptr, 10);
+        facts.gpu_clock_file = base + name + "/cur_freq";
     }
 }
 
@@ -346,18 +347,6 @@ void gather_power_mode(DoctorFacts& facts) {
         if (!begins(line, "< POWER_MODEL") || id == std::string::npos || name == std::string::npos) continue;
         facts.power_modes.push_back({std::atoi(line.c_str() + id + 4), first_word(line.substr(name + 6))});
     }
-}
-
-void gather_clocks(DoctorFacts& facts) {
-    const std::string base = "/sys/devices/system/cpu/";
-    for (const std::string& name : list_folder(base)) {
-        const std::string governor = first_word(read_file(base + name + "/cpufreq/scaling_governor"));
-        const auto& known = facts.cpu_governors;
-        if (!governor.empty() && std::find(known.begin(), known.end(), governor) == known.end())
-            facts.cpu_governors.push_back(governor);
-    }
-    gather_gpu_clock(facts);
-    gather_power_mode(facts);
 }
 
 // "channel12" → 12; -1: not such a name.
@@ -419,6 +408,18 @@ void gather_limits(DoctorFacts& facts) {
 }
 
 }  // namespace
+
+void gather_clocks(DoctorFacts& facts) {
+    const std::string base = "/sys/devices/system/cpu/";
+    for (const std::string& name : list_folder(base)) {
+        const std::string governor = first_word(read_file(base + name + "/cpufreq/scaling_governor"));
+        const auto& known = facts.cpu_governors;
+        if (!governor.empty() && std::find(known.begin(), known.end(), governor) == known.end())
+            facts.cpu_governors.push_back(governor);
+    }
+    gather_gpu_clock(facts);
+    gather_power_mode(facts);
+}
 
 DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_runtime,
                                 std::chrono::milliseconds deadline) {

@@ -16,4 +16,7 @@ namespace isthmus::tools {
 DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_runtime,
                                 std::chrono::milliseconds deadline);
 
+// The clocks and the power mode alone: reads files.
+void gather_clocks(DoctorFacts& facts);
+
 }  // namespace isthmus::tools

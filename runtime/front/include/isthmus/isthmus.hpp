@@ -59,6 +59,7 @@
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/print.hpp>
+#include <isthmus/profile.hpp>
 #include <isthmus/read_back.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json_cursor.hpp"
+
+#include <limits>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+int hex_digit(char c) {
+    if (is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+void add_utf8(std::string& text, unsigned code) {
+    if (code < 0x80) {
+        text += static_cast<char>(code);
+    } else if (code < 0x800) {
+        text += static_cast<char>(0xc0 | code >> 6);
+        text += static_cast<char>(0x80 | (code & 0x3f));
+    } else {
+        text += static_cast<char>(0xe0 | code >> 12);
+        text += static_cast<char>(0x80 | (code >> 6 & 0x3f));
+        text += static_cast<char>(0x80 | (code & 0x3f));
+    }
+}
+
+}  // namespace
+
+void JsonCursor::refuse(std::string_view fault) {
+    if (good()) fault_ = fault;
+}
+void JsonCursor::blanks() noexcept {
+    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+}
+bool JsonCursor::peek(char wanted) noexcept {
+    if (!good()) return false;
+    blanks();
+    return at_ < text_.size() && text_[at_] == wanted;
+}
+bool JsonCursor::take(char wanted, std::string_view fault) {
+    if (!peek(wanted)) {
+        refuse(at_ < text_.size() ? fault : "it ends too early");
+        return false;
+    }
+    ++at_;
+    return true;
+}
+bool JsonCursor::enter(char opening, std::string_view fault) {
+    if (!take(opening, fault)) return false;
+    if (++depth_ > most_depth) refuse("objects and arrays are nested too deeply");
+    return good();
+}
+bool JsonCursor::more(char closing, bool first) {
+    if (peek(closing)) {
+        ++at_;
+        return false;
+    }
+    return good() && (first || take(',', "a ',' or a closing bracket was expected"));
+}
+
+std::string JsonCursor::string() {
+    std::string text;
+    if (!take('"', "a string was expected")) return text;
+    while (at_ < text_.size() && text_[at_] != '"' && good()) {
+        const char c = text_[at_];
+        if (static_cast<unsigned char>(c) < 0x20) {
+            refuse("a string has a control character");
+        } else if (c == '\\') {
+            escape(text);
+        } else {
+            text += c;
+            ++at_;
+        }
+    }
+    if (good()) (void)take('"', "it ends inside a string");
+    return text;
+}
+
+// At a backslash. A pair of \u escapes for a character beyond U+FFFF is refused: no value that is read here has one.
+void JsonCursor::escape(std::string& text) {
+    constexpr std::string_view letters = "\"\\/bfnrt";
+    constexpr std::string_view values = "\"\\/\b\f\n\r\t";
+    const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    if (const std::size_t known = letters.find(letter); known != std::string_view::npos) {
+        text += values[known];
+        at_ += 2;
+        return;
+    }
+    unsigned code = 0;
+    bool whole = letter == 'u' && at_ + 6 <= text_.size();
+    for (std::size_t i = 2; whole && i < 6; ++i) {
+        const int digit = hex_digit(text_[at_ + i]);
+        whole = digit >= 0;
+        code = code << 4 | static_cast<unsigned>(digit);
+    }
+    if (!whole || (code >= 0xd800 && code < 0xe000)) return refuse("a string has an unknown escape");
+    add_utf8(text, code);
+    at_ += 6;
+}
+
+bool JsonCursor::word(std::string_view wanted) {
+    if (!good()) return false;
+    blanks();
+    if (text_.substr(at_, wanted.size()) != wanted) return false;
+    at_ += wanted.size();
+    return true;
+}
+bool JsonCursor::boolean() {
+    if (word("true")) return true;
+    if (!word("false")) refuse("true or false was expected");
+    return false;
+}
+
+std::uint64_t JsonCursor::whole_number() {
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (!good()) return 0;
+    blanks();
+    const std::size_t begin = at_;
+    std::uint64_t value = 0;
+    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
+        const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
+        if (value > (most - digit) / 10) {
+            refuse("a number is too large");
+            return 0;
+        }
+        value = value * 10 + digit;
+    }
+    const bool padded = at_ - begin > 1 && text_[begin] == '0';
+    const bool goes_on = at_ < text_.size() && std::string_view(".eE").find(text_[at_]) != std::string_view::npos;
+    if (at_ == begin || padded || goes_on) {
+        refuse("a whole number was expected");
+        return 0;
+    }
+    return value;
+}
+
+void JsonCursor::digits() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
+    if (at_ == begin) refuse("a number has no digits");
+}
+void JsonCursor::skip_number() {
+    const auto next_is = [this](std::string_view any) {
+        return good() && at_ < text_.size() && any.find(text_[at_]) != std::string_view::npos;
+    };
+    if (next_is("-")) ++at_;
+    if (next_is("0")) {
+        ++at_;
+    } else {
+        digits();
+    }
+    if (next_is(".")) {
+        ++at_;
+        digits();
+    }
+    if (next_is("eE")) {
+        ++at_;
+        if (next_is("+-")) ++at_;
+        digits();
+    }
+}
+
+void JsonCursor::skip() {
+    if (peek('{')) return object([this](std::string_view) { skip(); });
+    if (peek('[')) return array([this] { skip(); });
+    if (peek('"')) return static_cast<void>(string());
+    if (word("true") || word("false") || word("null") || !good()) return;
+    if (at_ < text_.size() && (text_[at_] == '-' || is_digit(text_[at_]))) return skip_number();
+    refuse(at_ < text_.size() ? "a value was expected" : "it ends too early");
+}
+
+void JsonCursor::end() {
+    if (!good()) return;
+    blanks();
+    if (at_ < text_.size()) refuse("something follows its end");
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
