@@ -223,7 +223,8 @@ std::string machines_page() {
            "What follows from these facts: [access.md](access.md) has who may touch which memory and what a launch "
            "does "
            "with it, [memory.md](memory.md#which-memory-a-declared-use-gets) which memory a shared buffer gets, "
-           "[sharing.md](sharing.md#where-cpu-and-gpu-may-update-one-word) where both sides may update one word.\n\n" +
+           "[sharing.md](sharing.md#where-cpu-and-gpu-may-update-one-word) where both sides may update one word. "
+           "`isthmus tune` [measures](tuning.md) what is best on a machine at hand.\n\n" +
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
                         additions_section(), choices, reasons, features_section(columns), sources_section(columns)});
 }

@@ -72,10 +72,54 @@ struct Column {
         return between(passes, below->first, below->second.median, above->first, above->second.median);
     }
     double per_pass(int from, int to) const { return std::max(0.0, (at(to) - at(from)) / (to - from)); }
+    // A pass beyond the highest measured number of them: by the two highest; if these admit it, by the highest and the
+    // lowest, which are further apart.
+    Interval last_pass() const {
+        const auto last = std::prev(known.end());
+        const auto by = [&](std::map<int, Interval>::const_iterator from) {
+            const double span = last->first - from->first;
+            return Interval{(last->second.low - from->second.high) / span, per_pass(from->first, last->first),
+                            (last->second.high - from->second.low) / span};
+        };
+        const Interval near = by(std::prev(last)), whole = by(known.begin());
+        return whole.median >= near.low && whole.median <= near.high ? whole : near;
+    }
 };
 
+double half_width(const Interval& interval) {
+    return (interval.high - interval.low) / 2;
+}
+
+// Where a turn is long and a pass is short, the cost of a pass is the small difference of large times. The line through
+// the two neighbouring sizes, and for the largest size through the two before it, knows it as well: both count by the
+// inverse of their variance. A line outside of the interval (the size outgrew a cache) is not used.
+std::vector<double> last_passes(const std::vector<Column>& columns) {
+    std::vector<double> costs(columns.size(), 0);
+    std::vector<std::size_t> known;
+    std::vector<Interval> own(columns.size());
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        if (columns[c].known.size() < 2) continue;
+        known.push_back(c);
+        own[c] = columns[c].last_pass();
+        costs[c] = own[c].median;
+    }
+    for (std::size_t i = 1; i < known.size() && known.size() > 2; ++i) {
+        const std::size_t here = known[i], one = known[i - 1],
+                          other = i + 1 < known.size() ? known[i + 1] : known[i - 2];
+        const double share = (columns[here].bytes - columns[one].bytes) / (columns[other].bytes - columns[one].bytes);
+        const double line = own[one].median + share * (own[other].median - own[one].median);
+        const double width = half_width(own[here]);
+        if (width <= 0 || std::fabs(line - own[here].median) > width) continue;
+        const double line_width = std::hypot((1 - share) * half_width(own[one]), share * half_width(own[other]));
+        const double weight = width * width / (width * width + line_width * line_width);  // of the line
+        costs[here] += weight * (line - own[here].median);
+    }
+    return costs;
+}
+
 // The cost of a further pass between two numbers of passes that were not both measured at this size.
-double lent_per_pass(const std::vector<Column>& columns, std::size_t here, int from, int to) {
+double lent_per_pass(const std::vector<Column>& columns, const std::vector<double>& own_passes, std::size_t here,
+                     int from, int to) {
     const Column& column = columns[here];
     const Column* below = nullptr;
     const Column* above = nullptr;
@@ -88,19 +132,17 @@ double lent_per_pass(const std::vector<Column>& columns, std::size_t here, int f
         return between(column.bytes, below->bytes, below->per_pass(from, to), above->bytes, above->per_pass(from, to));
     }
     const Column* const one = below != nullptr ? below : above;
-    const double scaled = one != nullptr ? one->per_pass(from, to) * column.bytes / one->bytes : 0;
+    const double lent = one != nullptr ? one->per_pass(from, to) : 0;
+    const double scaled = one != nullptr ? lent * column.bytes / one->bytes : 0;
     if (column.known.size() < 2) {
         // Nothing but one number of passes: no pass is cheaper than the others.
         return one != nullptr ? scaled : column.known.begin()->second.median / column.known.begin()->first;
     }
-    // The neighbour's cost, as far as the last two measurements of this size admit it.
-    const auto last = std::prev(column.known.end()), previous = std::prev(last);
-    const double span = last->first - previous->first;
-    const double own = std::max(0.0, (last->second.median - previous->second.median) / span);
+    const double own = own_passes[here];
     if (one == nullptr) return own;
-    const double least = std::max(0.0, (last->second.low - previous->second.high) / span);
-    const double most = std::max(least, (last->second.high - previous->second.low) / span);
-    return std::clamp(scaled, least, most);
+    // Larger buffers take longer, and at most in proportion to their size, unless they outgrow a cache.
+    constexpr double cache = 4;
+    return one == below ? std::clamp(own, lent, cache * scaled) : std::clamp(own, scaled / cache, lent);
 }
 
 }  // namespace
@@ -164,6 +206,8 @@ CostModel::Surface CostModel::surface_of(const Measurements& measured, const Way
     std::vector<Column> columns;
     for (const auto& [bytes, column] : by_size) columns.push_back(column);
 
+    const std::vector<double> own_passes = last_passes(columns);
+
     Surface surface;
     for (const auto& [passes, turns] : by_passes) surface.passes.push_back(passes);
     if (surface.passes.size() == 1) surface.passes.push_back(2 * surface.passes.front());
@@ -175,13 +219,15 @@ CostModel::Surface CostModel::surface_of(const Measurements& measured, const Way
         for (std::size_t k = 0; k < steps.size(); ++k) {
             if (steps[k] >= first && steps[k] <= last) at.seconds[k] = column.at(steps[k]);
             if (steps[k] > last) {
-                const double more = lent_per_pass(columns, c, steps[k - 1], steps[k]) * (steps[k] - steps[k - 1]);
+                const double more =
+                    lent_per_pass(columns, own_passes, c, steps[k - 1], steps[k]) * (steps[k] - steps[k - 1]);
                 at.seconds[k] = at.seconds[k - 1] + more;
             }
         }
         for (std::size_t k = steps.size(); k-- > 0;) {
             if (steps[k] >= first) continue;
-            const double less = lent_per_pass(columns, c, steps[k], steps[k + 1]) * (steps[k + 1] - steps[k]);
+            const double less =
+                lent_per_pass(columns, own_passes, c, steps[k], steps[k + 1]) * (steps[k + 1] - steps[k]);
             at.seconds[k] = std::max(at.seconds[k + 1] - less, at.seconds[k + 1] * steps[k] / steps[k + 1]);
         }
         surface.sizes.push_back(std::move(at));

@@ -318,6 +318,26 @@ TEST(CostModel, LendsTheCostOfFurtherPassesToSizesWithoutThem) {
     }
 }
 
+TEST(CostModel, TakesAShortPassFromNeighboursWhereItsOwnTimesAreNoise) {
+    // A pass of 64 us in turns of 9 ms, whose noise is as large; and small sizes alone have turns of many passes, whose
+    // cost is all latency.
+    const SyntheticMachine machine = grace_that_pays_after_four();
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        Measurements measurements = measured(machine, {0.02, 0.02, 9, seed});
+        std::erase_if(measurements.turns,
+                      [](const TurnSample& turn) { return turn.passes > 16 && turn.bytes > (1 << 18); });
+        const CostModel model(measurements);
+        for (std::size_t way = 0; way < model.ways().size(); ++way) {
+            for (const double bytes : {4e6, 4e7, 229e6, 9e8}) {
+                EXPECT_NEAR(
+                    model.seconds(way, reads, 248, bytes) / machine.seconds(model.ways()[way], reads, bytes, 248), 1,
+                    0.2)
+                    << name(model.ways()[way].kind) << " " << bytes;
+            }
+        }
+    }
+}
+
 TEST(CostModel, ReplacesTheHostsPart) {
     const SyntheticMachine machine = orin_with_slow_pinned_reads();
     const CostModel model(measured(machine));
