@@ -9,7 +9,7 @@ namespace kernels {
 
 // A response needs 5 pixels on each side: 2 of the sums, 1 of Sobel, 2 of the filter. Each stage computes what the next
 // one reads. A row of gray pixels begins 8 pixels before the tile, so that words of a frame are words of the row.
-constexpr std::uint32_t reach = 5, lead = 8;
+constexpr std::int32_t reach = 5, lead = 8;
 using GrayCells = Cells<tile_width + 2 * lead, tile_height + 2 * reach>;
 using AcrossCells = Cells<tile_width + 6, tile_height + 10>;
 using SmoothCells = Cells<tile_width + 6, tile_height + 6>;
@@ -50,47 +50,48 @@ ISTHMUS_KERNEL_FUNCTION void extend(const Block& block, Tile inside, T (&tile)[T
 
 using GrayTile = std::uint8_t[GrayCells::height][GrayCells::width];
 
+// The element of the frame that the first cell of a row of gray pixels stands for. Left of the picture it wraps around,
+// as the sum with a column inside does again.
+ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t first_pixel(const TilePlace& at, const LumaLayout& layout,
+                                                            std::uint32_t cell_row) noexcept {
+    const auto row = static_cast<std::uint64_t>(at.y - reach + static_cast<std::int32_t>(at.row(cell_row, reach)));
+    const auto column = static_cast<std::uint64_t>(std::int64_t{at.x} - lead);
+    return layout.offset_bytes + row * layout.pitch_bytes + column * layout.step_bytes;
+}
+
 // On a GPU four pixels at a time: frames lie in host memory, and a load over the link costs the same for one.
-ISTHMUS_KERNEL_FUNCTION void load_words(const Block& block, GrayTile& gray, const TilePlace& at,
-                                        const std::uint8_t* luma, std::uint32_t pitch) {
-    const GrayCells inside = at.columns<GrayCells>(lead);
+ISTHMUS_KERNEL_FUNCTION void load_words(const Block& block, const GrayCells& inside, GrayTile& gray,
+                                        const TilePlace& at, View<const std::uint8_t> frame, const LumaLayout& layout) {
     block.for_each_cell(Cells<GrayCells::width / 4, GrayCells::height>{}, [&](std::uint32_t word, std::uint32_t y) {
-        const std::uint64_t row =
-            static_cast<std::uint64_t>(at.y - static_cast<std::int32_t>(reach)) + at.row(y, reach);
-        const std::uint8_t* const source = luma + row * pitch + at.x - lead;
+        const std::uint64_t first = first_pixel(at, layout, y);
         const std::uint32_t x = 4 * word;
         if (x >= inside.first && x + 4 <= inside.last) {
-            *reinterpret_cast<std::uint32_t*>(&gray[y][x]) = *reinterpret_cast<const std::uint32_t*>(source + x);
+            *reinterpret_cast<std::uint32_t*>(&gray[y][x]) =
+                *reinterpret_cast<const std::uint32_t*>(frame.data + (first + x));
         } else {
             for (std::uint32_t n = x; n < x + 4; ++n)
-                if (n >= inside.first && n < inside.last) gray[y][n] = source[n];
+                if (n >= inside.first && n < inside.last) gray[y][n] = frame[first + n];
         }
     });
 }
 
 ISTHMUS_KERNEL_FUNCTION void load(const Block& block, GrayTile& gray, const TilePlace& at,
                                   View<const std::uint8_t> frame, const LumaLayout& layout) {
-    const GrayCells inside = at.columns<GrayCells>(lead);
-    const std::uint8_t* const luma = frame.data + layout.offset_bytes;
-    const bool words =
-        on_gpu && layout.step_bytes == 1 && ((reinterpret_cast<std::uintptr_t>(luma) | layout.pitch_bytes) & 3) == 0;
-    if (words) {
-        load_words(block, gray, at, luma, layout.pitch_bytes);
+    const auto inside = at.columns<GrayCells>(lead);
+    const auto address = reinterpret_cast<std::uintptr_t>(frame.data) + layout.offset_bytes;
+    if (on_gpu && layout.step_bytes == 1 && ((address | layout.pitch_bytes) & 3) == 0) {
+        load_words(block, inside, gray, at, frame, layout);
+    } else if (layout.step_bytes == 1) {
+        block.for_each_cell(
+            inside, [&](std::uint32_t x, std::uint32_t y) { gray[y][x] = frame[first_pixel(at, layout, y) + x]; });
+    } else if (layout.step_bytes == 2) {
+        block.for_each_cell(inside, [&](std::uint32_t x, std::uint32_t y) {
+            gray[y][x] = frame[first_pixel(at, layout, y) + 2 * std::uint64_t{x}];
+        });
     } else {
-        const auto load_every = [&](std::uint32_t step) {
-            block.for_each_cell(inside, [&, step](std::uint32_t x, std::uint32_t y) {
-                const std::uint64_t row =
-                    static_cast<std::uint64_t>(at.y - static_cast<std::int32_t>(reach)) + at.row(y, reach);
-                gray[y][x] = frame[layout.offset_bytes + row * layout.pitch_bytes +
-                                   static_cast<std::uint64_t>(at.x - static_cast<std::int32_t>(lead) +
-                                                              static_cast<std::int32_t>(x)) *
-                                       step];
-            });
-        };
-        if (layout.step_bytes == 1)
-            load_every(1);
-        else
-            load_every(layout.step_bytes);
+        block.for_each_cell(inside, [&](std::uint32_t x, std::uint32_t y) {
+            gray[y][x] = frame[first_pixel(at, layout, y) + std::uint64_t{x} * layout.step_bytes];
+        });
     }
     extend(block, inside, gray);
 }
@@ -110,7 +111,7 @@ ISTHMUS_BLOCK_KERNEL(frame_response, tile_threads, Block block, Out<std::int32_t
                      View<const std::uint8_t> frame, LumaLayout layout) {
     ISTHMUS_SHARED_TILE(std::uint8_t, gray, GrayCells::width, GrayCells::height);
     ISTHMUS_SHARED_TILE(std::uint16_t, across, AcrossCells::width, AcrossCells::height);
-    ISTHMUS_SHARED_TILE(std::uint8_t, smooth, SmoothCells::width, SmoothCells::height);
+    ISTHMUS_SHARED_TILE(std::uint8_t, filtered, SmoothCells::width, SmoothCells::height);
     ISTHMUS_SHARED_TILE(std::int16_t, gx, GradientCells::width, GradientCells::height);
     ISTHMUS_SHARED_TILE(std::int16_t, gy, GradientCells::width, GradientCells::height);
     ISTHMUS_SHARED_TILE(std::int32_t, xx, SumCells::width, SumCells::height);
@@ -127,16 +128,16 @@ ISTHMUS_BLOCK_KERNEL(frame_response, tile_threads, Block block, Out<std::int32_t
     const SmoothCells smooth_inside = at.columns<SmoothCells>(3);
     block.for_each_cell(smooth_inside, [&](std::uint32_t x, std::uint32_t y) {
         const std::uint32_t r = at.row(y, 3);
-        smooth[y][x] = static_cast<std::uint8_t>(static_cast<std::uint16_t>(across[r][x] + across[r + 4][x] +
+        filtered[y][x] = static_cast<std::uint8_t>(static_cast<std::uint16_t>(across[r][x] + across[r + 4][x] +
                                                                             4 * (across[r + 1][x] + across[r + 3][x]) +
                                                                             6 * across[r + 2][x] + 128) >>
                                                  8);
     });
-    extend(block, smooth_inside, smooth);
+    extend(block, smooth_inside, filtered);
     const GradientCells gradient_inside = at.columns<GradientCells>(2);
     block.for_each_cell(gradient_inside, [&](std::uint32_t x, std::uint32_t y) {
         const std::uint32_t r = at.row(y, 2);
-        const std::uint8_t *const a = &smooth[r][x], *const b = &smooth[r + 1][x], *const c = &smooth[r + 2][x];
+        const std::uint8_t *const a = &filtered[r][x], *const b = &filtered[r + 1][x], *const c = &filtered[r + 2][x];
         gx[y][x] = static_cast<std::int16_t>(a[2] - a[0] + 2 * (b[2] - b[0]) + c[2] - c[0]);
         gy[y][x] = static_cast<std::int16_t>(c[0] - a[0] + 2 * (c[1] - a[1]) + c[2] - a[2]);
     });
@@ -155,14 +156,13 @@ ISTHMUS_BLOCK_KERNEL(frame_response, tile_threads, Block block, Out<std::int32_t
         yy[y][x] = sum_yy;
         xy[y][x] = sum_xy;
     });
-    block.for_each_cell(at.columns<ResponseCells>(0), [&](std::uint32_t x, std::uint32_t y) {
-        const auto sum = [x](const std::int32_t* row) {
-            return row[x] + row[x + 1] + row[x + 2] + row[x + 3] + row[x + 4];
-        };
-        const std::int32_t row = at.y + static_cast<std::int32_t>(y);
-        if (row < at.height)
-            response[static_cast<std::uint64_t>(row) * plane.pitch + static_cast<std::uint32_t>(at.x) + x] =
-                harris(sum(xx[y]), sum(yy[y]), sum(xy[y]));
+    auto inside = at.columns<ResponseCells>(0);
+    if (at.height - at.y < static_cast<std::int32_t>(tile_height))
+        inside.rows = static_cast<std::uint32_t>(at.height - at.y);
+    const std::uint64_t first = block.position.y * tile_height * plane.pitch + block.position.x * tile_width;
+    block.for_each_cell(inside, [&](std::uint32_t x, std::uint32_t y) {
+        const auto sum = [](const std::int32_t* of) { return of[0] + of[1] + of[2] + of[3] + of[4]; };
+        response[first + std::uint64_t{y} * plane.pitch + x] = harris(sum(&xx[y][x]), sum(&yy[y][x]), sum(&xy[y][x]));
     });
 }
 

@@ -218,6 +218,24 @@ void find_corners(Agent& on, Record& record, const Plane& plane, PixelFormat for
     std::vector<Corner> listed = Agent::read(corners);
     listed.resize(Agent::read(count)[0].listed);
     record.keep("corners", listed);
+
+    // The same in three launches, which agree with the eight, too.
+    auto at_once = on.room<std::int32_t>(size);
+    auto columns = on.room<std::uint16_t>(size);
+    auto joined = on.room<Corner>(capacity);
+    auto joined_count = on.room<CornerCount>(1);
+    on.launch(frame_response, response_tiles(plane), at_once, plane, held, luma_layout(format, pitch_bytes));
+    on.launch(row_corners, Blocks{plane.height}, rows, columns, at_once, plane, rule);
+    on.launch(join_corners, row_groups(plane), joined, joined_count, rows, columns, at_once, plane);
+    const std::vector<std::int32_t> steps = Agent::read(response), tiles = Agent::read(at_once);
+    for (std::uint32_t y = 0; y < plane.height; ++y)
+        for (std::uint32_t x = 0; x < plane.width; ++x)
+            ASSERT_EQ(tiles[y * plane.pitch + x], steps[y * plane.pitch + x]) << x << "," << y;
+    EXPECT_EQ(Agent::read(joined_count)[0].found, Agent::read(count)[0].found);
+    EXPECT_EQ(Agent::read(joined_count)[0].listed, Agent::read(count)[0].listed);
+    const std::vector<Corner> all = Agent::read(joined);
+    EXPECT_EQ(std::memcmp(all.data(), listed.data(), listed.size() * sizeof(Corner)), 0);
+    record.keep("row counts", Agent::read(rows));
     EXPECT_GT(Agent::read(count)[0].found, 0u) << "a picture without corners proves little";
 }
 

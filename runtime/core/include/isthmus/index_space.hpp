@@ -44,14 +44,15 @@ struct Index3 {
     std::uint64_t z;
 };
 
-// A rectangle of cells for Block::for_each_cell(): columns [first, last) of a tile of width_ × height_ cells. The size
-// is a constant, so that a GPU thread finds its cells without divisions.
+// Cells for Block::for_each_cell(): columns [first, last) of the first `rows` rows of a tile of width_ × height_ cells.
+// The size is a constant, so that a GPU thread finds its cells without divisions.
 template <std::uint32_t width_, std::uint32_t height_>
 struct Cells {
     static constexpr std::uint32_t width = width_;
     static constexpr std::uint32_t height = height_;
     std::uint32_t first = 0;
     std::uint32_t last = width_;
+    std::uint32_t rows = height_;
 };
 
 // One block of a block kernel. Code outside for_each_thread() runs in every thread and must branch alike in all of
@@ -121,13 +122,13 @@ ISTHMUS_KERNEL_FUNCTION void Block::for_each_thread(F&& f) const {
 template <class Tile, class F>
 ISTHMUS_KERNEL_FUNCTION void Block::for_each_cell(Tile cells, F&& f) const {
 #if defined(__CUDA_ARCH__)
-    for (std::uint32_t cell = threadIdx.x; cell < Tile::width * Tile::height; cell += threads) {
+    for (std::uint32_t cell = threadIdx.x; cell < Tile::width * cells.rows; cell += threads) {
         const std::uint32_t x = cell % Tile::width;
         if (x >= cells.first && x < cells.last) f(x, cell / Tile::width);
     }
     __syncthreads();
 #else
-    for (std::uint32_t y = 0; y < Tile::height; ++y)
+    for (std::uint32_t y = 0; y < cells.rows; ++y)
         for (std::uint32_t x = cells.first; x < cells.last; ++x) f(x, y);
 #endif
 }
