@@ -84,9 +84,9 @@ struct Lane {
             return driver.host_allocate(reinterpret_cast<void**>(&into), bytes, 0) == 0;
         };
         return driver.stream_create(&stream, 1) == 0 && pinned(host_frame[0], pixels) &&
-               pinned(host_frame[1], pixels) && pinned(host_corners, camera_capacity * sizeof(Corner)) &&
+               pinned(host_frame[1], pixels) && pinned(host_corners, camera_capacity(plane) * sizeof(Corner)) &&
                pinned(host_count, sizeof(CornerCount)) && driver.allocate(&frame, pixels) == 0 &&
-               driver.allocate(&corners, camera_capacity * sizeof(Corner)) == 0 &&
+               driver.allocate(&corners, camera_capacity(plane) * sizeof(Corner)) == 0 &&
                driver.allocate(&count, sizeof(CornerCount)) == 0 && driver.allocate(&response, 4 * pixels) == 0 &&
                driver.allocate(&columns, 2 * pixels) == 0 && driver.allocate(&rows, std::size_t{plane.height} * 4) == 0;
     }
@@ -122,8 +122,9 @@ Arguments arguments_of(const Plane& plane, const Lane& lane, const std::uint8_t*
         {response, pixels}, plane, {frame, pixels}, kernels::luma_layout(kernels::PixelFormat::gray, plane.pitch));
     made.rows = decltype(kernels::row_corners)::Traits::pack({rows, plane.height}, {columns, pixels},
                                                              {response, pixels}, plane, camera_rule);
-    made.join = decltype(kernels::join_corners)::Traits::pack(
-        {corners, camera_capacity}, {count, 1}, {rows, plane.height}, {columns, pixels}, {response, pixels}, plane);
+    made.join = decltype(kernels::join_corners)::Traits::pack({corners, camera_capacity(plane)}, {count, 1},
+                                                              {rows, plane.height}, {columns, pixels},
+                                                              {response, pixels}, plane);
     return made;
 }
 

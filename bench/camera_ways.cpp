@@ -37,7 +37,7 @@ public:
             lane.response = device.allocate<std::int32_t>(pixels).value();
             lane.columns = device.allocate<std::uint16_t>(pixels).value();
             lane.rows = device.allocate<std::uint32_t>(plane.height).value();
-            lane.corners = device.allocate_shared<Corner>(camera_capacity, out).value();
+            lane.corners = device.allocate_shared<Corner>(camera_capacity(plane), out).value();
             lane.count = device.allocate_shared<CornerCount>(1, out).value();
             lane.before.emplace(device.create_event({.timing = true}).value());
             lane.after.emplace(device.create_event({.timing = true}).value());

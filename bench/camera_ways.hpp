@@ -12,8 +12,11 @@
 namespace bench {
 
 inline constexpr isthmus::kernels::CornerRule camera_rule{.threshold = 2000, .radius = 5, .border = 8};
-inline constexpr std::uint32_t camera_capacity = 65536;  // corners of a frame
-inline constexpr std::size_t camera_lanes = 2;           // frames in flight
+constexpr std::uint32_t camera_capacity(const isthmus::kernels::Plane& plane) noexcept {  // corners of a frame
+    const std::uint64_t share = isthmus::kernels::size_of(plane) / 128;
+    return share < 1024 ? 1024 : static_cast<std::uint32_t>(share);
+}
+inline constexpr std::size_t camera_lanes = 2;  // frames in flight
 
 // A number that depends on every listed corner: reading the list is part of the work.
 inline std::uint64_t digest_of(const isthmus::kernels::Corner* corners, const isthmus::kernels::CornerCount& count) {
