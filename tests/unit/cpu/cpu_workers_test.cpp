@@ -289,7 +289,12 @@ TEST_F(CpuThreads, AreLeftAloneByTheDestructorInAForkedChild) {
 // keeps R6
 TEST_F(CpuThreads, RunEverythingAloneWhereTheSystemStartsNone) {
     in_child([&] {
-        const rlimit little{1 << 20, 1 << 20};  // of address space: less than a thread's stack more
+        // Larger stacks than those of ended threads that glibc keeps, and no address space for one more.
+        pthread_attr_t attributes;
+        if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, std::size_t{1} << 30) != 0 ||
+            pthread_setattr_default_np(&attributes) != 0)
+            std::_Exit(2);
+        const rlimit little{1 << 20, 1 << 20};
         if (setrlimit(RLIMIT_AS, &little) != 0) std::_Exit(2);
         static unsigned char count[100000];
         unsigned char* const pack = count;
