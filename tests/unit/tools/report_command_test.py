@@ -76,7 +76,7 @@ class Reports(unittest.TestCase):
 
 
 class ThisMachine(Reports):
-    def test_a_computer_without_a_gpu_reports_too(self):  # keeps G13
+    def test_a_computer_without_a_gpu_reports_too(self):
         document, done = self.made("--profile", self.path("p", {"schema": "isthmus-profile-1", "devices": []}),
                                    "--tests", self.path("t", TEST_OUTPUT))
         self.assertFalse(document["simulated"])
@@ -253,7 +253,7 @@ class PlayedMachines(Reports):
             device.pop("evidence", None)
         return document["devices"]
 
-    def test_a_report_becomes_a_record_with_the_same_capabilities(self):  # keeps G13
+    def test_a_report_becomes_a_record_with_the_same_capabilities(self):
         for machine in MACHINES:
             with self.subTest(machine=machine):
                 document, done = self.made("--machine", machine, "--seconds", "0.1", "--no-litmus")

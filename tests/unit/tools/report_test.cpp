@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `isthmus report` leaves out of its file, what it keeps, and what becomes of the file. Keeps G13.
+// What `isthmus report` leaves out of its file, what it keeps, and what becomes of the file.
 #include "common/console.hpp"
 #include "common/exit_codes.hpp"
 #include "common/program.hpp"
