@@ -189,6 +189,22 @@ TEST(Sampler, KeepsItsTime) {  // keeps P3
     }
 }
 
+TEST(Sampler, KeepsItsTimeWhereTurnsBecomeLonger) {  // keeps P3
+    for (const double from : {0.2, 0.5, 0.9}) {
+        SyntheticClock clock(discrete_gpu(), {0.1, 0, 1, 8});
+        Effort effort = quick_effort();
+        effort.most_repeats = 1000;
+        SamplerRequest request = request_for(clock, effort, 16 * MiB);
+        request.until = clock.now() + 5;
+        clock.slower_from = clock.now() + from * 5;
+        clock.slower = 50;
+        (void)sample_turns(clock, request);
+        const double longest = 50 * discrete_gpu().turn(pinned, Role::reads_and_writes, 16.0 * MiB, 64);
+        EXPECT_GE(clock.now(), request.until - longest) << "noisy: it repeats as long as there is time";
+        EXPECT_LE(clock.now(), request.until + longest) << "one turn may end late";
+    }
+}
+
 TEST(Sampler, MeasuresEveryPointOfASizeBeforeItRepeatsOne) {
     SyntheticClock clock(discrete_gpu());
     (void)sample_turns(clock, request_for(clock, quick_effort(), 4 * KiB));
