@@ -202,7 +202,7 @@ TEST(Choices, TakeTheFirstWayWithinTwoPercent) {
     EXPECT_EQ(way_of(*choice_for(choices, reads, 200, 1 << 28)), machine.ways[1].way);
 }
 
-TEST(Choices, TakeWriteCombinedMemoryOnlyWhereTheHostNeverReads) {
+TEST(Choices, TakeWriteCombinedMemoryOnlyWhereTheHostNeverReads) {  // keeps P5
     const SyntheticMachine machine = write_combined_wins();
     const std::vector<ProfileChoice>& choices = clean_choices(machine);
     EXPECT_EQ(way_of(*choice_for(choices, reads, 3, 1 << 24)), write_combined);
@@ -254,7 +254,7 @@ TEST(Choices, HaveRowsInOrderForEveryUse) {
     }
 }
 
-TEST(Choices, CountTheHostsFurtherPasses) {
+TEST(Choices, CountTheHostsFurtherPasses) {  // keeps P7
     // Where the CPU reads managed memory much faster, a host that reads often changes the choice.
     SyntheticMachine machine = orin_with_slow_pinned_reads();
     machine.ways[0].host_reads.rate = 1e9;
