@@ -221,7 +221,8 @@ class Children(Conditions):
             self.skipTest("an emulator's children are its own")
         library = self.path("libcuda.so.1")
         os.mkfifo(library)
-        for command in (("doctor", "--deadline", "600"), ("litmus", "--deadline", "600"), ("caps", "--probe")):
+        for command in (("doctor", "--deadline", "600"), ("litmus", "--deadline", "600"), ("caps", "--probe"),
+                        ("tune", "--budget", "600", "--output", "/dev/null")):
             for number in (signal.SIGTERM, signal.SIGKILL):
                 with self.subTest(command=command, signal=number):
                     process = subprocess.Popen([*COMMAND, *command], env=environment(ISTHMUS_CUDA_LIBRARY=library),

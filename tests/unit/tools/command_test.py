@@ -76,7 +76,7 @@ class BadInput(unittest.TestCase):
 
     def test_an_unknown_command_names_the_nearest(self):
         for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"),
-                           ("shares", "share"), ("veiw", "view")):
+                           ("shares", "share"), ("veiw", "view"), ("tnue", "tune")):
             self.refused(word, says=f"there is no command '{word}'; the nearest is '{near}'")
             self.refused("--json", word, "--frames", "3", says=f"'{near}'")
         self.refused("frobnicate", says="there is no command 'frobnicate'; commands: caps, doctor")
@@ -117,6 +117,9 @@ class BadInput(unittest.TestCase):
         (("share", "clip.y4m"), "--viewers", ("65",)),
         (("share", "clip.y4m"), "--rate", ("0", "1000001")),
         (("share", "clip.y4m"), "--viewer-deadline", ("0", "3601")),
+        (("tune",), "--budget", ("0", "0.9", "86401")),
+        (("tune", "--verify"), "--points", ("0", "100001")),
+        (("tune", "--verify"), "--seed", ()),
         (("view",), "--frames", ("0", "1099511627777")),
         (("view",), "-n", ("0",)),
         (("view",), "--connect-deadline", ("3601",)),
@@ -139,8 +142,8 @@ class BadInput(unittest.TestCase):
         others = {"--help", "--version", "--machine", "--device", "--json", "--litmus", "--all", "--probe", "--record",
                   "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
                   "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
-                  "--topology"}
-        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("share",), ("view",)):
+                  "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare"}
+        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("share",), ("tune",), ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
                 tried.discard("--checksums")
@@ -189,14 +192,15 @@ class BadInput(unittest.TestCase):
 
 class ThisMachine(unittest.TestCase):
     def test_help_and_version_go_to_standard_output(self):
-        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("litmus", "--help"), ("--version",)):
+        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("litmus", "--help"), ("tune", "--help"),
+                          ("--version",)):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("isthmus" if "--version" in arguments else "--", done.stdout)
 
     def test_every_option_is_described(self):
         text = (RECORDS.parent.parent / "docs" / "command.md").read_text()
-        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",)):
+        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("tune",)):
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(*command, "--help").stdout):
                 self.assertRegex(text, r"(?<![\w-])" + option + r"(?![\w-])")
 

@@ -78,13 +78,14 @@ TEST(Printable, KeepsColoursOnlyWhereAskedAndNothingElse) {
 }
 
 TEST(Nearest, IsAWordAFewLettersAway) {
-    const std::vector<std::string> commands = {"caps", "doctor", "litmus", "run", "share", "view"};
+    const std::vector<std::string> commands = {"caps", "doctor", "litmus", "run", "share", "tune", "view"};
     EXPECT_EQ(nearest("cap", commands), "caps");
     EXPECT_EQ(nearest("acps", commands), "caps");
     EXPECT_EQ(nearest("docter", commands), "doctor");
     EXPECT_EQ(nearest("litmsu", commands), "litmus");
     EXPECT_EQ(nearest("rnu", commands), "run");
     EXPECT_EQ(nearest("shares", commands), "share");
+    EXPECT_EQ(nearest("tnue", commands), "tune");
     for (const char* far : {"", "frobnicate", "x", "rung-theory"}) EXPECT_EQ(nearest(far, commands), "") << far;
     EXPECT_EQ(nearest(std::string(1000000, 'c'), commands), "");
     EXPECT_EQ(nearest("caps", {}), "");

@@ -190,8 +190,8 @@ private:
             // The largest sizes cost as much as all smaller ones together. Time is kept for what comes after.
             const int least = repeats_within(sizes[at], 0.6 * left());
             if (over() || least == 0) {
-                note(fmt::format("sizes from {} to {} were not measured: there was too little time",
-                                 size_text(sizes[at]), size_text(sizes.back())));
+                note(
+                    fmt::format("sizes from {} on were not measured: there was too little time", size_text(sizes[at])));
                 return;
             }
             visit(sizes[at], least, length_ * for_one_visit, "sizes");

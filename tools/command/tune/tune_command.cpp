@@ -6,8 +6,12 @@
 #include "common/console.hpp"
 #include "common/number_options.hpp"
 #include "common/probe.hpp"
+#include "common/report_text.hpp"
 #include "common/session.hpp"
+#include "advice.hpp"
 #include "choices.hpp"
+#include "compare.hpp"
+#include "html.hpp"
 #include "measure.hpp"
 #include "profile_json.hpp"
 #include "profile_place.hpp"
@@ -111,6 +115,12 @@ void verify_in_child(const CommandContext& context, const TuneOptions& options, 
             return device.profile.device && device.profile.device == with.facts().uuid;
         });
         if (entry == devices.end()) bad_input(fmt::format("'{}' has no entry of {}", profile, with.name()));
+        if (!with.capabilities().profile) {
+            bad_input(
+                fmt::format("'{}' is not used here: it was measured with another driver, kernel or memory model, or "
+                            "has no choices",
+                            profile));
+        }
         Runtime without_profile = open(context, "none");
         Device& without = choose_device(without_profile, context);
         std::vector<std::size_t> sizes;
@@ -203,15 +213,15 @@ std::string target_of(const TuneOptions& options, const Measurements& measured, 
 
 std::string summary(const Measurements& measured, const std::string& written, const std::string& why) {
     std::string text = fmt::format("{}, measured in {:.0f} s\n", measured.device_name, measured.seconds_taken);
-    if (measured.profile.simulated) text += "This machine is simulated: its times mean nothing.\n";
+    for (const std::string& sentence : advice(measured)) text += "  " + sentence + "\n";
     for (const std::string& note : measured.conditions.notes) text += "note       " + note + "\n";
-    text += written.empty() ? why + "\n" : fmt::format("profile    {}\n", written);
-    return text;
+    return text + (written.empty() ? "note       " + why : "profile    " + written) + "\n";
 }
 
 std::string json_text(const Measurements& measured, const std::string& written, const std::string& why) {
     Json out = {{"simulated", measured.profile.simulated}, {"written", written}};
     if (!why.empty()) out["not_written"] = why;
+    out["advice"] = advice(measured);
     out["measured"] = Json::parse(write_measurements(measured));
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -244,7 +254,8 @@ int run_tune(const CommandContext& context, const TuneOptions& options) {
         if (options.output.empty()) make_folders_of(written);
         add_file(files, written, write_profile(merged(std::move(existing), measured)));
     }
-    print(context.json ? json_text(measured, written, why) : summary(measured, written, why));
+    if (!options.html.empty()) add_file(files, options.html, html_page({measured}));
+    print(context.json ? json_text(measured, written, why) : for_stdout(summary(measured, written, why)));
     commit(files);
     return exit_ok;
 }
@@ -259,6 +270,20 @@ int run_verify(const CommandContext& context, const TuneOptions& options) {
     const bool simulated = answer.at("simulated").get<bool>();
     print(context.json ? verify_json(rows, simulated) : verify_text(rows, simulated));
     return simulated || is_kept(verdict_of(rows, true)) ? exit_ok : exit_failed;
+}
+
+int run_compare(const CommandContext& context, const TuneOptions& options) {
+    std::vector<Measurements> sides[2];
+    for (std::size_t side = 0; side < 2; ++side) {
+        const std::string& file = options.compare.at(side);
+        try {
+            sides[side] = read_profile(text_of_file(file));
+        } catch (const Failure& failure) {
+            bad_input(fmt::format("--compare {}: {}", file, failure.what()));
+        }
+    }
+    print(context.json ? compare_json(sides[0], sides[1]) : compare_text(sides[0], sides[1]));
+    return exit_ok;
 }
 
 std::string names_a_file(const std::string& file) {
@@ -276,9 +301,19 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
         add_number(*command, "--budget", options->budget, {1.0, 86400.0}, "seconds that it may take");
     quick->excludes(thorough)->excludes(budget);
     thorough->excludes(budget);
-    command->add_option("--output", options->output, "write the profile here, not where the runtime looks for it")
-        ->type_name("FILE")
-        ->check(names_a_file);
+    CLI::Option* const output =
+        command->add_option("--output", options->output, "write the profile here, not where the runtime looks for it")
+            ->type_name("FILE")
+            ->check(names_a_file);
+    CLI::Option* const html =
+        command->add_option("--html", options->html, "write a page with plots of what was measured")
+            ->type_name("FILE")
+            ->check(names_a_file);
+    CLI::Option* const compare =
+        command->add_option("--compare", options->compare, "compare two profiles instead of measuring")
+            ->expected(2)
+            ->type_name("FILE FILE")
+            ->check(names_a_file);
     CLI::Option* const verify =
         command->add_flag("--verify", options->verify,
                           "measure how good the choices of a profile are, at points between the measured ones");
@@ -290,6 +325,9 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
         ->type_name("FILE")
         ->check(names_a_file)
         ->needs(verify);
+    // What measures nothing new writes nothing.
+    verify->excludes(quick)->excludes(thorough)->excludes(output)->excludes(html)->excludes(compare);
+    compare->excludes(quick)->excludes(thorough)->excludes(budget)->excludes(output)->excludes(html);
     command
         ->add_option_function<std::string>(
             "--format", [&context](const std::string& format) { context.json = format == "json"; },
@@ -299,7 +337,9 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
     command->footer(
         "With --verify, exits with 1 where the choices of the profile are not within 5 % of the best memory.");
     command->callback([options, &context] {
-        context.exit_code = options->verify ? run_verify(context, *options) : run_tune(context, *options);
+        context.exit_code = options->verify             ? run_verify(context, *options)
+                            : !options->compare.empty() ? run_compare(context, *options)
+                                                        : run_tune(context, *options);
     });
 }
 

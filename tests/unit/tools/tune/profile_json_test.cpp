@@ -205,6 +205,14 @@ TEST(Verify, TakesPointsBetweenTheMeasuredOnes) {  // keeps P7
     EXPECT_NE(others[100].bytes, points[100].bytes);
 }
 
+TEST(Verify, LeavesMeasuredSizesOut) {  // keeps P7
+    // So few sizes that points would often be among them.
+    const std::vector<std::size_t> measured{64, 96, 128};
+    for (const VerifyPoint& point : verify_points(60, 3, 128, measured)) {
+        EXPECT_TRUE(point.bytes == 80 || point.bytes == 112) << point.bytes;
+    }
+}
+
 TEST(Verify, CountsDifferencesBeyondTheSpread) {  // keeps P7
     const Sample best{1.0, 0.9, 1.1, 9};
     EXPECT_EQ(ratio_of({1.2, 1.05, 1.3, 9}, best), 1) << "the intervals touch";

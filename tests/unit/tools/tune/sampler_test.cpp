@@ -2,6 +2,7 @@
 // What is measured, how often, and within which time: over synthetic machines, so that no test depends on a clock.
 #include "synthetic_clock.hpp"
 #include "tune/choices.hpp"
+#include "tune/figures.hpp"
 #include "tune/plan.hpp"
 #include "tune/sampler.hpp"
 #include "tune/statistics.hpp"
@@ -247,7 +248,8 @@ TEST(Sampler, SaysWhatItLeftOut) {
     effort.budget = 0.5;
     const Sampled sampled = sample_turns(clock, request_for(clock, effort));
     ASSERT_FALSE(sampled.notes.empty());
-    EXPECT_NE(sampled.notes.front().find("1 GiB"), std::string::npos) << sampled.notes.front();
+    EXPECT_NE(sampled.notes.front().find("too little time"), std::string::npos) << sampled.notes.front();
+    EXPECT_LT(*sizes_of(sampled).rbegin(), most_bytes);
 }
 
 TEST(Sampler, GoesOnWithoutAWayThatFails) {
@@ -280,6 +282,27 @@ TEST(Sampler, RefinesWhereTheBestWayChanges) {  // keeps P3
     ASSERT_NE(above, sizes.begin());
     const double step = static_cast<double>(*above) / static_cast<double>(*std::prev(above));
     EXPECT_LE(step, quick_effort().finest) << "planned sizes of this effort are a factor of four apart";
+}
+
+TEST(Figures, TakeTheSpeedOfAPassFromTheDifferenceOfTurns) {
+    const Sample one{2e-3, 2e-3, 2e-3, 5}, many{17e-3, 17e-3, 17e-3, 5};
+    std::vector<TurnSample> turns{{pinned, Role::reads, 64, 1, {5e-6, 4e-6, 6e-6, 9}},
+                                  {pinned, Role::reads, 1 * MiB, 1, one},
+                                  {pinned, Role::reads, 1 * MiB, 4, {5e-3, 5e-3, 5e-3, 5}},
+                                  {pinned, Role::reads, 1 * MiB, 16, many},
+                                  {managed, Role::reads, 1 * MiB, 16, many}};
+    const std::vector<Figure> speeds = bandwidth_figures(turns);
+    ASSERT_EQ(speeds.size(), 1u) << "one pass or many alone say nothing";
+    EXPECT_EQ(speeds[0].kind, "pinned");
+    EXPECT_EQ(speeds[0].unit, "GB/s");
+    EXPECT_NEAR(speeds[0].value.median, 1.048576, 1e-6) << "a MiB in a millisecond";
+    const std::vector<Figure> latencies = latency_figures(turns);
+    ASSERT_EQ(latencies.size(), 1u);
+    EXPECT_EQ(latencies[0].bytes, 64u);
+    EXPECT_EQ(latencies[0].value.median, 5e-6);
+    // More passes in less time: the spread of the repeats, no speed.
+    turns[3].seconds = turns[2].seconds = {1e-3, 1e-3, 1e-3, 5};
+    EXPECT_TRUE(bandwidth_figures(turns).empty());
 }
 
 // The whole way: what the sampler measured of a machine with planted costs, and what is chosen by it, at sizes and
