@@ -94,6 +94,7 @@ RuntimeOptions options_of(const CommandContext& context) {
         }
     }
     options.export_findings = context.export_findings;
+    options.cpu_threads = context.cpu_threads;
     if (context.host_reserve_bytes) {
         options.host_reserve_bytes = context.host_reserve_bytes;
         options.host_reserve_permille = 0;

@@ -104,6 +104,7 @@ class BadInput(unittest.TestCase):
         (("run", "clip.y4m"), "--frames", ("0", "1099511627777")),
         (("run", "clip.y4m"), "-n", ("0", "1099511627777")),
         (("run", "clip.y4m"), "--in-flight", ("0", "65")),
+        (("run", "clip.y4m"), "--cpu-threads", ("0", "1025")),
         (("run", "clip.y4m"), "--width", ("0",)),
         (("run", "clip.y4m"), "--height", ("0",)),
         (("run", "clip.y4m"), "--pitch", ("0",)),
