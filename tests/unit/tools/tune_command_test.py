@@ -134,7 +134,7 @@ class PlayedMachines(InAFolder):
                 median, low, high, count = turn["seconds"]
                 self.assertTrue(0 < low <= median <= high and count >= 3, turn)
 
-    def test_what_is_measured_is_enough_for_choices(self):  # keeps P3 P5
+    def test_what_is_measured_is_enough_for_choices(self):  # keeps P3, P5
         machine = "orin" if "orin" in MACHINES else next(iter(set(MACHINES) - set(WITHOUT_GPU)), None)
         if machine is None:
             self.skipTest("no machine with a GPU")
