@@ -12,7 +12,7 @@ namespace isthmus::tools::tune {
 namespace {
 
 constexpr double steps_per_octave = 24;  // of sizes; a border is then within 1.5 % of its place
-constexpr int most_passes = 1024;
+constexpr int most_passes = 256;
 
 struct Grid {
     std::vector<double> sizes;  // whole bytes

@@ -17,7 +17,7 @@ namespace isthmus::tools::tune {
 inline constexpr double equal_within = 1.02;
 
 // In the order of DeviceProfile::choices. A row, which is a use and its number of passes, holds up to the next one;
-// rows follow each other as closely as equal_within needs, up to 1024 passes. Uses that no measured way serves have no
+// rows follow each other as closely as equal_within needs, up to 256 passes. Uses that no measured way serves have no
 // row.
 std::vector<ProfileChoice> choices_of(const Measurements& measured);
 

@@ -20,6 +20,9 @@ public:
     virtual Result<double> turn(const Way& way, Role device, std::size_t bytes, int passes) = 0;
     // The seconds of one pass of the host over memory that it had its turn with just before.
     virtual Result<double> host(const Way& way, Role host, std::size_t bytes) = 0;
+    // The next turns of this size get other memory: where a buffer lies in caches and memory channels changes a turn by
+    // a tenth and more, and a program's buffers lie anywhere.
+    virtual void renew(std::size_t bytes) = 0;
     // Seconds since a fixed time, which allocations and turns advance.
     virtual double now() = 0;
 };

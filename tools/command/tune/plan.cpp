@@ -18,6 +18,7 @@ Effort quick_effort() {
     effort.growth = 4;
     effort.fine_to_bytes = std::size_t{4} << 20;
     effort.finest = 2.1;
+    effort.least_repeats = 5;
     effort.most_repeats = 15;
     effort.stable = 0.03;
     return effort;
@@ -32,7 +33,7 @@ Effort thorough_effort() {
     effort.budget = 300;
     effort.fine_to_bytes = std::size_t{128} << 20;
     effort.finest = 1.25;
-    effort.least_repeats = 9;
+    effort.least_repeats = 20;
     effort.most_repeats = 100;
     effort.stable = 0.01;
     return effort;
@@ -104,13 +105,12 @@ std::size_t size_between(std::size_t below, std::size_t above) noexcept {
 
 std::vector<int> passes_at(std::size_t bytes) {
     constexpr std::size_t MiB = std::size_t{1} << 20;
-    std::vector<int> passes{1, 4, 16};
-    if (bytes > 128 * MiB) passes = {1, 16};
-    // Long ones follow from these; they are checked at a few sizes.
-    for (const std::size_t checked : {std::size_t{4096}, std::size_t{256} << 10, 16 * MiB}) {
-        if (bytes == checked) passes.push_back(checked < MiB ? 256 : 64);
-    }
-    return passes;
+    if (bytes > 128 * MiB) return {1, 16};
+    // Time is not linear in passes: from some number of launches on, a queue is full and the device's rate counts.
+    // Where a pass takes long, further ones follow from the first sixteen.
+    if (bytes > 16 * MiB) return {1, 4, 16};
+    if (bytes > MiB) return {1, 4, 16, 64};
+    return {1, 4, 16, 64, 256};
 }
 
 }  // namespace isthmus::tools::tune

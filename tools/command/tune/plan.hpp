@@ -27,10 +27,12 @@ struct Effort {
     double budget = 60;
     double growth = 2;                                  // from one planned size to the next, up to `fine_to_bytes`
     std::size_t fine_to_bytes = std::size_t{16} << 20;  // beyond it sizes grow by 4
-    double finest = 1.5;       // sizes between which the best way changes are refined until their ratio is below this
-    int least_repeats = 5;     // of a point; where there is too little time, those of large sizes get 3
-    int most_repeats = 40;     // of a point in one visit
-    double stable = 0.02;      // half of a confidence interval that needs no more repeats, as a share of the median
+    double finest = 1.5;     // sizes between which the best way changes are refined until their ratio is below this
+    int least_repeats = 12;  // of a point; where there is too little time, those of large sizes get 3
+    int most_repeats = 40;   // of a point in one visit
+    double stable = 0.02;    // half of a confidence interval that needs no more repeats, as a share of the median
+    int repeats_of_one_allocation = 3;  // then the memory of a size up to renewed_to_bytes is allocated again
+    std::size_t renewed_to_bytes = std::size_t{4} << 20;
     double for_figures = 0.2;  // share of the budget
 };
 Effort quick_effort();     // 10 s

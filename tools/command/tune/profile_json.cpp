@@ -54,9 +54,9 @@ std::size_t index_of(const std::vector<Way>& ways, const Way& way) {
     }
     return ways.size();
 }
-const Way& way_at(const std::vector<Way>& ways, const Json& json) {
-    const auto at = json.at("way").get<std::size_t>();
-    if (at >= ways.size()) throw std::runtime_error("a sample names a way that is not listed");
+const Way& way_at(const std::vector<Way>& ways, const Json& index) {
+    const auto at = index.get<std::size_t>();
+    if (at >= ways.size()) throw std::runtime_error("a way is named that is not listed");
     return ways[at];
 }
 
@@ -93,7 +93,7 @@ void add_choices(const Json& use, const std::vector<Way>& ways, std::vector<Prof
         if (row.size() < 3 || row.size() % 2 == 0) throw std::runtime_error("a row of choices is incomplete");
         choice.passes = row[0].get<int>();
         for (std::size_t i = 1; i < row.size(); i += 2) {
-            const Way& way = ways.at(row[i + 1].get<std::size_t>());
+            const Way& way = way_at(ways, row[i + 1]);
             choice.from_bytes = row[i].get<std::size_t>();
             choice.kind = way.kind;
             choice.locality = way.locality;
@@ -188,12 +188,12 @@ Measurements device_from(const Json& json) {
     for (const Json& use : json.at("choices")) add_choices(use, device.ways, profile.choices);
     device.conditions = conditions_from(json.at("conditions"));
     for (const Json& turn : json.at("turns")) {
-        device.turns.push_back({way_at(device.ways, turn), named<Role>(turn, "device", role_count),
+        device.turns.push_back({way_at(device.ways, turn.at("way")), named<Role>(turn, "device", role_count),
                                 turn.at("bytes").get<std::size_t>(), turn.at("passes").get<int>(),
                                 sample_from(turn.at("seconds"))});
     }
     for (const Json& host : json.at("hosts")) {
-        device.hosts.push_back({way_at(device.ways, host), named<Role>(host, "host", role_count),
+        device.hosts.push_back({way_at(device.ways, host.at("way")), named<Role>(host, "host", role_count),
                                 host.at("bytes").get<std::size_t>(), sample_from(host.at("seconds"))});
     }
     for (const Json& figure : json.at("figures")) {

@@ -72,6 +72,16 @@ Result<double> RealClock::host(const Way& way, Role host, std::size_t bytes) {
     return buffer ? (*buffer)->host(host) : Result<double>(std::move(buffer).error());
 }
 
+void RealClock::renew(std::size_t bytes) {
+    constexpr std::size_t most_retired = 24;  // some allocations of each way
+    for (std::size_t at = held_.size(); at-- > 0;) {
+        if (held_[at].bytes != bytes) continue;
+        retired_.push_back(std::move(held_[at].buffer));
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    while (retired_.size() > most_retired) retired_.pop_front();
+}
+
 double RealClock::now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

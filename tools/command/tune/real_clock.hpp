@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace isthmus::tools::tune {
@@ -22,10 +23,14 @@ public:
 
     Result<double> turn(const Way& way, Role device, std::size_t bytes, int passes) override;
     Result<double> host(const Way& way, Role host, std::size_t bytes) override;
+    void renew(std::size_t bytes) override;
     double now() override;
 
     // Gives back all memory.
-    void clear() { held_.clear(); }
+    void clear() {
+        held_.clear();
+        retired_.clear();
+    }
 
 private:
     struct Held {
@@ -41,6 +46,7 @@ private:
     std::uint64_t kept_bytes_;
     std::uint64_t uses_ = 0;
     std::vector<Held> held_;
+    std::deque<TurnBuffer> retired_;  // so that new memory is not the old one
 };
 
 }  // namespace isthmus::tools::tune

@@ -152,6 +152,9 @@ private:
         const std::size_t count = place.points.size();
         for (int round = 0; round < request_.effort.most_repeats; ++round) {
             bool any = false;
+            const bool first = round == 0 && place.visits == 1;
+            const bool due = !first && round % request_.effort.repeats_of_one_allocation == 0;
+            if (due && bytes <= request_.effort.renewed_to_bytes) clock_.renew(bytes);
             for (std::size_t i = 0; i < count; ++i) {
                 // Every other round goes backwards, so that no point always follows the same one.
                 Point& point = place.points[round % 2 == 0 ? i : count - 1 - i];

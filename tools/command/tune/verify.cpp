@@ -32,8 +32,17 @@ double next_share(std::uint64_t& state) {
 
 // Buffers that take turns at one point.
 struct Runner {
-    TurnBuffer buffer;
+    Device* device = nullptr;
+    SharedUse use;
+    std::vector<TurnBuffer>
+        buffers;  // the last one is in use; the others keep their memory from being handed out again
     std::vector<double> times;
+
+    bool renew(std::size_t bytes) {
+        Result<TurnBuffer> made = TurnBuffer::make(*device, use, bytes);
+        if (made) buffers.push_back(std::move(made).value());
+        return static_cast<bool>(made);
+    }
 };
 
 // The one way of this kind; nothing: none, or several, which differ in where they lie.
@@ -79,23 +88,29 @@ private:
             kind = name(lanes->kind());
             if (const auto way = way_of_kind(ways, lanes->kind())) return way;
         }
-        Result<TurnBuffer> made = TurnBuffer::make(device, use, point.bytes);
-        if (!made) return std::nullopt;
-        runners.push_back({std::move(made).value(), {}});
+        runners.push_back({&device, use, {}, {}});
+        if (!runners.back().renew(point.bytes)) return std::nullopt;
         return runners.size() - 1;
     }
 
     // Ends early where every interval is narrow.
     void take_turns(const VerifyPoint& point, double seconds, std::vector<Runner>& runners) const {
-        constexpr int least_rounds = 7, most_rounds = 60;
+        constexpr int least_rounds = 12, most_rounds = 60;
+        constexpr int most_allocations = 6, rounds_of_one_allocation = 3;
+        constexpr std::size_t renewed_to_bytes = std::size_t{4} << 20;
         const double end = steady_seconds() + seconds;
         for (int round = 0; round < most_rounds; ++round) {
             const auto stable = [](const Runner& runner) { return is_stable(sample_of(runner.times), 0.01); };
             const bool enough = round >= least_rounds;
             if (enough && (steady_seconds() >= end || std::all_of(runners.begin(), runners.end(), stable))) return;
+            // Other memory for every way, as the next program's buffer has: the spread is that of repeats and places.
+            if (round > 0 && round % rounds_of_one_allocation == 0 && point.bytes <= renewed_to_bytes &&
+                runners.front().buffers.size() < most_allocations) {
+                for (Runner& each : runners) (void)each.renew(point.bytes);
+            }
             for (std::size_t i = 0; i < runners.size(); ++i) {
                 Runner& runner = runners[round % 2 == 0 ? i : runners.size() - 1 - i];
-                const Result<double> taken = runner.buffer.turn(point.device, point.passes);
+                const Result<double> taken = runner.buffers.back().turn(point.device, point.passes);
                 if (taken) runner.times.push_back(*taken);
             }
         }
@@ -106,10 +121,12 @@ private:
         std::vector<Runner> runners;
         for (const Way& way : request_.ways) {
             if (!is_lawful(way, point.device)) continue;
-            Result<TurnBuffer> made = TurnBuffer::make(without_, use_of(way), point.bytes);
-            if (!made) continue;
-            ways.push_back(way);
-            runners.push_back({std::move(made).value(), {}});
+            runners.push_back({&without_, use_of(way), {}, {}});
+            if (runners.back().renew(point.bytes)) {
+                ways.push_back(way);
+            } else {
+                runners.pop_back();
+            }
         }
         VerifyRow row;
         row.point = point;

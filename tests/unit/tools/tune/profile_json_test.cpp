@@ -35,6 +35,7 @@ Measurements a_device(std::uint8_t number) {
                                MemoryKind::registered, Locality::near_device},
                               {}};
     device.ways = {{MemoryKind::pinned, Locality::anywhere}, {MemoryKind::host, Locality::unbound}};
+    for (const ProfileChoice& choice : device.profile.choices) device.ways.push_back({choice.kind, choice.locality});
     device.turns = {{device.ways[1], Role::writes, 128, 16, {1.25e-5, 1e-5, 2e-5, 9}}};
     device.hosts = {{device.ways[0], Role::reads, 64, {1e-7, 1e-7, 3e-7, 5}}};
     device.figures = {{"copies", "to the device", "pinned", 1 << 20, {50.5, 49, 51, 7}, "GB/s"}};

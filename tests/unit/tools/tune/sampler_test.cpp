@@ -222,6 +222,32 @@ TEST(Sampler, MeasuresEveryPointOfASizeBeforeItRepeatsOne) {
     }
 }
 
+// keeps P7: a buffer's place in caches and memory channels is no property of its way
+TEST(Sampler, MeasuresSeveralBuffersOfASmallSize) {
+    const auto mean_error = [](int repeats_of_one_allocation) {
+        SyntheticClock clock(discrete_gpu(), {0.005, 0, 1, 6});
+        clock.places = 0.15;
+        Effort effort = ordinary_effort();
+        effort.repeats_of_one_allocation = repeats_of_one_allocation;
+        const Sampled sampled = sample_turns(clock, request_for(clock, effort, 1 * MiB));
+        double errors = 0;
+        for (const TurnSample& turn : sampled.turns) {
+            const double right =
+                discrete_gpu().turn(turn.way, turn.device, static_cast<double>(turn.bytes), turn.passes);
+            errors += std::abs(turn.seconds.median / right - 1);
+        }
+        return errors / static_cast<double>(sampled.turns.size());
+    };
+    EXPECT_GT(mean_error(1000000), 0.065) << "one buffer tells its place as well";
+    EXPECT_LT(mean_error(ordinary_effort().repeats_of_one_allocation), 0.045);
+}
+
+TEST(Sampler, KeepsTheBuffersOfLargeSizes) {
+    SyntheticClock clock(discrete_gpu(), {0.1, 0, 1, 6});
+    (void)sample_turns(clock, request_for(clock, ordinary_effort()));
+    for (const auto& [bytes, times] : clock.renewed) EXPECT_EQ(times > 0, bytes <= ordinary_effort().renewed_to_bytes);
+}
+
 TEST(Sampler, AsksOnlyForWhatIsLawful) {  // keeps P5
     SyntheticClock clock(write_combined_wins());
     (void)sample_turns(clock, request_for(clock, quick_effort(), 1 * MiB));

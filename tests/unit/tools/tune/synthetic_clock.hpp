@@ -37,6 +37,10 @@ public:
     Result<double> host(const Way& way, Role host, std::size_t bytes) override {
         return take({way, host, bytes, 0}, machine_.host(way, host, static_cast<double>(bytes)));
     }
+    void renew(std::size_t bytes) override {
+        ++renewed[bytes];
+        std::erase_if(held_, [bytes](const auto& each) { return each.second == bytes; });
+    }
     double now() override { return now_; }
 
     std::vector<Way> ways() const {
@@ -49,8 +53,18 @@ public:
     std::optional<Way> broken;  // its turns fail
     double slower_from = 1e30;  // now() from which everything takes `slower` times as long
     double slower = 1;
+    double places = 0;  // how much a buffer's place changes its turns, at most; 0.1: by a tenth, to either side
+    std::map<std::size_t, int> renewed;  // calls, by size
 
 private:
+    // Of this buffer of the way, the same until the size is renewed.
+    double place_of(const Call& call) {
+        std::seed_seq seed{static_cast<unsigned>(call.way.kind), static_cast<unsigned>(call.way.locality),
+                           static_cast<unsigned>(call.bytes), static_cast<unsigned>(renewed[call.bytes])};
+        std::mt19937 random(seed);
+        return 1 + std::uniform_real_distribution<double>(-places, places)(random);
+    }
+
     Result<double> take(const Call& call, double seconds) {
         calls.push_back(call);
         if (broken && call.way == *broken) return Error(Code::out_of_memory, "there is none left");
@@ -63,6 +77,7 @@ private:
         std::uniform_real_distribution<double> share(0, 1);
         if (noise_.deviation > 0) seconds *= std::max(spread(random_), 0.5);
         if (share(random_) < noise_.outliers) seconds *= 10;
+        if (places > 0) seconds *= place_of(call);
         if (now_ >= slower_from) seconds *= slower;
         now_ += seconds;
         return seconds;
