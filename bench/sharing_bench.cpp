@@ -62,11 +62,10 @@ struct Job {
 };
 
 SharedUse use_of(const Job& job) {
-    const bool once = job.passes == 1;
     if (job.direction == Direction::device_reads) {
-        return {.host = Use::writes_often, .device = once ? Use::reads_once : Use::reads_often};
+        return {.host = Use::writes_often, .device = Use::reads_often, .device_passes = job.passes};
     }
-    return {.host = Use::reads_often, .device = once ? Use::writes_once : Use::writes_often};
+    return {.host = Use::reads_often, .device = Use::writes_often, .device_passes = job.passes};
 }
 
 class HandOver {

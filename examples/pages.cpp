@@ -54,6 +54,12 @@ void kernels(Device& device) {
     stream.fill(numbers, 2).value();
     stream.launch(sums, 2, sum, numbers).value();
     expect(sum.read_on_host().value()[1] == 128, "sums of blocks");
+
+    auto framed = device.allocate_shared<float>(68 * 36).value();
+    auto means = device.allocate_shared<float>(64 * 32).value();
+    stream.fill(framed, 3.0f).value();
+    stream.launch(mean, isthmus::Blocks(2, 2), means, framed, 64).value();
+    expect(means.read_on_host().value()[64 * 32 - 1] == 3, "means by tiles");
 }
 
 void copies(Device& device) {

@@ -27,6 +27,24 @@ ISTHMUS_BLOCK_KERNEL(sums, 64, Block block, Out<int> out, View<const int> in) {
 }
 // end
 
+// show: tile
+// The mean of 5 × 5 pixels, by columns and then by rows. `in` has two more pixels than `out` on each side.
+ISTHMUS_BLOCK_KERNEL(mean, 128, Block block, Out<float> out, View<const float> in, std::uint32_t width) {
+    ISTHMUS_SHARED_TILE(float, column, 36, 16);  // column[y][x] is the sum of five pixels below each other
+    const std::uint64_t left = block.position.x * 32, top = block.position.y * 16;
+    block.for_each_cell(Cells<36, 16>{}, [&](std::uint32_t x, std::uint32_t y) {
+        const float* const pixel = &in[(top + y) * (width + 4) + left + x];
+        float sum = 0;
+        for (std::uint32_t n = 0; n < 5; ++n) sum += pixel[n * (width + 4)];
+        column[y][x] = sum;
+    });
+    block.for_each_cell(Cells<32, 16>{}, [&](std::uint32_t x, std::uint32_t y) {
+        const float* const sum = &column[y][x];
+        out[(top + y) * width + left + x] = (sum[0] + sum[1] + sum[2] + sum[3] + sum[4]) / 25;
+    });
+}
+// end
+
 ISTHMUS_KERNEL(negate, Index i, View<float> data) {
     data[i] = -data[i];
 }

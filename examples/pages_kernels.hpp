@@ -12,6 +12,8 @@
 ISTHMUS_DECLARE_KERNEL(scale, isthmus::Index i, isthmus::View<float> out, isthmus::View<const float> in, float factor);
 // end
 ISTHMUS_DECLARE_KERNEL(sums, isthmus::Block block, isthmus::Out<int> out, isthmus::View<const int> in);
+ISTHMUS_DECLARE_KERNEL(mean, isthmus::Block block, isthmus::Out<float> out, isthmus::View<const float> in,
+                       std::uint32_t width);
 ISTHMUS_DECLARE_KERNEL(negate, isthmus::Index i, isthmus::View<float> data);
 ISTHMUS_DECLARE_KERNEL(count_one, isthmus::Index i, isthmus::AtomicView<std::uint32_t, isthmus::AtomicSet::add> words);
 ISTHMUS_DECLARE_KERNEL(count_apart, isthmus::Index i, isthmus::View<const std::uint8_t> values,

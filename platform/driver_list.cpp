@@ -26,7 +26,7 @@ DriverSet open_drivers(const DriverOptions& options) {
     } else {
         set.cuda_absence = make_error<errors::cuda_not_asked_for>();
     }
-    set.drivers.push_back(cpu::open_device(set.machine));
+    set.drivers.push_back(cpu::open_device(set.machine, options.cpu_threads));
     set.found.emplace_back();
     return set;
 }

@@ -109,8 +109,8 @@ bool CpuCaptures::keep(StreamHandle stream, std::shared_ptr<const Step> step) {
 
 Status CpuCaptures::launch(const LaunchRequest& request) {
     if (!request.kernel || !request.kernel->twin) return {Code::unsupported, ENOEXEC, "launch"};
-    if (open_.load(std::memory_order_acquire) == 0) return run_kernel(request);
-    return keep(request.stream, Step::of(request)) ? done : run_kernel(request);
+    if (open_.load(std::memory_order_acquire) == 0) return run_kernel(request, workers_);
+    return keep(request.stream, Step::of(request)) ? done : run_kernel(request, workers_);
 }
 
 bool CpuCaptures::recorded(EventHandle event, StreamHandle stream) {
@@ -177,7 +177,8 @@ Status CpuCaptures::steps_of_graph(GraphHandle graph, const char* call, Steps& o
 Status CpuCaptures::append(StreamHandle stream, GraphHandle graph) {
     Steps steps;
     if (const Status status = steps_of_graph(graph, "append_graph", steps); !status.ok()) return status;
-    const bool kept = keep(stream, Step::of([steps = std::move(steps)] { return cpu::run(steps); }));
+    const bool kept =
+        keep(stream, Step::of([steps = std::move(steps), &workers = workers_] { return cpu::run(steps, workers); }));
     return kept ? done : Status{Code::capture_error, EINVAL, "append_graph"};
 }
 
@@ -186,14 +187,15 @@ Status CpuCaptures::append_conditional(StreamHandle stream, const ConditionalBod
     const Status status = steps_of_graph(request.body, "append_conditional", steps);
     if (!status.ok()) return status;
     const auto* const word = reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(request.word));
-    const bool kept = keep(stream, Step::of([steps = std::move(steps), word, loops = request.loops]() -> Status {
-                               // volatile: the body changes the word, which the compiler cannot see.
-                               while (*static_cast<const volatile std::int32_t*>(word) != 0) {
-                                   if (const Status turn = cpu::run(steps); !turn.ok()) return turn;
-                                   if (!loops) break;
-                               }
-                               return done;
-                           }));
+    const bool kept =
+        keep(stream, Step::of([steps = std::move(steps), word, loops = request.loops, &workers = workers_]() -> Status {
+                 // volatile: the body changes the word, which the compiler cannot see.
+                 while (*static_cast<const volatile std::int32_t*>(word) != 0) {
+                     if (const Status turn = cpu::run(steps, workers); !turn.ok()) return turn;
+                     if (!loops) break;
+                 }
+                 return done;
+             }));
     return kept ? done : Status{Code::capture_error, EINVAL, "append_conditional"};
 }
 
@@ -232,7 +234,7 @@ Status CpuCaptures::launch(GraphInstanceHandle instance, StreamHandle stream) {
     CaptureState now = CaptureState::none;
     if (const Status status = state(stream, now); !status.ok()) return status;
     if (now != CaptureState::none) return {Code::capture_error, EBUSY, "launch_graph"};
-    return launched->run();
+    return launched->run(workers_);
 }
 
 Status CpuCaptures::resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) {

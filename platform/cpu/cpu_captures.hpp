@@ -21,6 +21,7 @@ namespace isthmus::platform::cpu {
 // calls that would end a capture there are refused here, and the capture continues. Thread-safe.
 class CpuCaptures final : public Captures {
 public:
+    explicit CpuCaptures(CpuWorkers& workers) : workers_(workers) {}
     Status begin(StreamHandle stream) override;
     Status end(StreamHandle stream, GraphHandle& out) override;
     Status state(StreamHandle stream, CaptureState& out) override;
@@ -61,6 +62,8 @@ public:
     void forget(StreamHandle stream);
 
 private:
+    CpuWorkers& workers_;  // of kernels, recorded or not
+
     // For each stream, how many of its steps come before a point.
     using Clock = std::map<StreamHandle, std::uint64_t>;
     struct Branch {

@@ -6,6 +6,7 @@
 #include "cpu_captures.hpp"
 #include "cpu_errors.hpp"
 #include "cpu_transfers.hpp"
+#include "cpu_workers.hpp"
 
 #include <platform/os.hpp>
 
@@ -178,8 +179,12 @@ private:
 
 class CpuDriver final : public Driver {
 public:
-    explicit CpuDriver(std::uint64_t total_bytes)
-        : memory_(total_bytes, captures_), execution_(captures_), transfers_(captures_) {
+    CpuDriver(std::uint64_t total_bytes, std::uint32_t threads)
+        : workers_(threads),
+          captures_(workers_),
+          memory_(total_bytes, captures_),
+          execution_(captures_),
+          transfers_(captures_) {
         facts_.ordinal = -1;
         facts_.name = "CPU";
         facts_.total_memory_bytes = total_bytes;
@@ -194,6 +199,7 @@ public:
 
 private:
     DeviceFacts facts_;
+    CpuWorkers workers_;
     CpuCaptures captures_;
     CpuMemory memory_;
     CpuExecution execution_;
@@ -221,8 +227,8 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
 
 }  // namespace
 
-std::unique_ptr<Driver> open_device(const MachineFacts& machine) {
-    return std::make_unique<CpuDriver>(os::host_total_bytes(machine.memory_limit_bytes));
+std::unique_ptr<Driver> open_device(const MachineFacts& machine, std::uint32_t threads) {
+    return std::make_unique<CpuDriver>(os::host_total_bytes(machine.memory_limit_bytes), threads);
 }
 
 }  // namespace isthmus::platform::cpu

@@ -4,10 +4,12 @@
 
 #include <platform/driver.hpp>
 
+#include <cstdint>
 #include <memory>
 
 namespace isthmus::platform::cpu {
 
-std::unique_ptr<Driver> open_device(const MachineFacts& machine);
+// `threads` run a kernel, the launching one included; 0 and 1: it alone.
+std::unique_ptr<Driver> open_device(const MachineFacts& machine, std::uint32_t threads = 0);
 
 }  // namespace isthmus::platform::cpu

@@ -14,15 +14,6 @@ namespace {
 // No parameter needs more; the pack's type, which would tell, is erased.
 constexpr std::size_t pack_alignment_bytes = 64;
 
-std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
-    switch (kernel.rank) {
-        case 1: return extent.x;
-        case 2: return extent.y;
-        case 3: return extent.z;
-        default: return extent.x * extent.y * extent.z;  // number of blocks
-    }
-}
-
 std::uint64_t next_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -30,17 +21,17 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
-Status run_kernel(const LaunchRequest& request) {
+Status run_kernel(const LaunchRequest& request, CpuWorkers& workers) {
     if (!request.kernel || !request.kernel->twin) return {Code::unsupported, ENOEXEC, "launch"};
     const Extent& extent = request.extent;
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) return {};
-    request.kernel->twin(extent, 0, outermost(*request.kernel, extent), request.pack);
+    workers.run(request);
     return {};
 }
 
-Status run(const Steps& steps) {
+Status run(const Steps& steps, CpuWorkers& workers) {
     for (const std::shared_ptr<const Step>& step : steps) {
-        if (const Status status = step->run(); !status.ok()) return status;
+        if (const Status status = step->run(workers); !status.ok()) return status;
     }
     return {};
 }
@@ -68,10 +59,10 @@ std::shared_ptr<const Step> Step::of(std::function<Status()> work) {
     return step;
 }
 
-Status Step::run() const {
+Status Step::run(CpuWorkers& workers) const {
     if (work_) return work_();
     if (!pack_) return {Code::out_of_memory, ENOMEM, "aligned_alloc"};
-    return run_kernel(request_);
+    return run_kernel(request_, workers);
 }
 
 Instance::Instance(Steps steps) : steps_(std::move(steps)) {
@@ -85,9 +76,9 @@ Steps Instance::steps() const {
     return steps_;
 }
 
-Status Instance::run() {
+Status Instance::run(CpuWorkers& workers) {
     const std::lock_guard one_at_a_time(running_);
-    return cpu::run(steps());
+    return cpu::run(steps(), workers);
 }
 
 Status Instance::set_kernel(std::uint64_t id, const LaunchRequest& request) {

@@ -4,6 +4,8 @@
 
 #include <platform/driver.hpp>
 
+#include "cpu_workers.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,7 +24,7 @@ public:
 
     std::uint64_t id() const noexcept { return id_; }                      // unique to this step
     const KernelInfo* kernel() const noexcept { return request_.kernel; }  // nullptr: no kernel
-    Status run() const;
+    Status run(CpuWorkers& workers) const;
 
 private:
     struct Free {
@@ -37,17 +39,17 @@ private:
 };
 using Steps = std::vector<std::shared_ptr<const Step>>;
 
-// Runs the kernel's CPU function over the whole index space, on the calling thread.
-Status run_kernel(const LaunchRequest& request);
+// Runs the kernel's CPU function over the whole index space, on the calling thread and the workers.
+Status run_kernel(const LaunchRequest& request, CpuWorkers& workers);
 // Runs the steps in order and stops at the first failure.
-Status run(const Steps& steps);
+Status run(const Steps& steps, CpuWorkers& workers);
 
 // Steps that can be replaced one by one. Runs are serialised, as in a driver; a replacement does not wait for a run and
 // affects only runs that begin later. Thread-safe.
 class Instance {
 public:
     explicit Instance(Steps steps);
-    Status run();
+    Status run(CpuWorkers& workers);
     Steps steps() const;
     // Replaces a kernel step of the graph that this was made from. Code::invalid_handle: not a kernel, or not of this
     // instance.

@@ -27,6 +27,10 @@ inline constexpr auto unknown_launch_mode =
                 "the environment variable ISTHMUS_LAUNCH_MODE is '{value}', which is no launch mode",
                 "set it to relaxed, checked, strict, staged or verify, or unset it; RuntimeOptions::launch_mode decides "
                 "before it");
+inline constexpr auto too_many_cpu_threads =
+    error_entry("R005", Code::invalid_argument,
+                "{threads:number} threads for the CPU device are too many; at most {most:number} run its kernels",
+                "set RuntimeOptions::cpu_threads to the number of CPUs that its kernels may use, or to 0 for none");
 // clang-format on
 
 }  // namespace errors

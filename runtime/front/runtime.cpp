@@ -43,6 +43,9 @@ struct RuntimeState {
 
 namespace {
 
+// More than any machine has CPUs for; a size or a negative number by mistake is beyond it.
+constexpr std::uint32_t most_cpu_threads = 1024;
+
 // Logs, once for each finding that applies to no device, the reason.
 template <class Finding>
 void say_unused(const detail::RuntimeState& state, std::string_view what, const std::vector<Finding>& findings) {
@@ -94,9 +97,12 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     const std::string asked = options.launch_mode ? std::string() : platform::os::environment("ISTHMUS_LAUNCH_MODE");
     const std::optional<LaunchMode> mode = rules::mode_of_runtime(options.launch_mode, asked);
     if (!mode) return make_error<errors::unknown_launch_mode>(asked);
+    if (options.cpu_threads > most_cpu_threads) {
+        return make_error<errors::too_many_cpu_threads>(options.cpu_threads, most_cpu_threads);
+    }
     Result<detail::FoundProfiles> profiles = detail::find_profiles(detail::profile_places(options.profile));
     if (!profiles) return std::move(profiles).error();
-    platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library});
+    platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library, options.cpu_threads});
     auto config = std::make_shared<detail::RuntimeConfig>();
     config->machine = std::move(opened.machine);
     config->launch_mode = *mode;

@@ -138,14 +138,21 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
         return make_error<errors::allocation_alignment>(use.alignment_bytes);
     }
     const std::size_t alignment = std::max(amount.alignment, use.alignment_bytes);
-    Result<rules::AllocationPlan> plan =
-        rules::plan_allocation(device->capabilities, use, *bytes, {static_cast<int>(amount.element_bytes), is_signed});
+    const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
+    Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {
-        const MemorySource source(device, plan->kind, plan->placement);
-        if (Result<void> made = fill_from(buffer, source, alignment, nullptr); !made) return std::move(made).error();
+        Result<void> made = fill_from(buffer, MemorySource(device, plan->kind, plan->placement), alignment, nullptr);
+        if (!made && rules::cannot_register(made.code())) {
+            if (const auto other = rules::without_registering(device->capabilities, use, *plan, word)) {
+                plan = *other;
+                begin(buffer, *bytes, plan->kind, plan->reason);
+                made = fill_from(buffer, MemorySource(device, plan->kind, plan->placement), alignment, nullptr);
+            }
+        }
+        if (!made) return std::move(made).error();
     }
     buffer.facts.path = plan->path;
     if (plan->path != LaunchPath::stage) return buffer.make();

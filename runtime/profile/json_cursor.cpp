@@ -66,7 +66,11 @@ bool JsonCursor::more(char closing, bool first) {
 
 std::string JsonCursor::string() {
     std::string text;
-    if (!take('"', "a string was expected")) return text;
+    string(&text);
+    return text;
+}
+void JsonCursor::string(std::string* text) {
+    if (!take('"', "a string was expected")) return;
     while (at_ < text_.size() && text_[at_] != '"' && good()) {
         const char c = text_[at_];
         if (static_cast<unsigned char>(c) < 0x20) {
@@ -74,21 +78,20 @@ std::string JsonCursor::string() {
         } else if (c == '\\') {
             escape(text);
         } else {
-            text += c;
+            if (text != nullptr) *text += c;
             ++at_;
         }
     }
     if (good()) (void)take('"', "it ends inside a string");
-    return text;
 }
 
 // At a backslash. A pair of \u escapes for a character beyond U+FFFF is refused: no value that is read here has one.
-void JsonCursor::escape(std::string& text) {
+void JsonCursor::escape(std::string* text) {
     constexpr std::string_view letters = "\"\\/bfnrt";
     constexpr std::string_view values = "\"\\/\b\f\n\r\t";
     const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (const std::size_t known = letters.find(letter); known != std::string_view::npos) {
-        text += values[known];
+        if (text != nullptr) *text += values[known];
         at_ += 2;
         return;
     }
@@ -100,7 +103,7 @@ void JsonCursor::escape(std::string& text) {
         code = code << 4 | static_cast<unsigned>(digit);
     }
     if (!whole || (code >= 0xd800 && code < 0xe000)) return refuse("a string has an unknown escape");
-    add_utf8(text, code);
+    if (text != nullptr) add_utf8(*text, code);
     at_ += 6;
 }
 
@@ -169,7 +172,7 @@ void JsonCursor::skip_number() {
 void JsonCursor::skip() {
     if (peek('{')) return object([this](std::string_view) { skip(); });
     if (peek('[')) return array([this] { skip(); });
-    if (peek('"')) return static_cast<void>(string());
+    if (peek('"')) return string(nullptr);
     if (word("true") || word("false") || word("null") || !good()) return;
     if (at_ < text_.size() && (text_[at_] == '-' || is_digit(text_[at_]))) return skip_number();
     refuse(at_ < text_.size() ? "a value was expected" : "it ends too early");

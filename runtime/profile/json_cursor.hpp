@@ -55,7 +55,8 @@ private:
     bool word(std::string_view wanted);
     void digits();
     void skip_number();
-    void escape(std::string& text);
+    void string(std::string* text);  // nullptr: skipped
+    void escape(std::string* text);
 
     std::string_view text_;
     std::string_view fault_;  // static storage

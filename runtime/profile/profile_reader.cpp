@@ -62,34 +62,80 @@ constexpr int locality_count = 6;
 constexpr int translation_count = 3;
 constexpr int memory_model_count = 5;
 
-ProfileChoice read_choice(JsonCursor& cursor) {
-    constexpr std::array<std::string_view, 8> members = {"device", "host",       "host_often", "prefer",
-                                                         "passes", "from_bytes", "kind",       "locality"};
+struct Way {
+    MemoryKind kind = MemoryKind::unknown;
+    Locality locality = Locality::anywhere;
+};
+
+Way read_way(JsonCursor& cursor) {
+    constexpr std::array<std::string_view, 2> members = {"kind", "locality"};
+    Way way;
+    Needed needed(members.size());
+    cursor.object([&](std::string_view key) {
+        const std::optional<std::size_t> member = place_of(members, key);
+        if (!member) return cursor.skip();
+        if (!needed.see(*member)) return cursor.refuse("a member occurs twice");
+        if (*member == 0) way.kind = named<MemoryKind>(cursor, memory_kind_count);
+        if (*member == 1) way.locality = named<Locality>(cursor, locality_count);
+    });
+    if (!needed.complete()) cursor.refuse("a way lacks a member");
+    return way;
+}
+
+// [passes, from_bytes, way, from_bytes, way, ...]; a way is an index.
+void read_row(JsonCursor& cursor, const std::vector<Way>& ways, std::vector<ProfileChoice>& choices) {
     ProfileChoice choice;
+    std::size_t at = 0;
+    cursor.array([&] {
+        if (at == 0) {
+            choice.passes = number(cursor);
+        } else if (at % 2 == 1) {
+            choice.from_bytes = static_cast<std::size_t>(cursor.whole_number());
+        } else {
+            const std::uint64_t way = cursor.whole_number();
+            if (way >= ways.size()) return cursor.refuse("a choice names no way");
+            choice.kind = ways[way].kind;
+            choice.locality = ways[way].locality;
+            choices.push_back(choice);
+        }
+        ++at;
+    });
+    if (at < 3 || at % 2 == 0) cursor.refuse("a row is incomplete");
+}
+
+// The choices of one use, appended.
+void read_use(JsonCursor& cursor, const std::vector<Way>& ways, std::vector<ProfileChoice>& choices) {
+    constexpr std::array<std::string_view, 5> members = {"device", "host", "host_often", "prefer", "rows"};
+    ProfileChoice use;
+    const std::size_t first = choices.size();
     Needed needed(members.size());
     cursor.object([&](std::string_view key) {
         const std::optional<std::size_t> member = place_of(members, key);
         if (!member) return cursor.skip();
         if (!needed.see(*member)) return cursor.refuse("a member occurs twice");
         switch (*member) {
-            case 0: choice.device = named<Role>(cursor, role_count); break;
-            case 1: choice.host = named<Role>(cursor, role_count); break;
-            case 2: choice.host_often = cursor.boolean(); break;
-            case 3: choice.prefer = named<Prefer>(cursor, prefer_count); break;
-            case 4: choice.passes = number(cursor); break;
-            case 5: choice.from_bytes = static_cast<std::size_t>(cursor.whole_number()); break;
-            case 6: choice.kind = named<MemoryKind>(cursor, memory_kind_count); break;
-            default: choice.locality = named<Locality>(cursor, locality_count);
+            case 0: use.device = named<Role>(cursor, role_count); break;
+            case 1: use.host = named<Role>(cursor, role_count); break;
+            case 2: use.host_often = cursor.boolean(); break;
+            case 3: use.prefer = named<Prefer>(cursor, prefer_count); break;
+            default: cursor.array([&] { read_row(cursor, ways, choices); });
         }
     });
-    if (!needed.complete()) cursor.refuse("a choice lacks a member");
-    return choice;
+    if (!needed.complete()) cursor.refuse("a use lacks a member");
+    for (std::size_t i = first; i < choices.size(); ++i) {
+        choices[i].device = use.device;
+        choices[i].host = use.host;
+        choices[i].host_often = use.host_often;
+        choices[i].prefer = use.prefer;
+    }
 }
 
 DeviceProfile read_device(JsonCursor& cursor) {
-    constexpr std::array<std::string_view, 8> members = {"uuid",   "driver_version", "kernel_release", "simulated",
-                                                         "memory", "translation",    "measured_on",    "choices"};
+    constexpr std::array<std::string_view, 9> members = {"uuid",        "driver_version", "kernel_release",
+                                                         "simulated",   "memory",         "translation",
+                                                         "measured_on", "ways",           "choices"};
     DeviceProfile profile;
+    std::vector<Way> ways;  // before the choices, which name them
     Needed needed(members.size());
     cursor.object([&](std::string_view key) {
         const std::optional<std::size_t> member = place_of(members, key);
@@ -109,7 +155,8 @@ DeviceProfile read_device(JsonCursor& cursor) {
             case 4: profile.memory = named<MemoryModel>(cursor, memory_model_count); break;
             case 5: profile.translation = named<Translation>(cursor, translation_count); break;
             case 6: profile.measured_on = cursor.string(); break;
-            default: cursor.array([&] { profile.choices.push_back(read_choice(cursor)); });
+            case 7: cursor.array([&] { ways.push_back(read_way(cursor)); }); break;
+            default: cursor.array([&] { read_use(cursor, ways, profile.choices); });
         }
     });
     if (!needed.complete()) cursor.refuse("a device lacks a member");

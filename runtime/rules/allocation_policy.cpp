@@ -400,4 +400,28 @@ Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedU
     return plan;
 }
 
+std::optional<AllocationPlan> without_registering(const Capabilities& device, const SharedUse& use,
+                                                  const AllocationPlan& plan, const SharedWord& word) {
+    const bool ours = plan.kind == MemoryKind::registered && plan.path != LaunchPath::stage && !use.kind;
+    if (!ours || !device_access(device, MemoryKind::host)) return std::nullopt;
+    AllocationPlan other =
+        in_place(MemoryKind::host,
+                 "the driver refused to register memory: ordinary memory in its place is used, which the device "
+                 "reaches too, though pages may move or be absent");
+    other.placement = plan.placement;
+    if (is_updated(use) && !lawful_updates(device, use, word, other)) return std::nullopt;
+    return other;
+}
+
+bool cannot_register(Code code) noexcept {
+    switch (code) {
+        case Code::invalid_argument:
+        case Code::unsupported:
+        case Code::not_permitted:
+        case Code::system_limit:
+        case Code::driver_error: return true;
+        default: return false;
+    }
+}
+
 }  // namespace isthmus::rules

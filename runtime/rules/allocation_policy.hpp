@@ -39,6 +39,15 @@ struct SharedWord {
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size,
                                        const SharedWord& word = {});
 
+// The plan instead of one with memory that the policy would register and that the driver refused to register, although
+// HOST_REGISTER (99) says that it does (reported of GB10): ordinary memory in the same place. nullopt: the plan has no
+// such memory, the caller asked for this kind, or the device or the updates need it registered.
+std::optional<AllocationPlan> without_registering(const Capabilities& device, const SharedUse& use,
+                                                  const AllocationPlan& plan, const SharedWord& word = {});
+// Whether an error of allocating registered memory says that it cannot be registered; not that memory is short, that
+// the device is lost or that the call came at the wrong time.
+bool cannot_register(Code code) noexcept;
+
 // The size in bytes from which, for this use and its number of passes, device memory with a copy at each hand-over is
 // cheaper than accesses to host memory, with its origin; nullptr: at no size. A device that both reads and writes needs
 // copies both ways: the border with the larger size of the two. Valid for good.

@@ -183,6 +183,23 @@ TEST(Allocation, WhatNoMachineAcceptsIsRefusedBeforeAnyCall) {  // keeps K17, K1
     });
 }
 
+// Where registering fails, ordinary memory takes its place, if the device reaches that.
+TEST(Allocation, MemoryForLatencyIsUsedInPlaceRegisteredOrNot) {  // keeps G11
+    on_every_device([](Device& device, Stream stream) {
+        SharedUse quick;
+        quick.prefer = Prefer::latency;
+        Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(3000, quick).value();
+        EXPECT_NE(buffer.path(), LaunchPath::stage) << buffer.explain();
+        if (device.capabilities().model == Model::ats) {
+            EXPECT_TRUE(unless_fault(buffer.kind() == MemoryKind::registered)) << buffer.explain();
+            EXPECT_TRUE(buffer.kind() == MemoryKind::registered || buffer.kind() == MemoryKind::host);
+        }
+        for (std::int32_t& value : buffer.write_on_host().value()) value = 8;
+        stream.launch(add_one, 3000, buffer).value();
+        EXPECT_EQ(buffer.read_on_host().value()[2999], 9);
+    });
+}
+
 TEST(Allocation, ManagedMemoryBeyondWhatIsFreeIsRefused) {  // keeps K20
     on_every_device([](Device& device) {
         if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;

@@ -40,8 +40,7 @@ struct ProfileText {
                         choices += choices.empty() ? "" : ",\n";
                         choices += std::string(R"({"device": ")") + side + R"(", "host": ")" + host +
                                    R"(", "host_often": )" + often + R"(, "prefer": ")" + prefer +
-                                   R"(", "passes": 1, "from_bytes": 0, "kind": ")" + kind +
-                                   R"(", "locality": "anywhere"})";
+                                   R"(", "rows": [[1, 0, 0]]})";
                     }
                 }
             }
@@ -49,7 +48,8 @@ struct ProfileText {
         return R"({"schema": "isthmus-profile-1", "devices": [{"uuid": ")" + uuid + R"(", "driver_version": )" +
                std::to_string(driver_version) + R"(, "kernel_release": ")" + kernel_release + R"(", "simulated": )" +
                (simulated ? "true" : "false") + R"(, "translation": ")" + translation + R"(", "memory": ")" + memory +
-               R"(", "measured_on": ")" + measured_on + R"(", "choices": [)" + choices + "]}]}";
+               R"(", "measured_on": ")" + measured_on + R"(", "ways": [{"kind": ")" + kind +
+               R"(", "locality": "anywhere"}], "choices": [)" + choices + "]}]}";
     }
 };
 

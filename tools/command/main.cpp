@@ -9,6 +9,7 @@
 #include "common/number_options.hpp"
 #include "common/process.hpp"
 #include "camera/run_command.hpp"
+#include "report/report_command.hpp"
 #include "common/session.hpp"
 #include "share/share_command.hpp"
 #include "share/view_command.hpp"
@@ -94,6 +95,7 @@ RuntimeOptions options_of(const CommandContext& context) {
         }
     }
     options.export_findings = context.export_findings;
+    options.cpu_threads = context.cpu_threads;
     if (context.host_reserve_bytes) {
         options.host_reserve_bytes = context.host_reserve_bytes;
         options.host_reserve_permille = 0;
@@ -161,6 +163,7 @@ int run(int argc, char** argv) {
     add_caps_command(app, context);
     add_doctor_command(app, context);
     add_litmus_command(app, context);
+    add_report_command(app, context);
     add_run_command(app, context);
     add_share_command(app, context);
     add_tune_command(app, context);

@@ -4,6 +4,7 @@
 
 #include <platform/driver.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ struct DriverOptions {
     bool use_cuda = true;
     // A file instead of "libcuda.so.1"; empty: ISTHMUS_CUDA_LIBRARY (read with secure_getenv), else the bare name.
     std::string cuda_library;
+    std::uint32_t cpu_threads = 0;  // that run a kernel of the CPU device; 0 and 1: the launching one alone
 };
 
 struct DriverSet {

@@ -229,6 +229,72 @@ TEST_P(Camera, ListsCornersInOrderAndSaysHowManyDidNotFit) {
     }
 }
 
+// The tiles' edges lie inside these pictures, and pictures inside one tile.
+TEST_P(Camera, TilesGiveTheResponsesOfTheFourStepsForEveryFormat) {
+    for (const PixelFormat format : {PixelFormat::gray, PixelFormat::nv12, PixelFormat::yuyv, PixelFormat::uyvy}) {
+        const bool packed = format == PixelFormat::yuyv || format == PixelFormat::uyvy;
+        for (const std::uint32_t gap : {0u, 1u, 8u}) {
+            const std::uint32_t pitch = plane.width * (packed ? 2 : 1) + gap;
+            Bytes frame = random_bytes(std::uint64_t{pitch} * plane.height, seed);
+            for (std::uint64_t at = 0; at + 40 < frame.size(); at += 7) frame[at + at % 31] = 250;
+            const LumaLayout layout = luma_layout(format, pitch);
+            Bytes gray(size_of(plane)), smoothed(size_of(plane));
+            run_twin(to_gray, extent, {gray.data(), gray.size()}, plane, {frame.data(), frame.size()}, layout);
+            run_twin(smooth, extent, {smoothed.data(), smoothed.size()}, {gray.data(), gray.size()}, plane);
+            const std::vector<std::int32_t> expected = responses(smoothed);
+            std::vector<std::int32_t> response(size_of(plane), -77);
+            run_twin(frame_response, response_tiles(plane), {response.data(), response.size()}, plane,
+                     {frame.data(), frame.size()}, layout);
+            expect_picture(response, -77, [&](int x, int y) {
+                return expected[static_cast<std::size_t>(y) * plane.pitch + static_cast<std::size_t>(x)];
+            });
+        }
+    }
+    // A layout of the caller's own: the green of pixels with three bytes.
+    const LumaLayout green{1, plane.width * 3, 3};
+    const Bytes frame = random_bytes(std::uint64_t{green.pitch_bytes} * plane.height, seed);
+    Bytes gray(size_of(plane)), smoothed(size_of(plane));
+    run_twin(to_gray, extent, {gray.data(), gray.size()}, plane, {frame.data(), frame.size()}, green);
+    run_twin(smooth, extent, {smoothed.data(), smoothed.size()}, {gray.data(), gray.size()}, plane);
+    const std::vector<std::int32_t> expected = responses(smoothed);
+    std::vector<std::int32_t> response(size_of(plane), -77);
+    run_twin(frame_response, response_tiles(plane), {response.data(), response.size()}, plane,
+             {frame.data(), frame.size()}, green);
+    expect_picture(response, -77, [&](int x, int y) {
+        return expected[static_cast<std::size_t>(y) * plane.pitch + static_cast<std::size_t>(x)];
+    });
+}
+
+TEST_P(Camera, RowsAndJoinListTheSameCorners) {
+    Random random(seed);
+    std::vector<std::int32_t> noise(size_of(plane));
+    for (auto& v : noise) v = static_cast<std::int32_t>(random() % 50) - 10;
+    for (const auto& response : {noise, responses(random_scene(plane, seed))}) {
+        for (const CornerRule rule : {CornerRule{0, 1, 0}, CornerRule{20, 2, 1}, CornerRule{5, 4, 3},
+                                      CornerRule{-20, 0, 0}, CornerRule{5, 64, 0}, CornerRule{0, 1, 70000}}) {
+            const std::vector<Corner> expected = expected_corners(plane, response, rule);
+            for (const std::size_t capacity :
+                 {expected.size() + 3, expected.size(), expected.size() / 2, std::size_t{0}}) {
+                std::vector<std::uint32_t> rows(plane.height, 77);
+                std::vector<std::uint16_t> columns(size_of(plane));
+                std::vector<Corner> corners(capacity + 1, Corner{9, 9, -9});
+                CornerCount count{7, 7};
+                run_twin(row_corners, plane.height, {rows.data(), rows.size()}, {columns.data(), columns.size()},
+                         {response.data(), response.size()}, plane, rule);
+                run_twin(join_corners, row_groups(plane), {corners.data(), capacity}, {&count, 1},
+                         {rows.data(), rows.size()}, {columns.data(), columns.size()},
+                         {response.data(), response.size()}, plane);
+                EXPECT_EQ(count.found, expected.size());
+                EXPECT_EQ(count.listed, std::min(expected.size(), capacity));
+                for (std::size_t n = 0; n < count.listed; ++n)
+                    ASSERT_TRUE(same(corners[n], expected[n])) << "corner " << n << " of " << expected.size();
+                for (std::size_t n = count.listed; n < corners.size(); ++n)
+                    ASSERT_TRUE(same(corners[n], Corner{9, 9, -9})) << "written beyond the list";
+            }
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Camera,
                          testing::Values(Shape{{1, 1, 1}, 1}, Shape{{1, 1, 7}, 2}, Shape{{1, 33, 1}, 3},
                                          Shape{{33, 1, 40}, 4}, Shape{{2, 2, 2}, 5}, Shape{{5, 5, 5}, 6},

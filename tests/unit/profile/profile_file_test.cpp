@@ -70,8 +70,7 @@ TEST(ProfileFile, AMissingFileIsAnErrorOnlyWhereItWasAskedFor) {
 // keeps P3, P4
 TEST(ProfileFile, AFileThatIsThereIsReadWholeOrIsAnError) {
     const Folder folder;
-    const std::string one = "[" + profile_text::object(profile_text::choice()) + "]";
-    folder.write(profile_text::file(profile_text::device(one)));
+    folder.write(profile_text::file(profile_text::device(profile_text::use())));
     const auto found = find_profiles({"", "", folder.path(), ""});
     ASSERT_TRUE(found) << found.error().text();
     EXPECT_EQ(found->file, folder.file());

@@ -26,11 +26,17 @@ inline Members without(Members members, const std::string& name) {
     return members;
 }
 
-inline Members choice() {
-    return {{"device", "\"reads\""}, {"host", "\"writes\""}, {"host_often", "false"}, {"prefer", "\"throughput\""},
-            {"passes", "1"},         {"from_bytes", "0"},    {"kind", "\"pinned\""},  {"locality", "\"anywhere\""}};
+inline Members use(const std::string& rows = "[[1, 0, 0]]") {
+    return {{"device", "\"reads\""},
+            {"host", "\"writes\""},
+            {"host_often", "false"},
+            {"prefer", "\"throughput\""},
+            {"rows", rows}};
 }
-inline Members device(const std::string& choices) {
+inline Members way(const std::string& kind) {
+    return {{"kind", '"' + kind + '"'}, {"locality", "\"anywhere\""}};
+}
+inline Members device(const Members& use) {
     return {{"uuid", "\"GPU-01020304-0506-0708-090a-0b0c0d0e0f10\""},
             {"name", "\"a GPU\""},
             {"driver_version", "13000"},
@@ -39,7 +45,8 @@ inline Members device(const std::string& choices) {
             {"translation", "\"none\""},
             {"memory", "\"separate\""},
             {"measured_on", "\"2026-11-24\""},
-            {"choices", choices},
+            {"ways", "[" + object(way("pinned")) + "," + object(way("device")) + "]"},
+            {"choices", "[" + object(use) + "]"},
             {"turns", "[{\"seconds\": [1.5e-6, -0.0, 12, null, true]}]"}};
 }
 inline std::string file(const Members& device) {

@@ -438,6 +438,39 @@ TEST(Policy, WhoSaysWhereMemoryLiesGetsItBoundThereAndRegisteredWhereTheDriverWo
     EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), use)), "pinned pass pinned") << "asked for by kind";
 }
 
+// keeps G11: HOST_REGISTER (99) is a promise of the driver that some drivers break
+TEST(Policy, WhereRegisteringIsRefusedOrdinaryMemoryTakesItsPlaceIfTheDeviceReachesIt) {
+    for (const std::string& machine : all_machines()) {
+        const Capabilities c = capabilities_of(machine);
+        const bool reaches = c.has(Feature::pageable_access);
+        for_every_use([&](Use host, Use device, Prefer prefer) {
+            for (const Locality locality : {Locality::anywhere, Locality::node}) {
+                SharedUse use{.host = host, .device = device, .prefer = prefer};
+                use.placement.locality = locality;
+                const AllocationPlan plan = *plan_allocation(c, use, 4096);
+                const auto other = without_registering(c, use, plan);
+                ASSERT_EQ(other.has_value(), text_of(plan) == "registered pass registered" && reaches) << machine;
+                if (!other) continue;
+                EXPECT_EQ(text_of(*other), "host pass host");
+                EXPECT_EQ(other->placement.locality, plan.placement.locality) << "bound where it was";
+                EXPECT_NE(other->reason.find("refused to register"), std::string_view::npos) << other->reason;
+            }
+        });
+        SharedUse asked;
+        asked.kind = MemoryKind::registered;
+        const auto planned = plan_allocation(c, asked, 4096);
+        EXPECT_FALSE(planned && without_registering(c, asked, *planned)) << "asked for by kind";
+        SharedUse updated{.prefer = Prefer::latency, .updates = AtomicSet::add};
+        if (const auto plan = plan_allocation(c, updated, 4096); plan && plan->kind == MemoryKind::registered) {
+            EXPECT_TRUE(without_registering(c, updated, *plan)) << "system memory is atomic where the GPU reaches it";
+        }
+    }
+    for (int code = 0; code <= static_cast<int>(Code::ended); ++code) {
+        const bool expected = code == 1 || code == 5 || code == 7 || code == 15 || code == 19;
+        EXPECT_EQ(cannot_register(static_cast<Code>(code)), expected) << code;
+    }
+}
+
 // keeps G11, P6: the size and the passes are part of the question, their border decides, and it is told
 TEST(Policy, CopiesPayFromTheBorderOfTheAxesOnAndNeverOnOneMemory) {
     for (const std::string& machine : all_machines()) {

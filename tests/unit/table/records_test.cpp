@@ -238,7 +238,7 @@ TEST(Records, EveryValueHasASourceAndAReportOfOthersIsNeitherADocumentNorAnObser
     };
     EXPECT_EQ(is("h200", "PAGEABLE_MEMORY_ACCESS"), Evidence::observed);
     EXPECT_EQ(is("thor", "DIRECT_MANAGED_MEM_ACCESS_FROM_HOST"), Evidence::reported) << "others saw it";
-    EXPECT_EQ(is("thor", "HOST_ALLOC_DMA_BUF_SUPPORTED"), Evidence::documented);
+    EXPECT_EQ(is("thor", "HOST_ALLOC_DMA_BUF_SUPPORTED"), Evidence::assumed) << "a document, but not of the value";
     EXPECT_EQ(is("orin", "GPU_DIRECT_RDMA_SUPPORTED"), Evidence::documented);
     EXPECT_EQ(is("rtx-hmm", "DMA_BUF_SUPPORTED"), Evidence::reported);
     EXPECT_EQ(is("gb10", "HOST_REGISTER_SUPPORTED"), Evidence::reported) << "contested: asked for, then tried";

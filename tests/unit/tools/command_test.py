@@ -75,7 +75,7 @@ class BadInput(unittest.TestCase):
         self.refused("caps", "--topology", "--all", says="--topology")
 
     def test_an_unknown_command_names_the_nearest(self):
-        for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"),
+        for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"), ("reprot", "report"),
                            ("shares", "share"), ("veiw", "view"), ("tnue", "tune")):
             self.refused(word, says=f"there is no command '{word}'; the nearest is '{near}'")
             self.refused("--json", word, "--frames", "3", says=f"'{near}'")
@@ -101,9 +101,13 @@ class BadInput(unittest.TestCase):
         (("litmus",), "--threads", ("0", "257")),
         (("litmus",), "--seed", ()),
         (("litmus",), "--deadline", ("0", "1000001")),
+        (("report", "report.json"), "--tests-deadline", ("0", "0.09", "1000001")),
+        (("report", "report.json"), "--seconds", ("0", "0.09", "86401")),
+        (("report", "report.json"), "--deadline", ("0", "0.09", "3601")),
         (("run", "clip.y4m"), "--frames", ("0", "1099511627777")),
         (("run", "clip.y4m"), "-n", ("0", "1099511627777")),
         (("run", "clip.y4m"), "--in-flight", ("0", "65")),
+        (("run", "clip.y4m"), "--cpu-threads", ("0", "1025")),
         (("run", "clip.y4m"), "--width", ("0",)),
         (("run", "clip.y4m"), "--height", ("0",)),
         (("run", "clip.y4m"), "--pitch", ("0",)),
@@ -142,8 +146,9 @@ class BadInput(unittest.TestCase):
         others = {"--help", "--version", "--machine", "--device", "--json", "--litmus", "--all", "--probe", "--record",
                   "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
                   "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
-                  "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare"}
-        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("share",), ("tune",), ("view",)):
+                  "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare", "--tests",
+                  "--run-tests", "--no-litmus", "--read"}
+        for command in ((), ("caps",), ("doctor",), ("litmus",), ("report",), ("run",), ("share",), ("tune",), ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
                 tried.discard("--checksums")

@@ -145,11 +145,14 @@ class PlayedMachines(InAFolder):
         self.assertEqual({turn["device"] for turn in device["turns"]}, {"reads", "writes", "reads_and_writes"})
         self.assertGreaterEqual({figure["subject"] for figure in device["figures"]}, {"hand-over", "copies"})
         self.assertTrue(device["choices"])
-        lawful = {(way["kind"], way["locality"]) for way in device["ways"]}
-        for choice in device["choices"]:
-            self.assertIn((choice["kind"], choice["locality"]), lawful)
-            if choice["host"] != "writes":
-                self.assertNotEqual(choice["kind"], "write_combined", choice)
+        for use in device["choices"]:
+            for passes, *borders in use["rows"]:
+                self.assertGreaterEqual(passes, 1)
+                self.assertEqual(borders[0], 0, use)
+                for way in borders[1::2]:
+                    self.assertIn(way, range(len(device["ways"])))
+                    if use["host"] != "writes":
+                        self.assertNotEqual(device["ways"][way]["kind"], "write_combined", use)
         xml.etree.ElementTree.parse(page)
         self.compares(document, machine)
         self.verifies(machine)

@@ -68,9 +68,7 @@ std::optional<Failure> CameraRun::go(Device& device) {
     summary_.tracks = tracker_->tracks();
     summary_.corners_digest = corners_digest_.text();
     summary_.tracks_digest = tracks_digest_.text();
-    summary_.stages = {read_, submit_};
-    for (const Samples& stage : finder->device_times()) summary_.stages.push_back(stage);
-    summary_.stages.insert(summary_.stages.end(), {wait_, match_});
+    summary_.stages = {read_, submit_, finder->device_times(), wait_, match_};
     if (overlay_) summary_.stages.push_back(draw_);
     if (overlay_ || list_) summary_.stages.push_back(write_);
     return finish_files();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the memory of the camera kernels, and the order of their launches.
+// Chooses the memory of the camera kernels, and records them once for each lane.
 #include "corner_finder.hpp"
 
 #include <isthmus/stream.hpp>
@@ -20,14 +20,7 @@ Result<void> keep(T& into, Result<T> made) {
 }  // namespace
 
 CornerFinder::CornerFinder(Device& device, const FinderOptions& options)
-    : device_(&device),
-      options_(options),
-      plane_{options.shape.width, options.shape.height, options.shape.width},
-      times_{{"gray", "device"},
-             {"smooth", "device"},
-             {"response", "device"},
-             {"suppress", "device"},
-             {"list", "device"}} {}
+    : device_(&device), options_(options), plane_{options.shape.width, options.shape.height, options.shape.width} {}
 
 Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& options) {
     CornerFinder finder(device, options);
@@ -58,11 +51,8 @@ Result<void> CornerFinder::allocate() {
 // Intermediate pictures stay on the device. Buffers that both sides use are shared, and state their use.
 Result<void> CornerFinder::allocate_pictures(Lane& lane) {
     const std::size_t pixels = kernels::size_of(plane_);
-    for (Buffer<std::uint8_t>* picture : {&lane.gray, &lane.smoothed, &lane.marked}) {
-        if (Result<void> done = keep(*picture, device_->allocate<std::uint8_t>(pixels)); !done) return done;
-    }
-    if (Result<void> done = keep(lane.gradient, device_->allocate<kernels::Gradient>(pixels)); !done) return done;
     if (Result<void> done = keep(lane.response, device_->allocate<std::int32_t>(pixels)); !done) return done;
+    if (Result<void> done = keep(lane.columns, device_->allocate<std::uint16_t>(pixels)); !done) return done;
     return keep(lane.rows, device_->allocate<std::uint32_t>(plane_.height));
 }
 
@@ -73,7 +63,7 @@ Result<void> CornerFinder::allocate_shared(Lane& lane) {
         return done;
     if (Result<void> done = keep(lane.count, device_->allocate_shared<kernels::CornerCount>(1, use)); !done)
         return done;
-    for (std::size_t at = 0; at <= stage_count; ++at) {
+    for (int mark = 0; mark < 2; ++mark) {
         Result<Event> event = device_->create_event({.timing = true});
         if (!event) return std::move(event).error();
         lane.marks.push_back(std::move(event).value());
@@ -89,38 +79,51 @@ Result<void> CornerFinder::submit(ReadyFrame<std::uint8_t> frame) {
 
 Result<void> CornerFinder::submit(const Buffer<std::uint8_t>& frame) {
     Lane& to = lane(submitted_);
-    const Extent2 pixels{plane_.width, plane_.height};
-    const Blocks rows(plane_.height);
-    const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
     to.source = &frame;
     to.copied_before = copied(to);
-    // The stages run in order, each with one or more launches; the first failure ends the sequence.
-    std::optional<Error> failed;
-    const auto run = [&](auto&&... launch) {
-        if (failed) return;
-        auto report = to.stream.launch(std::forward<decltype(launch)>(launch)...);
-        if (!report) failed = std::move(report).error();
-    };
-    const auto stage_ends = [&](std::size_t stage) {
-        if (failed) return;
-        if (Result<void> marked = to.stream.record(to.marks[stage]); !marked) failed = std::move(marked).error();
-    };
-    stage_ends(0);
-    run(kernels::to_gray, pixels, to.gray, plane_, frame, layout);
-    stage_ends(1);
-    run(kernels::smooth, pixels, to.smoothed, to.gray, plane_);
-    stage_ends(2);
-    run(kernels::gradients, pixels, to.gradient, to.smoothed, plane_);
-    run(kernels::corner_response, pixels, to.response, to.gradient, plane_);
-    stage_ends(3);
-    run(kernels::mark_corners, pixels, to.marked, to.response, plane_, options_.rule);
-    stage_ends(4);
-    run(kernels::count_corners, rows, to.rows, to.marked, plane_);
-    run(kernels::place_corners, Blocks(1), to.rows, to.count, options_.max_corners);
-    run(kernels::list_corners, rows, to.corners, to.rows, to.marked, to.response, plane_);
-    stage_ends(5);
-    if (failed) return *std::move(failed);
+    if (Result<void> done = to.graph ? Result<void>() : record(to, frame); !done) return done;
+    if (Result<void> done = to.stream.record(to.marks[0]); !done) return done;
+    if (Result<void> done = launch(to, frame); !done) return done;
+    if (Result<void> done = to.stream.record(to.marks[1]); !done) return done;
     ++submitted_;
+    return {};
+}
+
+Result<void> CornerFinder::record(Lane& to, const Buffer<std::uint8_t>& frame) {
+    Result<Capture> capture = to.stream.begin_capture();
+    if (!capture) return std::move(capture).error();
+    const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
+    auto response =
+        capture->launch(kernels::frame_response, kernels::response_tiles(plane_), to.response, plane_, frame, layout);
+    if (!response) return std::move(response).error();
+    auto rows = capture->launch(kernels::row_corners, Blocks(plane_.height), to.rows, to.columns, to.response, plane_,
+                                options_.rule);
+    if (!rows) return std::move(rows).error();
+    auto list = capture->launch(kernels::join_corners, kernels::row_groups(plane_), to.corners, to.count, to.rows,
+                                to.columns, to.response, plane_);
+    if (!list) return std::move(list).error();
+    Result<Graph> graph = capture->end();
+    if (!graph) return std::move(graph).error();
+    Result<GraphInstance> instance = graph->instantiate();
+    if (!instance) return std::move(instance).error();
+    to.graph.emplace(std::move(instance).value());
+    to.takes_frame.emplace(*response);
+    to.recorded = frame.state().get();
+    return {};
+}
+
+// One driver call, and one before it where the frame is another than the lane's last.
+Result<void> CornerFinder::launch(Lane& to, const Buffer<std::uint8_t>& frame) {
+    if (to.recorded != frame.state().get()) {
+        const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
+        if (Result<void> done = to.graph->set_arguments(*to.takes_frame, kernels::response_tiles(plane_), to.response,
+                                                        plane_, frame, layout);
+            !done)
+            return done;
+        to.recorded = frame.state().get();
+    }
+    auto launched = to.stream.launch(*to.graph);
+    if (!launched) return std::move(launched).error();
     return {};
 }
 
@@ -146,12 +149,10 @@ void CornerFinder::finish() {
 }
 
 Result<void> CornerFinder::take_times(Lane& lane) {
-    if (Result<void> finished = lane.marks.back().synchronize(); !finished) return finished;
-    for (std::size_t stage = 0; stage < stage_count; ++stage) {
-        Result<float> taken = Event::elapsed_ms(lane.marks[stage], lane.marks[stage + 1]);
-        if (!taken) return std::move(taken).error();
-        times_[stage].add(static_cast<std::uint64_t>(*taken * 1e6f));
-    }
+    if (Result<void> finished = lane.marks[1].synchronize(); !finished) return finished;
+    Result<float> taken = Event::elapsed_ms(lane.marks[0], lane.marks[1]);
+    if (!taken) return std::move(taken).error();
+    times_.add(static_cast<std::uint64_t>(*taken * 1e6f));
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include <isthmus/buffer.hpp>
 #include <isthmus/concurrent/frame_ring.hpp>
 #include <isthmus/device.hpp>
+#include <isthmus/graph.hpp>
 #include <isthmus/kernels/camera.hpp>
 #include <isthmus/result.hpp>
 
@@ -36,9 +37,10 @@ struct FoundCorners {
     std::uint64_t bytes_copied = 0;      // for this frame, between host and device sides
 };
 
-// Frames come through a ring, which another thread may fill. Each frame in flight has a lane of its own, with a stream
-// and intermediate pictures of its own, so that copies for one frame overlap kernels of another. All but the ring is
-// for one thread.
+// Frames come through a ring, which another thread may fill. Each frame in flight has a lane of its own, with a stream,
+// an intermediate picture and a graph of its own, so that copies for one frame overlap kernels of another. A graph has
+// three kernels; each frame is one launch of it, with the frame's buffer as argument of the first kernel. All but the
+// ring is for one thread.
 class CornerFinder {
 public:
     using Frames = FrameRing<std::uint8_t>;
@@ -57,8 +59,8 @@ public:
     // Releases the oldest frame; its views must be closed.
     void finish();
 
-    // Durations of the device's stages by the device's clock, for the frames whose corners() was called.
-    const std::vector<Samples>& device_times() const noexcept { return times_; }
+    // Durations of the device's work by the device's clock, for the frames whose corners() was called.
+    const Samples& device_times() const noexcept { return times_; }
 
     struct SharedBuffer {
         std::string_view name;
@@ -67,17 +69,20 @@ public:
     std::array<SharedBuffer, 3> shared_buffers() const noexcept;
 
 private:
-    static constexpr std::size_t stage_count = 5;
+    using TakesFrame =
+        KernelNode<void(Block, Out<std::int32_t>, kernels::Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
     struct Lane {
         explicit Lane(const Stream& own) : stream(own) {}
         Stream stream;
-        Buffer<std::uint8_t> gray{}, smoothed{}, marked{};
-        Buffer<kernels::Gradient> gradient{};
         Buffer<std::int32_t> response{};
+        Buffer<std::uint16_t> columns{};
         Buffer<std::uint32_t> rows{};
         Buffer<kernels::Corner> corners{};
         Buffer<kernels::CornerCount> count{};
-        std::vector<Event> marks{};                       // before the first stage and after each
+        std::vector<Event> marks{};                       // before and after the kernels
+        std::optional<GraphInstance> graph{};             // recorded with the lane's first frame
+        std::optional<TakesFrame> takes_frame{};          // the graph's first kernel
+        const void* recorded = nullptr;                   // the frame's buffer that the graph has now, and holds
         std::optional<ReadyFrame<std::uint8_t>> frame{};  // set where the frame is from the ring
         const Buffer<std::uint8_t>* source = nullptr;     // the buffer of the frame, from the ring or the caller's
         std::uint64_t copied_before = 0;                  // the count of bytes copied when the frame was submitted
@@ -86,6 +91,8 @@ private:
     Result<void> allocate();
     Result<void> allocate_pictures(Lane& lane);
     Result<void> allocate_shared(Lane& lane);
+    Result<void> record(Lane& lane, const Buffer<std::uint8_t>& frame);
+    Result<void> launch(Lane& lane, const Buffer<std::uint8_t>& frame);
     Result<void> take_times(Lane& lane);
     Lane& lane(std::uint64_t frame) noexcept { return lanes_[frame % lanes_.size()]; }
     static std::uint64_t copied(const Lane& lane) noexcept;
@@ -97,7 +104,7 @@ private:
     std::vector<Lane> lanes_{};
     std::uint64_t submitted_ = 0;
     std::uint64_t finished_ = 0;
-    std::vector<Samples> times_;
+    Samples times_{"find", "device"};
 };
 
 }  // namespace isthmus::tools::camera

@@ -106,7 +106,7 @@ std::string output_help() {
     return "overlay: a video (.y4m), or pictures (.jpg, .png, .ppm, .pgm)" + missing_pictures();
 }
 
-void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
+void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw, std::uint32_t& cpu_threads) {
     command.add_option("input", options.input, input_help())->required();
     command.add_option("-o,--output", options.output, output_help());
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
@@ -118,6 +118,8 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
         "device (copied)");
     add_number(command, "--in-flight", options.in_flight, {1, 64}, "frames in flight on the device at a time")
         ->capture_default_str();
+    add_number(command, "--cpu-threads", cpu_threads, {1, 1024},
+               "threads that run the kernels where the device is the CPU; default: one");
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     const NumberRange<std::uint64_t> length{1, std::uint64_t{1} << 40};
@@ -150,7 +152,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
     };
     const auto choices = std::make_shared<Choices>();
     CLI::App* command = app.add_subcommand("run", "Find and follow corners in camera frames");
-    add_options(*command, choices->options, choices->texts);
+    add_options(*command, choices->options, choices->texts, context.cpu_threads);
     command->callback([choices, &context] {
         if (Result<void> taken = take_texts(choices->texts, choices->options); !taken)
             fail(exit_bad_usage, taken.error());

@@ -2,6 +2,7 @@
 // Shows the capabilities of this machine, of a simulated one, or of all known ones, and saves a machine's record.
 #include "caps_command.hpp"
 
+#include "caps_record.hpp"
 #include "caps_render.hpp"
 #include "common/command.hpp"
 #include "common/console.hpp"
@@ -62,39 +63,8 @@ MachineView view_of_machine(Runtime& runtime, const CommandContext& context) {
     return view;
 }
 
-// "folder/my-board.json" → "my-board"
-std::string record_name(const std::string& file) {
-    const std::string name = file.substr(file.rfind('/') + 1);
-    const std::string stem = name.substr(0, name.rfind('.'));
-    return stem.empty() || file == "-" ? "recorded" : stem;
-}
-
-// Stores the result of --probe for fabric handles in the record, so that the simulator repeats it.
-void keep_try(machines::DeviceRecord& device, const Capability& fabric) {
-    constexpr std::string_view field = "fabric_usable";
-    if (fabric.origin != Origin::probe) return;
-    device.fabric_usable = fabric.state == State::probed;
-    for (machines::Source& source : device.evidence) {
-        source.of.erase(std::remove(source.of.begin(), source.of.end(), field), source.of.end());
-    }
-    device.evidence.push_back({machines::Evidence::observed, "tried there: " + fabric.reason, {std::string(field)}});
-}
-
 std::string record_text(Runtime& runtime, const std::string& file) {
-    std::vector<DeviceFacts> devices;
-    std::vector<Capability> fabrics;
-    for (std::size_t i = 0; i < runtime.device_count(); ++i) {
-        const Device& device = **runtime.device(i);
-        if (device.is_cpu()) continue;
-        devices.push_back(device.facts());
-        fabrics.push_back(device.capabilities().feature(Feature::export_fabric));
-    }
-    machines::MachineRecord record = machines::record_of(record_name(file), runtime.machine(), devices);
-    for (std::size_t i = 0; i < record.devices.size(); ++i) keep_try(record.devices[i], fabrics[i]);
-    if (const std::optional<Error>& absence = runtime.cuda_absence(); absence && devices.empty()) {
-        record.init_code = absence->code() == Code::no_driver ? -1 : absence->driver_code();
-    }
-    return machines::write_record(record);
+    return machines::write_record(recorded_machine(runtime, record_name(file)));
 }
 
 // A probe whose driver call hangs is killed after this time.

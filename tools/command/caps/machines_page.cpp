@@ -26,6 +26,7 @@ Section machines_section(const std::vector<MachineView>& views) {
     Section section{"Machines",
                     "Each machine is a record in platform/machines; `--machine NAME` plays it. "
                     "To play another one: `isthmus caps --record FILE` there, `--machine FILE` here. "
+                    "To replace assumed values of yours by observed ones: [reporting.md](reporting.md). "
                     "To add one: [CONTRIBUTING.md](../CONTRIBUTING.md#a-machine).",
                     {"machine", "what it is", "driver", "page", "row of each device"}};
     for (const MachineView& view : views) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the simulator's library, writes the output files of a run, and copies records that can be read only once.
+// Finds the simulator's library and the installed tests, reads files whole, writes the output files of a run, and
+// copies records that can be read only once.
 #include "console.hpp"
 #include "session.hpp"
 #include "common/tool_paths.hpp"
@@ -15,6 +16,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 namespace isthmus::tools {
@@ -38,7 +40,7 @@ Result<void> add(camera::OutputFiles& files, const std::string& path, const std:
 // One byte more than the record reader accepts, so that it reports the error.
 constexpr std::size_t max_record_bytes = (16u << 20) + 1;
 
-std::string read_to_the_end(const std::string& path) {
+std::string read_to_the_end(const std::string& path, std::size_t most_bytes) {
     const auto failed = [&] { bad_input(fmt::format("'{}': cannot be read: {}", path, std::strerror(errno))); };
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0) failed();
@@ -48,7 +50,7 @@ std::string read_to_the_end(const std::string& path) {
     do {
         got = ::read(file, part, sizeof part);
         if (got > 0) text.append(part, static_cast<std::size_t>(got));
-    } while ((got > 0 || (got < 0 && errno == EINTR)) && text.size() < max_record_bytes);
+    } while ((got > 0 || (got < 0 && errno == EINTR)) && text.size() < most_bytes);
     const int code = errno;
     ::close(file);
     errno = code;
@@ -70,17 +72,30 @@ std::string path_of_copy(const std::string& name, const std::string& text) {
     return fmt::format("/proc/self/fd/{}", copy);
 }
 
-}  // namespace
-
-std::optional<std::string> find_simulator() {
-    const std::string here = own_folder();
-    const std::string candidates[] = {here + "/" + tool_paths::simulator_from_build,
-                                      here + "/" + tool_paths::simulator_from_bin, tool_paths::installed_simulator};
+std::optional<std::string> first_that_exists(std::initializer_list<std::string> candidates) {
     for (const std::string& candidate : candidates) {
         char resolved[PATH_MAX];
         if (!candidate.empty() && ::realpath(candidate.c_str(), resolved)) return std::string(resolved);
     }
     return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_simulator() {
+    const std::string here = own_folder();
+    return first_that_exists({here + "/" + tool_paths::simulator_from_build,
+                              here + "/" + tool_paths::simulator_from_bin, tool_paths::installed_simulator});
+}
+
+std::optional<std::string> find_installed_tests() {
+    return first_that_exists({own_folder() + "/" + tool_paths::tests_from_bin, tool_paths::installed_tests});
+}
+
+std::string read_text(const std::string& path, std::size_t most_bytes) {
+    std::string text = read_to_the_end(path, most_bytes + 1);
+    if (text.size() > most_bytes) bad_input(fmt::format("'{}': larger than {}", path, size_text(most_bytes)));
+    return text;
 }
 
 void add_file(camera::OutputFiles& files, const std::string& path, const std::string& content) {
@@ -97,7 +112,7 @@ std::string readable_record(const std::string& name_or_file) {
     const bool is_stream = !name_or_file.empty() && platform::machines::known_record(name_or_file).empty() &&
                            ::stat(name_or_file.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
                            !S_ISDIR(facts.st_mode);
-    return is_stream ? path_of_copy(name_or_file, read_to_the_end(name_or_file)) : name_or_file;
+    return is_stream ? path_of_copy(name_or_file, read_to_the_end(name_or_file, max_record_bytes)) : name_or_file;
 }
 
 }  // namespace isthmus::tools

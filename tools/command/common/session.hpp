@@ -36,6 +36,13 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
 // found.
 std::optional<std::string> find_simulator();
 
+// `run-tests` of the installed tests (-Dinstall_tests=true), beside this command or where they were installed. Nothing:
+// not found.
+std::optional<std::string> find_installed_tests();
+
+// All bytes of a file or a pipe. Throws Failure where it cannot be read or has more than `most_bytes`.
+std::string read_text(const std::string& path, std::size_t most_bytes);
+
 // Writes a file of the run, which gets its name in commit(). Throws Failure.
 void add_file(camera::OutputFiles& files, const std::string& path, const std::string& content);
 // Gives the files their names; call it after print(). Throws Failure.

@@ -7,6 +7,7 @@
 #include "doctor_checks.hpp"
 #include "doctor_fine.hpp"
 #include "doctor_gather.hpp"
+#include "doctor_json.hpp"
 #include "common/number_options.hpp"
 #include "common/session.hpp"
 #include "text/version_text.hpp"
@@ -14,15 +15,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <optional>
 
 namespace isthmus::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string driver_text(const DoctorFacts& facts) {
     const int version = facts.machine.driver_version;
@@ -68,31 +66,6 @@ std::string as_text(const DoctorFacts& facts, const std::vector<Finding>& findin
     return text;
 }
 
-std::string as_json(const DoctorFacts& facts, const std::vector<Finding>& findings) {
-    Json list = Json::array();
-    for (const Finding& finding : findings) {
-        list.push_back({{"id", finding.id},
-                        {"title", finding.title},
-                        {"weight", name(finding.weight)},
-                        {"evidence", finding.evidence},
-                        {"remedy", finding.remedy}});
-    }
-    Json checked = Json::array();
-    for (const Check& check : all_checks()) checked.push_back(check.id);
-    Json devices = Json::array();
-    for (const DeviceSighting& device : facts.opening.devices) devices.push_back(device.name);
-    const Json document{{"format", 1},
-                        {"driver_version", facts.machine.driver_version},
-                        {"simulated", facts.machine.simulated},
-                        {"module_version", facts.module_version},
-                        {"library", facts.opening.library},
-                        {"devices", devices},
-                        {"findings", list},
-                        {"fine", fine(facts, findings)},
-                        {"checked", checked}};
-    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 struct DoctorOptions {
     double deadline_seconds = 30.0;
     bool fabric = false;
@@ -106,7 +79,7 @@ int run_doctor(const CommandContext& context, const DoctorOptions& options) {
     facts.imex.wanted = options.fabric || options.fabric_channel >= 0;
     if (options.fabric_channel >= 0) facts.imex.other_channel = options.fabric_channel;
     const std::vector<Finding> findings = diagnose(facts);
-    print(context.json ? as_json(facts, findings) : as_text(facts, findings));
+    print(context.json ? doctor_json(facts, findings) : as_text(facts, findings));
     return !findings.empty() && findings.front().weight == Weight::problem ? exit_failed : exit_ok;
 }
 

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs trials in a child process with a deadline, prints their results and saves them with the machine's record.
+// Runs trials in a child process, prints their results and saves them with the machine's record.
 #include "litmus_command.hpp"
 
 #include "common/command.hpp"
 #include "common/console.hpp"
-#include "report.hpp"
-#include "trials.hpp"
+#include "litmus_child.hpp"
 #include "common/number_options.hpp"
-#include "common/probe.hpp"
 #include "common/session.hpp"
-
-#include <isthmus/atomic_pair.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <thread>
 
 namespace isthmus::tools {
 namespace {
@@ -32,48 +26,6 @@ struct LitmusOptions {
     std::string save;
 };
 
-// Fills in the report's device, and returns the rows and the sizes of the trials.
-std::vector<litmus::Row> prepare(Runtime& runtime, Device& device, const CommandContext& context,
-                                 litmus::Request& request, litmus::Setting& setting, Report& report) {
-    report.device = device.name();
-    report.uuid = device.facts().uuid ? device.facts().uuid.text() : "";
-    report.ordinal = device.facts().ordinal;
-    report.driver_version = runtime.machine().driver_version;
-    report.simulated = runtime.machine().simulated;
-    report.applicable = !device.is_cpu();
-    report.record = machines::write_record(record_of_machine(runtime, context, "recorded"));
-    if (!report.applicable) return {};
-    request.host_has_16 = host_has_pairs();
-    setting = litmus::setting_for(device.facts(), runtime.machine(), request, std::thread::hardware_concurrency());
-    report.threads = setting.threads;
-    if (report.simulated && request.instances == 0) request.instances = setting.size.instances();
-    return litmus::plan_rows(device.capabilities(), request, report.left_out);
-}
-
-// Runs in the child: opens the machine, reports it, and runs the trials.
-void play(const CommandContext& context, litmus::Request request, const Say& say) {
-    // Trials need both sides at the same time; the simulator's seeded mode has one thread for both.
-    ::setenv("ISTHMUS_SIM_MODE", "threads", 1);
-    Report report;
-    report.seed = request.seed;
-    report.mutant = request.mutant;
-    try {
-        Result<Runtime> runtime = context.open_runtime();
-        if (!runtime) cannot(runtime.error().text());
-        Device& device = choose_device(*runtime, context);
-        litmus::Setting setting;
-        std::vector<litmus::Row> rows = prepare(*runtime, device, context, request, setting, report);
-        say(litmus::header_line(report));
-        const auto tell = [&](std::size_t at) { say(litmus::row_line(at, rows[at])); };
-        for (std::size_t at = 0; at < rows.size(); ++at) tell(at);
-        if (!rows.empty()) litmus::run_trials(device, request, setting, rows, tell);
-    } catch (const Failure& failure) {
-        report.cannot = failure.what();
-        report.cannot_code = failure.exit_code();
-        say(litmus::header_line(report));
-    }
-}
-
 std::chrono::milliseconds deadline_of(const LitmusOptions& options) {
     double seconds = options.deadline_seconds;
     if (seconds == 0) {
@@ -83,35 +35,6 @@ std::chrono::milliseconds deadline_of(const LitmusOptions& options) {
         seconds = std::min(60 + 4 * options.request.seconds + asked, 1e6);  // the limit of --deadline
     }
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
-
-// Keeps what the child reported before its end: finished rows, and the row that was running.
-Report report_of(const ProbeOutcome& outcome, double deadline_seconds) {
-    if (outcome.end == ProbeEnd::failed && outcome.text.empty()) cannot("no child process could be started");
-    Report report = litmus::report_of_lines(outcome.text);
-    litmus::Ending ending = litmus::Ending::not_run;
-    switch (outcome.end) {
-        case ProbeEnd::finished: return report;
-        case ProbeEnd::hung:
-            report.end = fmt::format("were not over after {:.3g} seconds and were ended", deadline_seconds);
-            ending = litmus::Ending::hung;
-            break;
-        case ProbeEnd::crashed:
-            report.end = fmt::format("crashed by signal {}", outcome.signal);
-            ending = litmus::Ending::crashed;
-            break;
-        case ProbeEnd::failed: {
-            const std::size_t last = outcome.text.rfind('\n');
-            report.end = "failed: " + outcome.text.substr(last == std::string::npos ? 0 : last + 1);
-            break;
-        }
-    }
-    for (litmus::Row& row : report.rows) {
-        if (row.ending != litmus::Ending::not_run) continue;
-        row.ending = ending;  // the row that was running; the rows after it were not run
-        break;
-    }
-    return report;
 }
 
 void save(const Report& report, const std::string& file, camera::OutputFiles& files) {
@@ -131,9 +54,7 @@ int run_litmus(const CommandContext& context, const LitmusOptions& options) {
     }
     check_machine(context);
     const std::chrono::milliseconds deadline = deadline_of(options);
-    const ProbeOutcome outcome =
-        run_saying_probe([&](const Say& say) { play(context, options.request, say); }, deadline);
-    const Report report = report_of(outcome, std::chrono::duration<double>(deadline).count());
+    const Report report = litmus::run_in_child(context, options.request, deadline);
     if (!report.cannot.empty()) throw Failure(report.cannot_code, report.cannot);
     // A child that crashed before it reported the machine leaves nothing to save; the report says so.
     camera::OutputFiles files;

@@ -15,20 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view name_of(Prefer prefer) {
-    return prefer == Prefer::latency ? "latency" : "throughput";
-}
-template <class Enum>
-std::string_view name_of(Enum value) {
-    return name(value);
-}
-
 // The enumerator with this name among the first `count`.
 template <class Enum>
 Enum named(const Json& json, const char* key, int count) {
     const std::string text = json.at(key).get<std::string>();
     for (int code = 0; code < count; ++code) {
-        if (name_of(static_cast<Enum>(code)) == text) return static_cast<Enum>(code);
+        if (name(static_cast<Enum>(code)) == text) return static_cast<Enum>(code);
     }
     throw std::runtime_error(fmt::format("'{}' is not known as {}", text, key));
 }
@@ -68,22 +60,46 @@ const Way& way_at(const std::vector<Way>& ways, const Json& json) {
     return ways[at];
 }
 
-Json json_of(const ProfileChoice& choice) {
-    return {{"device", name(choice.device)},    {"host", name(choice.host)},        {"host_often", choice.host_often},
-            {"prefer", name_of(choice.prefer)}, {"passes", choice.passes},          {"from_bytes", choice.from_bytes},
-            {"kind", name(choice.kind)},        {"locality", name(choice.locality)}};
+bool of_one_use(const ProfileChoice& a, const ProfileChoice& b) {
+    return a.device == b.device && a.host == b.host && a.host_often == b.host_often && a.prefer == b.prefer;
 }
-ProfileChoice choice_from(const Json& json) {
+// One object for each use, with rows [passes, from_bytes, way, from_bytes, way, ...].
+Json json_of(const std::vector<ProfileChoice>& choices, const std::vector<Way>& ways) {
+    Json uses = Json::array();
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        const ProfileChoice& choice = choices[i];
+        const bool new_use = i == 0 || !of_one_use(choices[i - 1], choice);
+        if (new_use) {
+            uses.push_back({{"device", name(choice.device)},
+                            {"host", name(choice.host)},
+                            {"host_often", choice.host_often},
+                            {"prefer", name(choice.prefer)},
+                            {"rows", Json::array()}});
+        }
+        Json& rows = uses.back()["rows"];
+        if (new_use || choices[i - 1].passes != choice.passes) rows.push_back(Json::array({choice.passes}));
+        rows.back().push_back(choice.from_bytes);
+        rows.back().push_back(index_of(ways, {choice.kind, choice.locality}));
+    }
+    return uses;
+}
+void add_choices(const Json& use, const std::vector<Way>& ways, std::vector<ProfileChoice>& choices) {
     ProfileChoice choice;
-    choice.device = named<Role>(json, "device", role_count);
-    choice.host = named<Role>(json, "host", role_count);
-    choice.host_often = json.at("host_often").get<bool>();
-    choice.prefer = named<Prefer>(json, "prefer", prefer_count);
-    choice.passes = json.at("passes").get<int>();
-    choice.from_bytes = json.at("from_bytes").get<std::size_t>();
-    choice.kind = named<MemoryKind>(json, "kind", memory_kind_count);
-    choice.locality = named<Locality>(json, "locality", locality_count);
-    return choice;
+    choice.device = named<Role>(use, "device", role_count);
+    choice.host = named<Role>(use, "host", role_count);
+    choice.host_often = use.at("host_often").get<bool>();
+    choice.prefer = named<Prefer>(use, "prefer", prefer_count);
+    for (const Json& row : use.at("rows")) {
+        if (row.size() < 3 || row.size() % 2 == 0) throw std::runtime_error("a row of choices is incomplete");
+        choice.passes = row[0].get<int>();
+        for (std::size_t i = 1; i < row.size(); i += 2) {
+            const Way& way = ways.at(row[i + 1].get<std::size_t>());
+            choice.from_bytes = row[i].get<std::size_t>();
+            choice.kind = way.kind;
+            choice.locality = way.locality;
+            choices.push_back(choice);
+        }
+    }
 }
 
 Json json_of(const Conditions& conditions) {
@@ -117,14 +133,14 @@ Json json_of(const Measurements& device) {
                 {"memory", name(profile.memory)},
                 {"measured_on", profile.measured_on},
                 {"seconds_taken", rounded(device.seconds_taken)},
+                {"ways", Json::array()},
                 {"choices", Json::array()},
                 {"conditions", json_of(device.conditions)},
-                {"ways", Json::array()},
                 {"turns", Json::array()},
                 {"hosts", Json::array()},
                 {"figures", Json::array()}};
-    for (const ProfileChoice& choice : profile.choices) out["choices"].push_back(json_of(choice));
     for (const Way& way : device.ways) out["ways"].push_back(json_of(way));
+    out["choices"] = json_of(profile.choices, device.ways);
     for (const TurnSample& turn : device.turns) {
         out["turns"].push_back({{"way", index_of(device.ways, turn.way)},
                                 {"device", name(turn.device)},
@@ -168,9 +184,9 @@ Measurements device_from(const Json& json) {
     profile.memory = named<MemoryModel>(json, "memory", memory_count);
     profile.measured_on = json.at("measured_on").get<std::string>();
     device.seconds_taken = json.at("seconds_taken").get<double>();
-    for (const Json& choice : json.at("choices")) profile.choices.push_back(choice_from(choice));
-    device.conditions = conditions_from(json.at("conditions"));
     for (const Json& way : json.at("ways")) device.ways.push_back(way_from(way));
+    for (const Json& use : json.at("choices")) add_choices(use, device.ways, profile.choices);
+    device.conditions = conditions_from(json.at("conditions"));
     for (const Json& turn : json.at("turns")) {
         device.turns.push_back({way_at(device.ways, turn), named<Role>(turn, "device", role_count),
                                 turn.at("bytes").get<std::size_t>(), turn.at("passes").get<int>(),

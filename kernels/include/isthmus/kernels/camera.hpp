@@ -61,6 +61,27 @@ struct CornerRule {
 };
 inline constexpr std::uint32_t row_threads = 256;
 
+// The whole way in three launches, without intermediate pictures but one; the kernels after these do the same in eight
+// steps. A graph of the three takes a new frame by GraphInstance::set_arguments().
+inline constexpr std::uint32_t tile_width = 64, tile_height = 16, tile_threads = 256;
+inline constexpr std::uint32_t join_rows = 16;  // of one block of join_corners
+constexpr Blocks response_tiles(const Plane& plane) noexcept {
+    return {(plane.width + tile_width - 1) / tile_width, (plane.height + tile_height - 1) / tile_height};
+}
+constexpr Blocks row_groups(const Plane& plane) noexcept {
+    return {(plane.height + join_rows - 1) / join_rows};
+}
+// Over response_tiles(plane): to_gray, smooth, gradients and corner_response, tile by tile in shared memory.
+ISTHMUS_DECLARE_KERNEL(frame_response, Block block, Out<std::int32_t> response, Plane plane,
+                       View<const std::uint8_t> frame, LumaLayout layout);
+// One block per row: the columns of the row's corners from element y × pitch of `columns` on, and their number.
+ISTHMUS_DECLARE_KERNEL(row_corners, Block block, Out<std::uint32_t> rows, Out<std::uint16_t> columns,
+                       View<const std::int32_t> response, Plane plane, CornerRule rule);
+// Over row_groups(plane): the list of all corners, by row, then column, as far as it fits; `count` has one element.
+ISTHMUS_DECLARE_KERNEL(join_corners, Block block, Out<Corner> corners, Out<CornerCount> count,
+                       View<const std::uint32_t> rows, View<const std::uint16_t> columns,
+                       View<const std::int32_t> response, Plane plane);
+
 // Launched over Extent2{plane.width, plane.height}; outside the image the kernels use the nearest pixel.
 ISTHMUS_DECLARE_KERNEL(to_gray, Index2 i, Out<std::uint8_t> gray, Plane plane, View<const std::uint8_t> frame,
                        LumaLayout layout);

@@ -44,6 +44,17 @@ struct Index3 {
     std::uint64_t z;
 };
 
+// Cells for Block::for_each_cell(): columns [first, last) of the first `rows` rows of a tile of width_ × height_ cells.
+// The size is a constant, so that a GPU thread finds its cells without divisions.
+template <std::uint32_t width_, std::uint32_t height_>
+struct Cells {
+    static constexpr std::uint32_t width = width_;
+    static constexpr std::uint32_t height = height_;
+    std::uint32_t first = 0;
+    std::uint32_t last = width_;
+    std::uint32_t rows = height_;
+};
+
 // One block of a block kernel. Code outside for_each_thread() runs in every thread and must branch alike in all of
 // them. Values that pass from one for_each_thread() to the next live in ISTHMUS_SHARED arrays.
 struct Block {
@@ -57,6 +68,12 @@ struct Block {
     // visible to all. Must not be called inside f.
     template <class F>
     ISTHMUS_KERNEL_FUNCTION void for_each_thread(F&& f) const;
+
+    // Runs f(x, y) for every cell, then a barrier as for_each_thread() has. On the GPU the block's threads share out
+    // the cells, neighbours in a row to neighbouring threads. On the CPU it is a loop over rows around one over
+    // columns, which the compiler vectorises where f reads and writes neighbouring cells. Must not be called inside f.
+    template <class Tile, class F>
+    ISTHMUS_KERNEL_FUNCTION void for_each_cell(Tile cells, F&& f) const;
 };
 
 // Launch sizes, one form for each space: a plain number for Index, {width, height} for Index2, … No number may be
@@ -99,6 +116,20 @@ ISTHMUS_KERNEL_FUNCTION void Block::for_each_thread(F&& f) const {
     __syncthreads();
 #else
     for (std::uint32_t thread = 0; thread < threads; ++thread) f(thread);
+#endif
+}
+
+template <class Tile, class F>
+ISTHMUS_KERNEL_FUNCTION void Block::for_each_cell(Tile cells, F&& f) const {
+#if defined(__CUDA_ARCH__)
+    for (std::uint32_t cell = threadIdx.x; cell < Tile::width * cells.rows; cell += threads) {
+        const std::uint32_t x = cell % Tile::width;
+        if (x >= cells.first && x < cells.last) f(x, cell / Tile::width);
+    }
+    __syncthreads();
+#else
+    for (std::uint32_t y = 0; y < cells.rows; ++y)
+        for (std::uint32_t x = cells.first; x < cells.last; ++x) f(x, y);
 #endif
 }
 

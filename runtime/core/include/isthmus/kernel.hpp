@@ -138,3 +138,10 @@ extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KE
 #else
 #define ISTHMUS_SHARED(type, array, count) type array[count]
 #endif
+
+// The same with rows: the cell in column x of row y is tile[y][x].
+#if defined(__CUDACC__)
+#define ISTHMUS_SHARED_TILE(type, tile, width, height) __shared__ alignas(16) type tile[height][width]
+#else
+#define ISTHMUS_SHARED_TILE(type, tile, width, height) alignas(64) type tile[height][width]
+#endif

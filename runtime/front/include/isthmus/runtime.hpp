@@ -53,11 +53,16 @@ struct RuntimeOptions {
     // Findings of probe_export() in this process's environment: turn yes into probed or no, and never add. A finding of
     // another device or driver is ignored, and the log says so.
     std::vector<ExportFinding> export_findings{};
-    // The file of `isthmus tune` by which shared buffers get their memory; "none": no file. Empty: ISTHMUS_PROFILE where
-    // it is set (a file or "none"); otherwise isthmus/profile.json in XDG_CONFIG_HOME (without it, in ~/.config), else
-    // in /etc. The environment is ignored in set-user-ID programs. A profile of another device, driver, kernel or memory
-    // model is ignored, and the log says so; without a profile the capability table decides.
+    // The file of `isthmus tune` by which shared buffers get their memory; "none": no file. Empty: ISTHMUS_PROFILE
+    // where it is set (a file or "none"); otherwise isthmus/profile.json in XDG_CONFIG_HOME (without it, in ~/.config),
+    // else in /etc. The environment is ignored in set-user-ID programs. A profile of another device, driver, kernel or
+    // memory model is ignored, and the log says so; without a profile the capability table decides.
     std::string profile{};
+    // Threads that run a kernel of the CPU device: the launching one, and workers that take blocks (or rows, or items)
+    // from it. 0 and 1: the launching thread alone, and the library starts none. At most 1024. The results are the same
+    // bits for any number. Workers start with the first launch that is large enough, take no signals, and end with the
+    // runtime's last device; kernels that two threads launch at the same time do not share them.
+    std::uint32_t cpu_threads = 0;
     LogCallback log{};  // empty: silent
 };
 
@@ -80,8 +85,8 @@ public:
     // says why. Creates no CUDA context; the first use of a device does (about 120 ms on an H200). After a fault in
     // this process it creates a context for each device, to find which devices still answer: the others are not
     // healthy() from the start.
-    // Errors: invalid_argument (ISTHMUS_LAUNCH_MODE names no launch mode; the profile that was asked for cannot be read;
-    // a profile is damaged), unsupported (the profile has another version's schema).
+    // Errors: invalid_argument (ISTHMUS_LAUNCH_MODE names no launch mode; cpu_threads exceeds 1024; the profile that
+    // was asked for cannot be read; a profile is damaged), unsupported (the profile has another version's schema).
     static Result<Runtime> open(const RuntimeOptions& options = {});
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;

@@ -39,6 +39,16 @@
 
 namespace isthmus {
 inline namespace v0 {
+
+// Whether this is the GPU's code of a kernel, for `if constexpr`: where threads of a block and a loop of the CPU need
+// different ways to the same result. It is false in the CPU twin, also where that plays a GPU in a simulation; a test
+// of the GPU's way without a GPU compiles the twin with ISTHMUS_DETAIL_GPU_WAY.
+#if defined(__CUDACC__) || defined(ISTHMUS_DETAIL_GPU_WAY)
+inline constexpr bool on_gpu = true;
+#else
+inline constexpr bool on_gpu = false;
+#endif
+
 namespace detail {
 
 // Ends the kernel if an index is outside its view: on the GPU by a trap, which is a sticky error; on the CPU by ending

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// From corner responses to the list of corners in two steps: each row finds its own, then all rows are joined. The rows
+// must all be counted before the first is placed, which is why these are two kernels.
+#include "neighbours.hpp"
+
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
+
+// Whether a corner at (x, y) may be beside the response at (u, v): of equal ones the first wins.
+ISTHMUS_KERNEL_FUNCTION bool beats(std::int32_t other, std::int32_t own, bool earlier) noexcept {
+    return earlier ? other >= own : other > own;
+}
+
+// A row's responses and what is around them.
+struct RowOfResponses {
+    View<const std::int32_t> response;
+    Plane plane;
+    std::int32_t y;
+
+    ISTHMUS_KERNEL_FUNCTION std::int32_t at(std::int32_t u, std::int32_t v) const {
+        return response[static_cast<std::uint64_t>(v) * plane.pitch + static_cast<std::uint32_t>(u)];
+    }
+    ISTHMUS_KERNEL_FUNCTION bool inside(std::int32_t u, std::int32_t v) const noexcept {
+        return u >= 0 && v >= 0 && u < static_cast<std::int32_t>(plane.width) &&
+               v < static_cast<std::int32_t>(plane.height);
+    }
+    ISTHMUS_KERNEL_FUNCTION bool beaten(std::int32_t own, std::int32_t x, std::int32_t u, std::int32_t v) const {
+        return inside(u, v) && beats(at(u, v), own, v < y || (v == y && u < x));
+    }
+    // Whether (x, y) is beaten within `radius` pixels.
+    ISTHMUS_KERNEL_FUNCTION bool beaten_within(std::int32_t radius, std::int32_t x) const {
+        const std::int32_t own = at(x, y);
+        const std::int32_t left = x < radius ? 0 : x - radius, up = y < radius ? 0 : y - radius;
+        const std::int32_t right = x + radius < static_cast<std::int32_t>(plane.width)
+                                       ? x + radius
+                                       : static_cast<std::int32_t>(plane.width) - 1;
+        const std::int32_t down = y + radius < static_cast<std::int32_t>(plane.height)
+                                      ? y + radius
+                                      : static_cast<std::int32_t>(plane.height) - 1;
+        for (std::int32_t v = up; v <= down; ++v)
+            for (std::int32_t u = left; u <= right; ++u)
+                if (beats(at(u, v), own, v < y || (v == y && u < x))) return true;
+        return false;
+    }
+};
+
+// The columns that the rule lets be corners: [first, last), nothing in rows too near the edge.
+struct Columns {
+    std::uint32_t first, last;
+};
+ISTHMUS_KERNEL_FUNCTION Columns lawful_columns(const Plane& plane, const CornerRule& rule, std::uint64_t y) noexcept {
+    const std::uint64_t border = rule.border;
+    if (y < border || y + border >= plane.height || 2 * border >= plane.width) return {0, 0};
+    return {rule.border, plane.width - rule.border};
+}
+
+constexpr std::uint32_t chunk = 1024;  // columns that a block of the GPU does at a time
+constexpr std::uint32_t warp = 32;
+
+ISTHMUS_KERNEL_FUNCTION std::uint32_t ones(std::uint32_t four_flags) noexcept {
+    return (four_flags * 0x01010101u) >> 24;
+}
+
+// The threads look for candidates, which nothing next to them beats. There are few. The threads of a warp then compare
+// one with all within the radius, at the same time. Flags hold four columns in a word, in order.
+ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std::uint16_t> columns,
+                                                    const RowOfResponses& row, const CornerRule& rule,
+                                                    const Columns& lawful, std::uint8_t* candidate,
+                                                    std::uint8_t* beaten, std::uint32_t* found) {
+    const auto radius = static_cast<std::int32_t>(rule.radius);
+    std::uint32_t before = 0;
+    for (std::uint32_t begin = lawful.first; begin < lawful.last; begin += chunk) {
+        const std::uint32_t size = lawful.last - begin < chunk ? lawful.last - begin : chunk;
+        const std::uint32_t rounded = (size + 3) / 4 * 4;
+        block.for_each_cell(Cells<chunk, 1>{0, rounded}, [&](std::uint32_t n, std::uint32_t) {
+            const auto x = static_cast<std::int32_t>(begin + n);
+            bool good = n < size;
+            const std::int32_t own = good ? row.at(x, row.y) : 0;
+            good = good && own > rule.threshold;
+            if (good && radius > 0) {
+                ISTHMUS_UNROLL
+                for (std::int32_t dy = -1; dy <= 1; ++dy) {
+                    ISTHMUS_UNROLL
+                    for (std::int32_t dx = -1; dx <= 1; ++dx) good = !row.beaten(own, x, x + dx, row.y + dy) && good;
+                }
+            }
+            candidate[n] = good ? 1 : 0;
+            beaten[n] = 0;
+        });
+        block.for_each_thread([&](std::uint32_t t) {
+            const std::uint32_t width = 2 * rule.radius + 1, cells = width * width;
+            const std::uint32_t own_warp = t / warp, warps = tile_threads / warp;
+            if (radius <= 1) return;
+            for (std::uint32_t word = own_warp; word < rounded / 4; word += warps) {
+                const std::uint32_t flags = reinterpret_cast<const std::uint32_t*>(candidate)[word];
+                if (flags == 0) continue;
+                for (std::uint32_t n = 4 * word; n < 4 * word + 4; ++n) {
+                    if ((flags >> (8 * (n % 4)) & 1) == 0) continue;
+                    const auto x = static_cast<std::int32_t>(begin + n);
+                    const std::int32_t own = row.at(x, row.y);
+                    bool lost = false;
+                    ISTHMUS_UNROLL
+                    for (std::uint32_t cell = t % warp; cell < cells; cell += warp) {
+                        const auto dx = static_cast<std::int32_t>(cell % width) - radius;
+                        const auto dy = static_cast<std::int32_t>(cell / width) - radius;
+                        lost = row.beaten(own, x, x + dx, row.y + dy) || lost;
+                    }
+                    if (lost) beaten[n] = 1;
+                }
+            }
+        });
+        // A corner's place is the number of corners before it. Only threads with a corner count, and one counts all.
+        block.for_each_thread([&](std::uint32_t t) {
+            const auto* const candidates = reinterpret_cast<const std::uint32_t*>(candidate);
+            const auto* const losers = reinterpret_cast<const std::uint32_t*>(beaten);
+            const auto up_to = [&](std::uint32_t end) {
+                std::uint32_t sum = before;
+                for (std::uint32_t word = 0; word < end; ++word) sum += ones(candidates[word] & ~losers[word]);
+                return sum;
+            };
+            for (std::uint32_t word = t; word < rounded / 4; word += tile_threads) {
+                const std::uint32_t corners = candidates[word] & ~losers[word];
+                if (corners == 0) continue;
+                std::uint32_t place = up_to(word);
+                for (std::uint32_t n = 0; n < 4; ++n)
+                    if ((corners >> (8 * n) & 1) != 0)
+                        columns[static_cast<std::uint64_t>(row.y) * row.plane.pitch + place++] =
+                            static_cast<std::uint16_t>(begin + 4 * word + n);
+            }
+            if (t == tile_threads - 1) *found = up_to(rounded / 4);
+        });
+        before = *found;
+    }
+    return before;
+}
+
+// Marks the candidates among `count` columns from `x` on, which have neighbours on all sides: nothing branches, so that
+// the compiler vectorises it.
+ISTHMUS_KERNEL_FUNCTION void mark_candidates(std::uint8_t* mark, const RowOfResponses& row, std::uint32_t x,
+                                             std::uint32_t count, std::int32_t threshold) {
+    const std::uint64_t pitch = row.plane.pitch;
+    const std::int32_t* const own = &row.response[static_cast<std::uint64_t>(row.y) * pitch + x];
+    const std::int32_t *const up = own - pitch, *const down = own + pitch;
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(count); ++n) {
+        const std::int32_t at = own[n];
+        mark[n] = static_cast<std::uint8_t>((at > threshold) & (at > own[n - 1]) & (at >= own[n + 1]) &
+                                            (at > up[n - 1]) & (at > up[n]) & (at > up[n + 1]) & (at >= down[n - 1]) &
+                                            (at >= down[n]) & (at >= down[n + 1]));
+    }
+}
+
+// One thread goes along the row, over stretches without a candidate at the speed of the memory.
+ISTHMUS_KERNEL_FUNCTION std::uint32_t find_alone(Out<std::uint16_t> columns, const RowOfResponses& row,
+                                                 const CornerRule& rule, const Columns& lawful) {
+    constexpr std::uint32_t stretch = 64;
+    std::uint8_t mark[stretch];
+    const auto radius = static_cast<std::int32_t>(rule.radius);
+    const std::uint64_t first = static_cast<std::uint64_t>(row.y) * row.plane.pitch;
+    const bool rows_around = row.y > 0 && row.y + 1 < static_cast<std::int32_t>(row.plane.height);
+    const std::int32_t threshold = rule.threshold;
+    std::uint32_t found = 0;
+    for (std::uint32_t begin = lawful.first; begin < lawful.last; begin += stretch) {
+        const std::uint32_t count = lawful.last - begin < stretch ? lawful.last - begin : stretch;
+        const std::int32_t* const own = &row.response[first + begin];
+        std::uint32_t any = 0;
+        for (std::uint32_t n = 0; n < count; ++n) any |= own[n] > threshold ? 1u : 0u;
+        if (any == 0) continue;
+        if (radius > 0 && rows_around && begin > 0 && begin + count < row.plane.width) {
+            mark_candidates(mark, row, begin, count, threshold);
+        } else {
+            for (std::uint32_t n = 0; n < count; ++n)
+                mark[n] =
+                    own[n] > threshold && (radius == 0 || !row.beaten_within(1, static_cast<std::int32_t>(begin + n)));
+        }
+        for (std::uint32_t n = 0; n < count; ++n) {
+            if (mark[n] == 0) continue;
+            if (radius > 1 && row.beaten_within(radius, static_cast<std::int32_t>(begin + n))) continue;
+            columns[first + found++] = static_cast<std::uint16_t>(begin + n);
+        }
+    }
+    return found;
+}
+
+ISTHMUS_BLOCK_KERNEL(row_corners, tile_threads, Block block, Out<std::uint32_t> rows, Out<std::uint16_t> columns,
+                     View<const std::int32_t> response, Plane plane, CornerRule rule) {
+    const std::uint64_t y = block.index();
+    const RowOfResponses row{response, plane, static_cast<std::int32_t>(y)};
+    const Columns lawful = lawful_columns(plane, rule, y);
+    if constexpr (on_gpu) {
+        ISTHMUS_SHARED(std::uint32_t, candidate, chunk / 4);
+        ISTHMUS_SHARED(std::uint32_t, beaten, chunk / 4);
+        ISTHMUS_SHARED(std::uint32_t, found, 1);
+        const std::uint32_t count =
+            find_together(block, columns, row, rule, lawful, reinterpret_cast<std::uint8_t*>(candidate),
+                          reinterpret_cast<std::uint8_t*>(beaten), found);
+        block.for_each_thread([&](std::uint32_t t) {
+            if (t == 0) rows[y] = count;
+        });
+    } else {
+        rows[y] = find_alone(columns, row, rule, lawful);
+    }
+}
+
+ISTHMUS_BLOCK_KERNEL(join_corners, tile_threads, Block block, Out<Corner> corners, Out<CornerCount> count,
+                     View<const std::uint32_t> rows, View<const std::uint16_t> columns,
+                     View<const std::int32_t> response, Plane plane) {
+    ISTHMUS_SHARED(std::uint32_t, sums, tile_threads);
+    ISTHMUS_SHARED(std::uint32_t, own, join_rows);
+    const std::uint64_t first = block.index() * join_rows;
+    const auto in_group =
+        static_cast<std::uint32_t>(plane.height - first < join_rows ? plane.height - first : join_rows);
+    block.for_each_thread([&](std::uint32_t t) {
+        std::uint32_t sum = 0;
+        for (std::uint64_t y = t; y < first; y += tile_threads) sum += rows[y];
+        sums[t] = sum;
+        if (t < in_group) own[t] = rows[first + t];
+    });
+    for (std::uint32_t step = tile_threads / 2; step > 0; step /= 2) {
+        block.for_each_thread([&](std::uint32_t t) {
+            if (t < step) sums[t] += sums[t + step];
+        });
+    }
+    constexpr std::uint32_t per_row = tile_threads / join_rows;
+    block.for_each_thread([&](std::uint32_t t) {
+        const std::uint32_t row = t / per_row;
+        std::uint32_t next = sums[0];
+        if (row >= in_group) return;
+        for (std::uint32_t n = 0; n < row; ++n) next += own[n];
+        const std::uint64_t begin = (first + row) * plane.pitch;
+        for (std::uint32_t n = t % per_row; n < own[row] && next + n < corners.size(); n += per_row) {
+            const std::uint16_t x = columns[begin + n];
+            corners[next + n] = {x, static_cast<std::uint16_t>(first + row), response[begin + x]};
+        }
+        if (t % per_row == 0 && first + row + 1 == plane.height) {
+            const std::uint32_t found = next + own[row];
+            count[0] = {found, found < corners.size() ? found : static_cast<std::uint32_t>(corners.size())};
+        }
+    });
+}
+
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

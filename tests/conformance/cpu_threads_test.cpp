@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU device with worker threads: the same results, faults and refusals as with one.
+#include "scenario.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace conformance {
+namespace {
+
+constexpr std::size_t large = 100003;
+
+RuntimeOptions with_threads(std::uint32_t threads) {
+    RuntimeOptions options;
+    options.use_cuda = false;
+    options.cpu_threads = threads;
+    return options;
+}
+// Threads of the process, when none is starting or ending: a thread that was joined may be listed for a moment. The
+// first thread is there for ThreadSanitizer, which starts one of its own with it.
+std::ptrdiff_t threads_at_rest() {
+    std::thread([] {}).join();
+    const auto count = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
+    std::ptrdiff_t last = count();
+    for (int quiet = 0; quiet < 20; ++quiet) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::ptrdiff_t now = count();
+        if (now != last) quiet = 0;
+        last = now;
+    }
+    return last;
+}
+
+// Everything that large kernels of each kind write: plain items, blocks with barriers, atomic updates, a graph.
+std::vector<std::int64_t> results(std::uint32_t threads) {
+    Runtime own = Runtime::open(with_threads(threads)).value();
+    Device& device = own.cpu();
+    Stream stream = device.create_stream().value();
+    std::vector<std::int64_t> all;
+    const auto keep = [&all](const auto& buffer) {
+        for (const auto& value : buffer.read_on_host().value()) all.push_back(static_cast<std::int64_t>(value));
+    };
+    Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(large).value();
+    Buffer<std::int32_t> scaled = device.allocate_shared<std::int32_t>(large).value();
+    std::int32_t next = 0;
+    for (std::int32_t& value : data.write_on_host().value()) value = ++next;
+    stream.launch(churn, large, data, 3).value();
+    stream.launch(scale_into, large, scaled, data, 7).value();
+    keep(scaled);
+    Buffer<std::uint64_t> places = device.allocate_shared<std::uint64_t>(300 * 200).value();
+    stream.launch(coordinates, Extent2{300, 200}, places, 300).value();
+    keep(places);
+    Buffer<std::int64_t> sums = device.allocate_shared<std::int64_t>(1000).value();
+    Buffer<std::int32_t> summed = device.allocate_shared<std::int32_t>(64000).value();
+    for (std::int32_t& value : summed.write_on_host().value()) value = ++next % 1000;
+    stream.launch(block_sums, Blocks{1000}, sums, summed).value();
+    keep(sums);
+    Buffer<std::uint32_t> words = device.allocate_shared<std::uint32_t>(3).value();
+    for (std::uint32_t& word : words.write_on_host().value()) word = 0;
+    stream.launch(update_words, large, UpdatedWords{words.write_on_host().value().data(), 3}).value();
+    keep(words);
+    Capture capture = stream.begin_capture().value();
+    stream.launch(add_one, large, data).value();
+    stream.launch(churn, large, data, 1).value();
+    const GraphInstance instance = capture.end().value().instantiate().value();
+    for (int n = 0; n < 3; ++n) stream.launch(instance).value();
+    keep(data);
+    return all;
+}
+
+// keeps L16
+TEST(CpuThreads, GiveTheSameBitsForEveryNumber) {
+    const std::vector<std::int64_t> alone = results(0);
+    EXPECT_EQ(alone[large + 60000 + 1000], static_cast<std::int64_t>(large)) << "every atomic update counts";
+    for (const std::uint32_t threads : {1u, 2u, 3u, 7u}) EXPECT_EQ(results(threads), alone) << threads << " threads";
+}
+
+// keeps L16, R10
+TEST(CpuThreads, ExistWhereAskedForAndEndWithTheRuntime) {
+    const std::ptrdiff_t before = threads_at_rest();
+    {
+        Runtime none = Runtime::open(with_threads(0)).value();
+        Buffer<std::int32_t> data = none.cpu().allocate_shared<std::int32_t>(large).value();
+        none.cpu().stream().launch(add_one, large, data).value();
+        EXPECT_EQ(threads_at_rest(), before);
+    }
+    std::optional<Buffer<std::int32_t>> outlives;
+    {
+        Runtime own = Runtime::open(with_threads(3)).value();
+        EXPECT_EQ(threads_at_rest(), before);
+        outlives = own.cpu().allocate_shared<std::int32_t>(large).value();
+        own.cpu().stream().launch(add_one, large, *outlives).value();
+        EXPECT_EQ(threads_at_rest(), before + 2);
+    }
+    outlives.reset();  // the last that holds the device
+    EXPECT_EQ(threads_at_rest(), before) << "idle workers end at once";
+}
+
+// keeps L16
+TEST(CpuThreads, AnAbsurdNumberIsRefused) {
+    EXPECT_TRUE(Runtime::open(with_threads(1024)).ok());
+    for (const std::uint32_t absurd : {1025u, 0xFFFFFFFFu}) {
+        const Result<Runtime> refused = Runtime::open(with_threads(absurd));
+        ASSERT_FALSE(refused.ok());
+        EXPECT_EQ(refused.code(), Code::invalid_argument);
+        EXPECT_NE(refused.error().text().find(std::to_string(absurd)), std::string::npos) << refused.error().text();
+        EXPECT_NE(refused.error().remedy().find("cpu_threads"), std::string_view::npos);
+    }
+}
+
+// keeps L15, L16
+TEST(CpuThreads, AnIndexOutsideItsViewIsNamedByWhicheverThreadMeetsIt) {
+    const auto trapped = [](int status) {
+        return WIFSIGNALED(status) && (WTERMSIG(status) == SIGILL || WTERMSIG(status) == SIGTRAP);
+    };
+    const auto run = [] {
+        Runtime own = Runtime::open(with_threads(3)).value();
+        Buffer<std::int32_t> data = own.cpu().allocate_shared<std::int32_t>(large).value();
+        own.cpu().stream().launch(add_one, large, data).value();
+        own.cpu().stream().launch(add_one, large + 1, data).value();
+        std::_Exit(0);
+    };
+    EXPECT_EXIT(run(), trapped, "kernel 'add_one': index 100003 is outside argument 'data'");
+}
+
+// keeps R3, L16
+TEST(CpuThreads, AForkedChildIsRefusedAndTouchesNoWorker) {
+    std::optional<Runtime> own = Runtime::open(with_threads(3)).value();
+    Buffer<std::int32_t> data = own->cpu().allocate_shared<std::int32_t>(large).value();
+    own->cpu().stream().launch(add_one, large, data).value();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        const bool refused = own->cpu().stream().launch(add_one, large, data).code() == Code::forked;
+        { Buffer<std::int32_t> dies = std::move(data); }
+        own.reset();
+        bool works = true;
+#if !defined(__SANITIZE_THREAD__)  // which takes no new thread after a fork
+        Runtime another = Runtime::open(with_threads(2)).value();
+        Buffer<std::int32_t> its = another.cpu().allocate_shared<std::int32_t>(large).value();
+        works = another.cpu().stream().launch(add_one, large, its).ok();
+#endif
+        _exit(refused && works ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(worked(own->cpu().stream().launch(add_one, large, data))) << "the parent's workers go on";
+}
+
+// Launches of several threads take turns with the workers. keeps L16
+TEST(CpuThreads, LaunchesOfSeveralThreadsAllFinish) {
+    Runtime own = Runtime::open(with_threads(3)).value();
+    std::vector<std::thread> launching;
+    for (int thread = 0; thread < 3; ++thread) {
+        launching.emplace_back([&own] {
+            Stream stream = own.cpu().create_stream().value();
+            Buffer<std::int32_t> data = own.cpu().allocate_shared<std::int32_t>(large).value();
+            for (std::int32_t& value : data.write_on_host().value()) value = 0;
+            for (int n = 0; n < 20; ++n) stream.launch(add_one, large, data).value();
+            for (const std::int32_t value : data.read_on_host().value()) ASSERT_EQ(value, 20);
+        });
+    }
+    for (std::thread& thread : launching) thread.join();
+}
+
+}  // namespace
+}  // namespace conformance
