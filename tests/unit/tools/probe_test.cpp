@@ -67,6 +67,32 @@ TEST(Probes, ThatHangHaveSaidWhatTheySaid) {  // keeps G13
     expect_no_child_left();
 }
 
+TEST(Probes, AreHeardBeforeTheyEnd) {
+    // The child ends only when its first words have been heard.
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    std::string heard;
+    const ProbeOutcome outcome = run_saying_probe(
+        [&](const Say& say) {
+            say("one\n");
+            char answer = 0;
+            if (::read(ends[0], &answer, 1) == 1) say("two\n");
+        },
+        milliseconds(30000),
+        [&](std::string_view piece) {
+            if (heard.empty()) {
+                EXPECT_EQ(::write(ends[1], "!", 1), 1);
+            }
+            heard += piece;
+        });
+    ::close(ends[0]);
+    ::close(ends[1]);
+    EXPECT_EQ(outcome.end, ProbeEnd::finished);
+    EXPECT_EQ(heard, "one\ntwo\n");
+    EXPECT_EQ(outcome.text, heard);
+    expect_no_child_left();
+}
+
 TEST(Probes, ThatHangAreEndedAtTheDeadline) {
     const ProbeOutcome outcome = run_probe(
         []() -> std::string {

@@ -38,6 +38,18 @@ Result<double> timed(Action&& action) {
     return now() - begin;
 }
 
+const char* words_of(CopyPath path) {
+    switch (path) {
+        case CopyPath::on_host: return "by the CPU";
+        case CopyPath::driver: return "by the driver";
+        case CopyPath::between_devices: return "between devices";
+        case CopyPath::bounce_up:
+        case CopyPath::bounce_down: return "through bounce buffers";
+        case CopyPath::refuse: break;
+    }
+    return "refused";
+}
+
 class Figures {
 public:
     Figures(Runtime& runtime, Device& device, const FigureRequest& request)
@@ -154,7 +166,9 @@ private:
         const std::size_t count = large_ / sizeof(Lane);
         Result<Buffer<Lane>> there = device_.allocate<Lane>(count);
         if (!there || !launch_write(*there)) return;
-        const auto speed = [&](const char* text, MemoryKind kind, Buffer<Lane>& to, const Buffer<Lane>& from) {
+        const auto speed = [&](const char* direction, MemoryKind kind, Buffer<Lane>& to, const Buffer<Lane>& from) {
+            const std::string text =
+                fmt::format("{}, {}", direction, words_of(device_.stream().explain_copy(to, from).path));
             take("copies", text, name(kind), large_, "GB/s", [&] {
                 return timed([&] {
                     Result<void> copied = device_.stream().copy(to, from);
@@ -165,11 +179,8 @@ private:
         for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::host}) {
             Result<Buffer<Lane>> here = device_.allocate<Lane>(count, kind);
             if (!here || !write_on_host(*here)) continue;
-            const bool engine = kind == MemoryKind::pinned;
-            speed(engine ? "host to device, by the copy engine" : "host to device, through the bounce buffers", kind,
-                  *there, *here);
-            speed(engine ? "device to host, by the copy engine" : "device to host, through the bounce buffers", kind,
-                  *here, *there);
+            speed("host to device", kind, *there, *here);
+            speed("device to host", kind, *here, *there);
         }
         Result<Buffer<Lane>> other = device_.allocate<Lane>(count);
         if (other) speed("device to device", MemoryKind::device, *other, *there);

@@ -72,7 +72,8 @@ Measurements measure(Runtime& runtime, Device& device, const MeasureRequest& req
     const FreeMemory free = watch.free_memory();
     std::size_t largest = largest_size(free, found.ways);
     if (found.profile.simulated) largest = std::min(largest, most_simulated_bytes);
-    RealClock clock(device, free.host_bytes / 4);
+    const std::uint64_t least_free = free.shared ? free.host_bytes : std::min(free.host_bytes, free.device_bytes);
+    RealClock clock(device, least_free / 4);
     warm_up(clock, found.ways.front(), std::min(largest, std::size_t{1} << 20), std::min(0.03 * budget, 1.0));
     watch.begin();
 

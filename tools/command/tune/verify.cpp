@@ -63,7 +63,6 @@ public:
 
     std::vector<VerifyRow> run() {
         std::vector<VerifyRow> rows;
-        const double slot = request_.budget / static_cast<double>(std::max<std::size_t>(request_.points.size(), 1));
         for (std::size_t at = 0; at < request_.points.size(); ++at) {
             const double taken = steady_seconds() - begin_;
             if (taken >= request_.budget) break;
@@ -72,7 +71,10 @@ public:
                 request_.progress(taken / request_.budget,
                                   fmt::format("point {} of {}", at + 1, request_.points.size()));
             }
-            if (std::optional<VerifyRow> row = at_point(point, slot)) rows.push_back(std::move(*row));
+            // A part of the point's share is for allocations and first turns; what a point leaves is for the others.
+            constexpr double for_turns = 0.7;
+            const double share = (request_.budget - taken) / static_cast<double>(request_.points.size() - at);
+            if (std::optional<VerifyRow> row = at_point(point, for_turns * share)) rows.push_back(std::move(*row));
         }
         return rows;
     }
