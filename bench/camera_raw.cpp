@@ -129,15 +129,16 @@ Arguments arguments_of(const Plane& plane, const Lane& lane, const std::uint8_t*
 }
 
 template <class Pack>
-void launch_one(Driver& driver, RawDriver::Handle entry, Extent& blocks, Pack& pack, RawDriver::Handle stream) {
+void launch_one(Driver& driver, RawDriver::Handle entry, unsigned threads, Extent& blocks, Pack& pack,
+                RawDriver::Handle stream) {
     void* arguments[] = {&blocks, &pack};
-    (void)driver.launch(entry, static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), 1,
-                        kernels::tile_threads, 1, 1, 0, stream, arguments, nullptr);
+    (void)driver.launch(entry, static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), 1, threads, 1, 1, 0,
+                        stream, arguments, nullptr);
 }
 void launch_all(Driver& driver, Arguments& arguments, RawDriver::Handle stream) {
-    launch_one(driver, driver.first, arguments.tiles, arguments.first, stream);
-    launch_one(driver, driver.rows, arguments.each_row, arguments.rows, stream);
-    launch_one(driver, driver.join, arguments.groups, arguments.join, stream);
+    launch_one(driver, driver.first, kernels::tile_threads, arguments.tiles, arguments.first, stream);
+    launch_one(driver, driver.rows, kernels::row_threads, arguments.each_row, arguments.rows, stream);
+    launch_one(driver, driver.join, kernels::row_threads, arguments.groups, arguments.join, stream);
 }
 
 class RawWay final : public Way {
@@ -202,14 +203,14 @@ private:
     void record(Lane& lane) {
         Arguments arguments = arguments_of(plane_, lane, lane.host_frame[0], lane.host_corners, lane.host_count);
         (void)driver_.begin(lane.stream, 1);
-        launch_one(driver_, driver_.first, arguments.tiles, arguments.first, lane.stream);
+        launch_one(driver_, driver_.first, kernels::tile_threads, arguments.tiles, arguments.first, lane.stream);
         int status = 0;
         const RawDriver::Handle* last = nullptr;
         std::size_t count = 0;
         (void)driver_.info(lane.stream, &status, nullptr, nullptr, &last, &count);
         if (count == 1) lane.node = last[0];
-        launch_one(driver_, driver_.rows, arguments.each_row, arguments.rows, lane.stream);
-        launch_one(driver_, driver_.join, arguments.groups, arguments.join, lane.stream);
+        launch_one(driver_, driver_.rows, kernels::row_threads, arguments.each_row, arguments.rows, lane.stream);
+        launch_one(driver_, driver_.join, kernels::row_threads, arguments.groups, arguments.join, lane.stream);
         good_ = good_ && driver_.end(lane.stream, &lane.graph) == 0 &&
                 driver_.instantiate(&lane.instance, lane.graph, 0) == 0 && lane.node != nullptr;
     }
@@ -239,14 +240,22 @@ public:
         Arguments in_place = arguments_of(plane_, lane_, lane_.host_frame[0], lane_.host_corners, lane_.host_count);
         Arguments in_device =
             arguments_of(plane_, lane_, pointer<const std::uint8_t>(lane_.frame), lane_.host_corners, lane_.host_count);
-        return {{"frame_response",
-                 timed([&] { launch_one(driver_, driver_.first, in_place.tiles, in_place.first, lane_.stream); })},
-                {"frame_response_in_device",
-                 timed([&] { launch_one(driver_, driver_.first, in_device.tiles, in_device.first, lane_.stream); })},
-                {"row_corners",
-                 timed([&] { launch_one(driver_, driver_.rows, in_place.each_row, in_place.rows, lane_.stream); })},
-                {"join_corners",
-                 timed([&] { launch_one(driver_, driver_.join, in_place.groups, in_place.join, lane_.stream); })},
+        return {{"frame_response", timed([&] {
+                     launch_one(driver_, driver_.first, kernels::tile_threads, in_place.tiles, in_place.first,
+                                lane_.stream);
+                 })},
+                {"frame_response_in_device", timed([&] {
+                     launch_one(driver_, driver_.first, kernels::tile_threads, in_device.tiles, in_device.first,
+                                lane_.stream);
+                 })},
+                {"row_corners", timed([&] {
+                     launch_one(driver_, driver_.rows, kernels::row_threads, in_place.each_row, in_place.rows,
+                                lane_.stream);
+                 })},
+                {"join_corners", timed([&] {
+                     launch_one(driver_, driver_.join, kernels::row_threads, in_place.groups, in_place.join,
+                                lane_.stream);
+                 })},
                 {"all_three", timed([&] { launch_all(driver_, in_place, lane_.stream); })}};
     }
     bool good = false;

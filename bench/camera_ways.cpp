@@ -200,8 +200,9 @@ public:
         const NppiSize size{static_cast<int>(plane_.width), static_cast<int>(plane_.height)};
         const int pitch = static_cast<int>(plane_.pitch);
         good_ = nppiFilterHarrisCornersBorder_8u32f_C1R_Ctx(lane.frame, pitch, size, {0, 0}, lane.response, 4 * pitch,
-                                                            size, NPP_FILTER_SOBEL, NPP_MASK_SIZE_3_X_3, 5, 0.04f, 1.0f,
-                                                            NPP_BORDER_REPLICATE, scratch_, context_) == NPP_SUCCESS;
+                                                            size, NPP_FILTER_SOBEL, NPP_MASK_SIZE_3_X_3,
+                                                            NPP_MASK_SIZE_5_X_5, 0.04f, 1.0f, NPP_BORDER_REPLICATE,
+                                                            scratch_, context_) == NPP_SUCCESS;
         copied_ += kernels::size_of(plane_);
     }
     std::uint64_t take(std::size_t at) override {

@@ -90,7 +90,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
         });
         block.for_each_thread([&](std::uint32_t t) {
             const std::uint32_t width = 2 * rule.radius + 1, cells = width * width;
-            const std::uint32_t own_warp = t / warp, warps = tile_threads / warp;
+            const std::uint32_t own_warp = t / warp, warps = row_threads / warp;
             if (radius <= 1) return;
             for (std::uint32_t word = own_warp; word < rounded / 4; word += warps) {
                 const std::uint32_t flags = reinterpret_cast<const std::uint32_t*>(candidate)[word];
@@ -119,7 +119,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
                 for (std::uint32_t word = 0; word < end; ++word) sum += ones(candidates[word] & ~losers[word]);
                 return sum;
             };
-            for (std::uint32_t word = t; word < rounded / 4; word += tile_threads) {
+            for (std::uint32_t word = t; word < rounded / 4; word += row_threads) {
                 const std::uint32_t corners = candidates[word] & ~losers[word];
                 if (corners == 0) continue;
                 std::uint32_t place = up_to(word);
@@ -128,7 +128,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
                         columns[static_cast<std::uint64_t>(row.y) * row.plane.pitch + place++] =
                             static_cast<std::uint16_t>(begin + 4 * word + n);
             }
-            if (t == tile_threads - 1) *found = up_to(rounded / 4);
+            if (t == row_threads - 1) *found = up_to(rounded / 4);
         });
         before = *found;
     }
@@ -182,7 +182,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_alone(Out<std::uint16_t> columns, con
     return found;
 }
 
-ISTHMUS_BLOCK_KERNEL(row_corners, tile_threads, Block block, Out<std::uint32_t> rows, Out<std::uint16_t> columns,
+ISTHMUS_BLOCK_KERNEL(row_corners, row_threads, Block block, Out<std::uint32_t> rows, Out<std::uint16_t> columns,
                      View<const std::int32_t> response, Plane plane, CornerRule rule) {
     const std::uint64_t y = block.index();
     const RowOfResponses row{response, plane, static_cast<std::int32_t>(y)};
@@ -202,26 +202,26 @@ ISTHMUS_BLOCK_KERNEL(row_corners, tile_threads, Block block, Out<std::uint32_t> 
     }
 }
 
-ISTHMUS_BLOCK_KERNEL(join_corners, tile_threads, Block block, Out<Corner> corners, Out<CornerCount> count,
+ISTHMUS_BLOCK_KERNEL(join_corners, row_threads, Block block, Out<Corner> corners, Out<CornerCount> count,
                      View<const std::uint32_t> rows, View<const std::uint16_t> columns,
                      View<const std::int32_t> response, Plane plane) {
-    ISTHMUS_SHARED(std::uint32_t, sums, tile_threads);
+    ISTHMUS_SHARED(std::uint32_t, sums, row_threads);
     ISTHMUS_SHARED(std::uint32_t, own, join_rows);
     const std::uint64_t first = block.index() * join_rows;
     const auto in_group =
         static_cast<std::uint32_t>(plane.height - first < join_rows ? plane.height - first : join_rows);
     block.for_each_thread([&](std::uint32_t t) {
         std::uint32_t sum = 0;
-        for (std::uint64_t y = t; y < first; y += tile_threads) sum += rows[y];
+        for (std::uint64_t y = t; y < first; y += row_threads) sum += rows[y];
         sums[t] = sum;
         if (t < in_group) own[t] = rows[first + t];
     });
-    for (std::uint32_t step = tile_threads / 2; step > 0; step /= 2) {
+    for (std::uint32_t step = row_threads / 2; step > 0; step /= 2) {
         block.for_each_thread([&](std::uint32_t t) {
             if (t < step) sums[t] += sums[t + step];
         });
     }
-    constexpr std::uint32_t per_row = tile_threads / join_rows;
+    constexpr std::uint32_t per_row = row_threads / join_rows;
     block.for_each_thread([&](std::uint32_t t) {
         const std::uint32_t row = t / per_row;
         std::uint32_t next = sums[0];

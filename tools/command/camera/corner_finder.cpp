@@ -29,7 +29,8 @@ Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& o
 }
 
 Result<void> CornerFinder::allocate() {
-    // The host writes each frame and reads the pixels around its corners; the device reads every pixel once.
+    // The host writes each frame and reads the pixels around its corners; the device reads every pixel
+    // once, and those at the edges of tiles again.
     const SharedUse use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
     if (options_.own_frames) {
         Result<Frames> frames =

@@ -155,14 +155,23 @@ Times times_of(const CostModel& model, const Grid& grid, Role device) {
     return times;
 }
 
-// Sets the regret of every way; sizes at which nothing was measured have none.
-void set_regrets(Field& times) {
+// For each size the factor by which regrets count less, because times are not known better.
+std::vector<double> weights_for(const CostModel& model, const Grid& grid, Role device) {
+    std::vector<double> weights = model.spreads(device, grid.sizes);
+    for (double& weight : weights) {
+        weight = (equal_within - 1) / std::clamp(weight, equal_within - 1, equal_within_noise - 1);
+    }
+    return weights;
+}
+
+// Sets the weighted regret of every way; sizes at which nothing was measured have none.
+void set_regrets(Field& times, const std::vector<double>& weights) {
     for (std::size_t size = 0; size < times.sizes; ++size) {
         double best = times.at(0, size);
         for (std::size_t way = 1; way < times.ways; ++way) best = std::min(best, times.at(way, size));
         for (std::size_t way = 0; way < times.ways; ++way) {
             double& value = times.at(way, size);
-            value = std::isfinite(best) ? value / best : 1;
+            value = std::isfinite(best) ? 1 + (value / best - 1) * weights[size] : 1;
         }
     }
 }
@@ -171,6 +180,7 @@ std::vector<Row> rows_for(const CostModel& model, const Grid& grid, const Times&
                           const std::vector<std::size_t>& ways) {
     std::vector<std::vector<CostModel::HostChange>> changes;
     for (const std::size_t way : ways) changes.push_back(model.host_changes(way, use, grid.sizes));
+    const std::vector<double> weights = weights_for(model, grid, use.device);
     RowBuilder rows(ways.size(), grid.sizes.size());
     Field field(ways.size(), grid.sizes.size());
     for (std::size_t n = 0; n < grid.passes.size(); ++n) {
@@ -180,7 +190,7 @@ std::vector<Row> rows_for(const CostModel& model, const Grid& grid, const Times&
                 field.at(way, size) = changes[way][size].applied(turns[size]);
             }
         }
-        set_regrets(field);
+        set_regrets(field, weights);
         rows.add(grid.passes[n], field);
     }
     return rows.finished();

@@ -15,6 +15,9 @@ namespace isthmus::tools::tune {
 // A way that is within this factor of the fastest one counts as equal to it: then the choice has as few borders as
 // possible, and prefers the ways in their order.
 inline constexpr double equal_within = 1.02;
+// Where no way's time is known so well, the factor is what they are known by, up to this one: borders that only noise
+// draws are left out.
+inline constexpr double equal_within_noise = 1.05;
 
 // In the order of DeviceProfile::choices. A row, which is a use and its number of passes, holds up to the next one;
 // rows follow each other as closely as equal_within needs, up to 256 passes. Uses that no measured way serves have no

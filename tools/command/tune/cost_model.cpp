@@ -61,6 +61,15 @@ struct Column {
     double bytes = 0;
     std::map<int, Interval> known;
 
+    // The median over the measured numbers of passes.
+    double spread() const {
+        std::vector<double> shares;
+        for (const auto& [passes, interval] : known) {
+            shares.push_back((interval.high - interval.low) / 2 / interval.median);
+        }
+        std::sort(shares.begin(), shares.end());
+        return shares[shares.size() / 2];
+    }
     bool covers(int from, int to) const {
         return !known.empty() && known.begin()->first <= from && to <= known.rbegin()->first;
     }
@@ -214,7 +223,7 @@ CostModel::Surface CostModel::surface_of(const Measurements& measured, const Way
     const std::vector<int>& steps = surface.passes;
     for (std::size_t c = 0; c < columns.size(); ++c) {
         const Column& column = columns[c];
-        AtSize at{column.bytes, std::vector<double>(steps.size())};
+        AtSize at{column.bytes, std::vector<double>(steps.size()), column.spread()};
         const int first = column.known.begin()->first, last = column.known.rbegin()->first;
         for (std::size_t k = 0; k < steps.size(); ++k) {
             if (steps[k] >= first && steps[k] <= last) at.seconds[k] = column.at(steps[k]);
@@ -333,6 +342,23 @@ std::vector<double> CostModel::turns(std::size_t way, Role device, double passes
         while (curve.bytes[above] < size) ++above;
         result.push_back(
             between(size, curve.bytes[above - 1], curve.seconds[above - 1], curve.bytes[above], curve.seconds[above]));
+    }
+    return result;
+}
+
+std::vector<double> CostModel::spreads(Role device, std::span<const double> sizes) const {
+    std::vector<double> result(sizes.size(), infinite);
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+        const std::vector<AtSize>& known = surface(way, device).sizes;
+        if (known.empty()) continue;
+        std::size_t nearest = 0;
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            while (nearest + 1 < known.size() &&
+                   known[nearest].bytes * known[nearest + 1].bytes < sizes[i] * sizes[i]) {
+                ++nearest;
+            }
+            result[i] = std::min(result[i], known[nearest].spread);
+        }
     }
     return result;
 }

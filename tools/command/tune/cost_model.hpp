@@ -55,6 +55,9 @@ public:
         double applied(double turn) const { return (turn - less < turn / 50 ? turn / 50 : turn - less) + more; }
     };
     std::vector<HostChange> host_changes(std::size_t way, const UseCase& use, std::span<const double> sizes) const;
+    // How far a measured time may be from the true one, as a share of it: for each size that of the way which is known
+    // best, at the nearest size where it was measured.
+    std::vector<double> spreads(Role device, std::span<const double> sizes) const;
     // One size; the way must serve the use.
     double seconds(std::size_t way, const UseCase& use, double passes, double bytes) const;
     // One pass of the host alone; negative: not measured.
@@ -65,6 +68,7 @@ private:
     struct AtSize {
         double bytes = 0;
         std::vector<double> seconds;
+        double spread = 0;  // half a confidence interval as a share of its median; the median of those measured here
     };
     struct Surface {
         std::vector<int> passes;
