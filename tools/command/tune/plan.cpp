@@ -20,6 +20,7 @@ Effort quick_effort() {
     effort.finest = 2.1;
     effort.least_repeats = 5;
     effort.most_repeats = 15;
+    effort.least_visits = 2;
     effort.stable = 0.03;
     return effort;
 }
@@ -34,7 +35,8 @@ Effort thorough_effort() {
     effort.fine_to_bytes = std::size_t{128} << 20;
     effort.finest = 1.25;
     effort.least_repeats = 20;
-    effort.most_repeats = 100;
+    effort.most_repeats = 40;
+    effort.least_visits = 6;
     effort.stable = 0.01;
     return effort;
 }

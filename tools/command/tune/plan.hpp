@@ -29,7 +29,8 @@ struct Effort {
     std::size_t fine_to_bytes = std::size_t{16} << 20;  // beyond it sizes grow by 4
     double finest = 1.5;     // sizes between which the best way changes are refined until their ratio is below this
     int least_repeats = 12;  // of a point; where there is too little time, those of large sizes get 3
-    int most_repeats = 40;   // of a point in one visit
+    int most_repeats = 16;   // of a point in one visit
+    int least_visits = 4;    // of a size, while there is time: a machine's speed changes within seconds
     double stable = 0.02;    // half of a confidence interval that needs no more repeats, as a share of the median
     int repeats_of_one_allocation = 3;  // then the memory of a size up to renewed_to_bytes is allocated again
     std::size_t renewed_to_bytes = std::size_t{4} << 20;

@@ -280,7 +280,8 @@ private:
     }
 
     bool is_done(const Place& place) const {
-        return place.visits >= 2 && std::all_of(place.points.begin(), place.points.end(), [&](const Point& point) {
+        return place.visits >= request_.effort.least_visits &&
+               std::all_of(place.points.begin(), place.points.end(), [&](const Point& point) {
                    return point.given_up() || is_stable(point.measured(), request_.effort.stable);
                });
     }

@@ -62,24 +62,43 @@ public:
         : with_(with), without_(without), request_(request), begin_(steady_seconds()) {}
 
     std::vector<VerifyRow> run() {
-        std::vector<VerifyRow> rows;
-        for (std::size_t at = 0; at < request_.points.size(); ++at) {
+        // Several times over all points: a machine's speed changes within seconds, for one way more than for another.
+        constexpr std::size_t sweeps = 3;
+        std::vector<Tally> tallies(request_.points.size());
+        const std::size_t steps = sweeps * tallies.size();
+        for (std::size_t step = 0; step < steps; ++step) {
             const double taken = steady_seconds() - begin_;
             if (taken >= request_.budget) break;
-            const VerifyPoint& point = request_.points[at];
+            const std::size_t at = step % tallies.size();
             if (request_.progress) {
                 request_.progress(taken / request_.budget,
-                                  fmt::format("point {} of {}", at + 1, request_.points.size()));
+                                  fmt::format("point {} of {}, {} of {} times", at + 1, tallies.size(),
+                                              step / tallies.size() + 1, sweeps));
             }
             // A part of the point's share is for allocations and first turns; what a point leaves is for the others.
             constexpr double for_turns = 0.7;
-            const double share = (request_.budget - taken) / static_cast<double>(request_.points.size() - at);
-            if (std::optional<VerifyRow> row = at_point(point, for_turns * share)) rows.push_back(std::move(*row));
+            const double share = (request_.budget - taken) / static_cast<double>(steps - step);
+            visit(request_.points[at], for_turns * share, tallies[at]);
+        }
+        std::vector<VerifyRow> rows;
+        for (std::size_t at = 0; at < tallies.size(); ++at) {
+            if (std::optional<VerifyRow> row = row_of(request_.points[at], tallies[at]))
+                rows.push_back(std::move(*row));
         }
         return rows;
     }
 
 private:
+    // What a point's visits measured: the times of each way, and of what the policy chose where that is none of them.
+    struct Tally {
+        std::vector<Way> ways;
+        std::vector<std::vector<double>> times;
+        std::size_t with = 0;  // numbers of `times`
+        std::size_t without = 0;
+        std::string with_kind;
+        std::string without_kind;
+    };
+
     // The memory that the policy chooses: the number of the runner that has such memory, which is made where none has.
     std::optional<std::size_t> choose(Device& device, const VerifyPoint& point, const std::vector<Way>& ways,
                                       std::vector<Runner>& runners, std::string& kind) {
@@ -97,8 +116,8 @@ private:
 
     // Ends early where every interval is narrow.
     void take_turns(const VerifyPoint& point, double seconds, std::vector<Runner>& runners) const {
-        constexpr int least_rounds = 12, most_rounds = 60;
-        constexpr int most_allocations = 6, rounds_of_one_allocation = 3;
+        constexpr int least_rounds = 6, most_rounds = 24;
+        constexpr int most_allocations = 3, rounds_of_one_allocation = 3;
         constexpr std::size_t renewed_to_bytes = std::size_t{4} << 20;
         const double end = steady_seconds() + seconds;
         for (int round = 0; round < most_rounds; ++round) {
@@ -118,37 +137,55 @@ private:
         }
     }
 
-    std::optional<VerifyRow> at_point(const VerifyPoint& point, double seconds) {
-        std::vector<Way> ways;
+    void visit(const VerifyPoint& point, double seconds, Tally& tally) {
+        Tally now;
         std::vector<Runner> runners;
         for (const Way& way : request_.ways) {
             if (!is_lawful(way, point.device)) continue;
             runners.push_back({&without_, use_of(way), {}, {}});
             if (runners.back().renew(point.bytes)) {
-                ways.push_back(way);
+                now.ways.push_back(way);
             } else {
                 runners.pop_back();
             }
         }
-        VerifyRow row;
-        row.point = point;
-        const auto with = choose(with_, point, ways, runners, row.with_profile.kind);
-        const auto without = choose(without_, point, ways, runners, row.without_profile.kind);
-        if (!with || !without || ways.empty()) return std::nullopt;
+        const auto with = choose(with_, point, now.ways, runners, now.with_kind);
+        const auto without = choose(without_, point, now.ways, runners, now.without_kind);
+        if (!with || !without || now.ways.empty()) return;
+        now.with = *with;
+        now.without = *without;
         take_turns(point, seconds, runners);
+        for (Runner& runner : runners) now.times.push_back(std::move(runner.times));
+        if (tally.times.empty()) {
+            tally = std::move(now);
+            return;
+        }
+        // Where an allocation failed this time, the earlier visits count alone.
+        if (tally.ways != now.ways || tally.with != now.with || tally.without != now.without) return;
+        for (std::size_t i = 0; i < now.times.size(); ++i) {
+            tally.times[i].insert(tally.times[i].end(), now.times[i].begin(), now.times[i].end());
+        }
+    }
+
+    static std::optional<VerifyRow> row_of(const VerifyPoint& point, const Tally& tally) {
         std::vector<Sample> samples;
-        for (Runner& runner : runners) samples.push_back(sample_of(std::move(runner.times)));
-        if (std::any_of(samples.begin(), samples.end(), [](const Sample& sample) { return sample.count == 0; })) {
+        for (const std::vector<double>& times : tally.times) samples.push_back(sample_of(times));
+        if (samples.empty() ||
+            std::any_of(samples.begin(), samples.end(), [](const Sample& sample) { return sample.count == 0; })) {
             return std::nullopt;
         }
+        VerifyRow row;
+        row.point = point;
+        row.with_profile.kind = tally.with_kind;
+        row.without_profile.kind = tally.without_kind;
         std::size_t best = 0;
-        for (std::size_t at = 1; at < ways.size(); ++at) {
+        for (std::size_t at = 1; at < tally.ways.size(); ++at) {
             if (samples[at].median < samples[best].median) best = at;
         }
-        row.best = ways[best];
+        row.best = tally.ways[best];
         row.best_seconds = samples[best];
         for (const auto& [choice, at] :
-             {std::pair(&row.with_profile, *with), std::pair(&row.without_profile, *without)}) {
+             {std::pair(&row.with_profile, tally.with), std::pair(&row.without_profile, tally.without)}) {
             choice->seconds = samples[at];
             choice->ratio = at == best ? 1 : ratio_of(samples[at], samples[best]);
         }
