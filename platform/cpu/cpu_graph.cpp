@@ -43,7 +43,7 @@ void Step::Free::operator()(void* pack) const noexcept {
 Step::Step() noexcept : id_(next_id()) {}
 
 std::shared_ptr<const Step> Step::of(const LaunchRequest& kernel) {
-    const std::shared_ptr<Step> step(new Step);
+    std::shared_ptr<Step> step(new Step);
     step->request_ = kernel;
     const std::size_t bytes = kernel.kernel->pack_bytes;
     const std::size_t rounded = (bytes + pack_alignment_bytes) / pack_alignment_bytes * pack_alignment_bytes;
@@ -54,7 +54,7 @@ std::shared_ptr<const Step> Step::of(const LaunchRequest& kernel) {
 }
 
 std::shared_ptr<const Step> Step::of(std::function<Status()> work) {
-    const std::shared_ptr<Step> step(new Step);
+    std::shared_ptr<Step> step(new Step);
     step->work_ = std::move(work);
     return step;
 }

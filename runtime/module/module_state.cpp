@@ -70,8 +70,8 @@ ModuleState::~ModuleState() = default;
 Result<std::shared_ptr<ModuleState>> ModuleState::load(const std::shared_ptr<DeviceState>& device, std::string name,
                                                        std::span<const std::byte> image, images::ImageContents contents,
                                                        const ModuleOptions& options) {
-    const std::shared_ptr<ModuleState> made(new ModuleState(device, std::move(name), std::move(contents), options),
-                                            end_when_allowed);
+    std::shared_ptr<ModuleState> made(new ModuleState(device, std::move(name), std::move(contents), options),
+                                      end_when_allowed);
     if (!device->synchronous) {
         if (made->modules() == nullptr) return make_error<errors::modules_not_offered>(made->name, named(*device));
         if (Result<void> loaded = made->load_image(image, options); !loaded) return std::move(loaded).error();

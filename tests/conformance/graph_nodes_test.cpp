@@ -314,7 +314,7 @@ TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
 
 // keeps S16, S14
 TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
-    on_every_device([](Device& device, Stream stream, Stream beside) {
+    on_every_device([](Device& device, Stream stream, const Stream& beside) {
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> in = filled(device, 3);
         Capture capture = stream.begin_capture().value();

@@ -131,7 +131,7 @@ TEST(Priorities, AreClampedAndReadBack) {
 
 // keeps S18
 TEST(Streams, HaveANativeHandleWhereThereIsADriver) {
-    on_every_device([](Device& device, Stream stream) {
+    on_every_device([](Device& device, const Stream& stream) {
         const auto native = stream.native_handle();
         if (device.is_cpu()) {
             EXPECT_TRUE(refused_as(native, Code::unsupported));

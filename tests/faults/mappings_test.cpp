@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which mappings failing_system.so counts as the library's: those that the library made, until any code unmaps them.
+// And which of its calls fail: not those of the C++ library's code in it.
 // Always built with optimization, because a tail call then returns into the library.
 #include "conformance.hpp"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -53,6 +55,30 @@ TEST_F(CountedMappings, AreTheLibrarysUntilItUnmapsThem) {
         EXPECT_GE(mapped_bytes(), opened + static_cast<long>(large));
     }
     EXPECT_EQ(mapped_bytes(), before);
+}
+
+// Its threads would sleep for ever.
+TEST(FailedSystemCalls, LeaveOutTheWakeUpsOfLocalStatics) {
+    using Plan = int (*)(const char*);
+    using Calls = long (*)();
+    using Wake = long (*)(std::uint32_t*, int);
+    const auto plan = reinterpret_cast<Plan>(dlsym(RTLD_DEFAULT, "failing_system_plan"));
+    const auto calls = reinterpret_cast<Calls>(dlsym(RTLD_DEFAULT, "failing_system_calls"));
+    ASSERT_TRUE(plan != nullptr && calls != nullptr) << "run this program with LD_PRELOAD=failing_system.so";
+    void* const library = dlopen(FUTEX_CALLS, RTLD_NOW);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto wake = reinterpret_cast<Wake>(dlsym(library, "wake"));
+    ASSERT_NE(wake, nullptr);
+    std::uint32_t word = 0;
+    ASSERT_EQ(plan("nth=1:persistent"), 0);
+    const long of_guard = wake(&word, 0);
+    const long counted = calls();
+    const long of_library = wake(&word, FUTEX_PRIVATE_FLAG);
+    ASSERT_EQ(plan(""), 0);
+    EXPECT_EQ(of_guard, 0);
+    EXPECT_EQ(counted, 0) << "not counted, so that plans name the library's own calls";
+    EXPECT_EQ(of_library, -1);
+    EXPECT_EQ(dlclose(library), 0);
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ struct Launch {
         return works.back();
     }
     WorkRef add_node(const GraphNode& node, const std::vector<WorkRef>& after) {
-        const WorkRef work = make(node.condition ? conditional_operation(node, stream.device)
-                                  : node.child   ? Operation{}
-                                                 : node.operation);
+        WorkRef work = make(node.condition ? conditional_operation(node, stream.device)
+                            : node.child   ? Operation{}
+                                           : node.operation);
         for (const WorkRef& before : after) core.link(before, work);
         if (node.condition) return core.issue(*exit, stream.device), work;
         if (node.child) return add_graph(*node.child, work);
@@ -162,7 +162,7 @@ struct Launch {
             ends[index] = add_node(graph.node(index), after);
         };
         for (NodeIndex i = 0; i < graph.size(); ++i) add(i);
-        const WorkRef end = make(Operation{});
+        WorkRef end = make(Operation{});
         core.link(entry, end);
         for (const WorkRef& work : ends) core.link(work, end);
         return end;

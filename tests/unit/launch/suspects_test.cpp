@@ -18,7 +18,6 @@ namespace {
 
 using namespace isthmus;
 using detail::Blame;
-using detail::FaultFacts;
 using detail::SuspectBuffer;
 using detail::WorkInFlight;
 

@@ -23,7 +23,6 @@ using isthmus::AddressReservation;
 using isthmus::Code;
 using isthmus::Device;
 using isthmus::DeviceFacts;
-using isthmus::Mapping;
 using isthmus::MemoryPlace;
 using isthmus::MulticastGroup;
 using isthmus::PhysicalMemory;

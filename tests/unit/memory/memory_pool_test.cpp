@@ -24,7 +24,6 @@ using isthmus::Code;
 using isthmus::Device;
 using isthmus::MemoryKind;
 using isthmus::MemoryPool;
-using isthmus::PoolOptions;
 using isthmus::Result;
 using isthmus::Stream;
 using isthmus::testing::discrete_facts;

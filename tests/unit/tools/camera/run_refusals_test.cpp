@@ -128,7 +128,7 @@ protected:
         ::close(ends[0]);
         write_all(ends[1], input);
         command.signal(number);
-        const Ended ended = command.wait();
+        Ended ended = command.wait();
         ::close(ends[1]);
         return ended;
     }
