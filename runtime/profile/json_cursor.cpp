@@ -11,6 +11,13 @@ namespace {
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
+bool is_blank(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+// In a string: none that ends or escapes, no control character.
+bool is_plain(char c) {
+    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+}
 int hex_digit(char c) {
     if (is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -36,7 +43,7 @@ void JsonCursor::refuse(std::string_view fault) {
     if (good()) fault_ = fault;
 }
 void JsonCursor::blanks() noexcept {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
 }
 bool JsonCursor::peek(char wanted) noexcept {
     if (!good()) return false;
@@ -71,15 +78,15 @@ std::string JsonCursor::string() {
 }
 void JsonCursor::string(std::string* text) {
     if (!take('"', "a string was expected")) return;
-    while (at_ < text_.size() && text_[at_] != '"' && good()) {
-        const char c = text_[at_];
-        if (static_cast<unsigned char>(c) < 0x20) {
+    while (good()) {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && is_plain(text_[at_])) ++at_;
+        if (text != nullptr) text->append(text_.substr(begin, at_ - begin));
+        if (at_ == text_.size() || text_[at_] == '"') break;
+        if (text_[at_] != '\\') {
             refuse("a string has a control character");
-        } else if (c == '\\') {
-            escape(text);
         } else {
-            if (text != nullptr) *text += c;
-            ++at_;
+            escape(text);
         }
     }
     if (good()) (void)take('"', "it ends inside a string");
@@ -149,32 +156,45 @@ void JsonCursor::digits() {
     if (at_ == begin) refuse("a number has no digits");
 }
 void JsonCursor::skip_number() {
-    const auto next_is = [this](std::string_view any) {
-        return good() && at_ < text_.size() && any.find(text_[at_]) != std::string_view::npos;
+    const auto next_is = [this](char one, char other) {
+        return at_ < text_.size() && (text_[at_] == one || text_[at_] == other);
     };
-    if (next_is("-")) ++at_;
-    if (next_is("0")) {
+    if (next_is('-', '-')) ++at_;
+    if (next_is('0', '0')) {
         ++at_;
     } else {
         digits();
     }
-    if (next_is(".")) {
+    if (next_is('.', '.')) {
         ++at_;
         digits();
     }
-    if (next_is("eE")) {
+    if (good() && next_is('e', 'E')) {
         ++at_;
-        if (next_is("+-")) ++at_;
+        if (next_is('+', '-')) ++at_;
         digits();
     }
 }
 
+// Most of a profile is skipped: measurements, which a runtime does not need.
 void JsonCursor::skip() {
-    if (peek('{')) return object([this](std::string_view) { skip(); });
-    if (peek('[')) return array([this] { skip(); });
-    if (peek('"')) return string(nullptr);
-    if (word("true") || word("false") || word("null") || !good()) return;
-    if (at_ < text_.size() && (text_[at_] == '-' || is_digit(text_[at_]))) return skip_number();
+    if (!good()) return;
+    blanks();
+    const char c = at_ < text_.size() ? text_[at_] : '\0';
+    if (c == '-' || is_digit(c)) return skip_number();
+    if (c == '"') return string(nullptr);
+    if (c == '[') return array([this] { skip(); });
+    if (c == '{') {
+        if (!enter('{', {})) return;
+        for (bool first = true; more('}', first); first = false) {
+            string(nullptr);
+            if (!take(':', "a ':' was expected")) return;
+            skip();
+        }
+        --depth_;
+        return;
+    }
+    if (word("true") || word("false") || word("null")) return;
     refuse(at_ < text_.size() ? "a value was expected" : "it ends too early");
 }
 
