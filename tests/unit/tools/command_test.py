@@ -25,7 +25,7 @@ MACHINES = []
 
 def run(*arguments, **environment):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ISTHMUS_")}
-    clean.update(environment)
+    clean.update({"ISTHMUS_PROFILE": "none"} | environment)
     return subprocess.run([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120)
 
@@ -34,7 +34,7 @@ def on_terminal(*arguments, columns=80, **environment):
     """What the command prints on a terminal of so many columns."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("ISTHMUS_", "LC_")) and key not in ("NO_COLOR", "LANG")}
-    clean.update(environment)
+    clean.update({"ISTHMUS_PROFILE": "none"} | environment)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, stdout=slave,
@@ -365,12 +365,26 @@ class Reports(unittest.TestCase):
         for redrawn in shown.split(b"\r")[1:]:
             self.assertTrue(redrawn.startswith(b"\033[K"), shown)
 
+    def test_a_damaged_profile_is_one_finding_and_hides_no_other(self):
+        machine = next(iter(set(MACHINES) & {"h200", "orin"}), None)
+        if machine is None:
+            self.skipTest("no machine to play")
+        without = json.loads(run("doctor", "--machine", machine, "--json").stdout)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as profile:
+            profile.write("{")
+            profile.flush()
+            done = run("doctor", "--machine", machine, "--json", ISTHMUS_PROFILE=profile.name)
+        self.assertEqual(done.returncode, 1, done)
+        found = {finding["id"]: finding for finding in json.loads(done.stdout)["findings"]}
+        self.assertIn("T002", found.pop("D040")["evidence"])
+        self.assertEqual(set(found), {finding["id"] for finding in without["findings"]})
+
     def test_the_doctor_says_what_is_fine_in_green(self):
         document = json.loads(run("doctor", "--json").stdout)
         found = {finding["id"] for finding in document["findings"]}
         self.assertEqual("limits" in document["fine"], not found & {"D007", "D008", "D010", "D024"}, document)
         self.assertEqual("/dev/shm" in document["fine"], "D036" not in found, document)
-        self.assertIn("D039", document["checked"])
+        self.assertIn("D040", document["checked"])
         for machine in set(MACHINES) & {"h200", "orin"}:
             with self.subTest(machine=machine):
                 text = run("doctor", "--machine", machine).stdout

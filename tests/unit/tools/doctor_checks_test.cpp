@@ -228,6 +228,12 @@ const std::vector<Case>& cases() {
          [](DoctorFacts& f) {
              f.power_mode = 2, f.power_modes = {{0, "MAXN"}, {1, "MODE_15W"}, {2, "MODE_30W"}};
          }},
+        {"D040", Weight::problem, "no program of this user opens a runtime: the profile x is damaged",
+         [](DoctorFacts& f) { f.profile.failure = "the profile x is damaged"; }},
+        {"D040", Weight::note, "of another driver; of another kernel",
+         [](DoctorFacts& f) {
+             f.profile.unused = {"of another driver", "of another kernel"};
+         }},
     };
     return all;
 }

@@ -23,6 +23,7 @@ SHAPES = {"message_to_device", "message_to_host", "store_buffering", "load_buffe
 
 def run(*arguments, **environment):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ISTHMUS_")}
+    clean["ISTHMUS_PROFILE"] = "none"
     clean.update(environment)
     return subprocess.run([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=200)

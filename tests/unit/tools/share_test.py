@@ -26,6 +26,7 @@ SYNTHETIC = ("--synthetic", "96x64")
 
 def environment(**more):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ISTHMUS_")}
+    clean["ISTHMUS_PROFILE"] = "none"
     clean["ISTHMUS_CUDA_LIBRARY"] = "/nonexistent/libcuda.so.1"  # no GPU unless --machine plays one
     clean.update(more)
     return clean

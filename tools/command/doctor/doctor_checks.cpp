@@ -318,6 +318,18 @@ Found device_unusable(const DoctorFacts& facts) {
                      "see whether another process fills its memory (nvidia-smi), and the kernel's log (dmesg)"};
 }
 
+Found profile(const DoctorFacts& facts) {
+    const ProfileFacts& seen = facts.profile;
+    if (!seen.failure.empty()) {
+        return Diagnosis{Weight::problem, "no program of this user opens a runtime: " + seen.failure,
+                         "write it again with `isthmus tune`, or remove it"};
+    }
+    if (seen.unused.empty()) return std::nullopt;
+    std::string evidence;
+    for (const std::string& line : seen.unused) evidence += (evidence.empty() ? "" : "; ") + line;
+    return Diagnosis{Weight::note, evidence, "`isthmus tune` measures this machine as it is now"};
+}
+
 constexpr Check checks[] = {
     {"D001", "no NVIDIA driver library", no_driver},
     {"D002", "the driver is too old", driver_too_old},
@@ -358,6 +370,7 @@ constexpr Check checks[] = {
     {"D037", "no machine code for this GPU in this build", missing_gpu_code},
     {"D038", "clocks that follow the load", clocks},
     {"D039", "a power mode below the greatest", power_mode},
+    {"D040", "a profile that is damaged or not used", profile},
 };
 
 }  // namespace

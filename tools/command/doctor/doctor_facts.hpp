@@ -89,6 +89,12 @@ struct SharedMemoryFolderFacts {  // /dev/shm
     std::uint64_t free_bytes = 0;
 };
 
+// The profile of `isthmus tune` that programs of this user read.
+struct ProfileFacts {
+    std::string failure;  // what Runtime::open() answers because of it; empty: it can be read, or there is none
+    std::vector<std::string> unused;  // what the runtime logs about entries that do not apply here
+};
+
 struct PowerMode {  // of a Jetson, with nvpmodel's number and name
     int id = -1;
     std::string name;
@@ -101,6 +107,8 @@ struct DoctorFacts {
     PlacementFacts placement;
     ImexFacts imex;
     std::vector<ExportFinding> exports;  // one for each device and kind of handle that could be tried
+
+    ProfileFacts profile;
 
     std::string module_version;  // of the kernel module; empty: not loaded
     bool open_module = false;    // the open-source kernel module
@@ -135,7 +143,7 @@ struct DoctorFacts {
     std::uint64_t gpu_clock_least_hz = 0;    // lowest clock that the board's GPU may have now, in Hz; 0: unknown
     std::uint64_t gpu_clock_most_hz = 0;
     std::string gpu_clock_file;  // states the clock that the board's GPU has now, in Hz; empty: unknown
-    int power_mode = -1;  // the mode that is set; -1: unknown
+    int power_mode = -1;         // the mode that is set; -1: unknown
     std::vector<PowerMode> power_modes;
 };
 

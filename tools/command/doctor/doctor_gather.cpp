@@ -187,6 +187,22 @@ std::string try_placing() {
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// The first line is what opening failed with, or empty; the others are about entries that are not used.
+std::string try_profile(const std::function<Result<Runtime>()>& open_runtime, const std::string& variable) {
+    if (Result<Runtime> selected = open_runtime(); !selected) return {};
+    RuntimeOptions options;
+    options.profile = variable;
+    if (variable.empty()) ::unsetenv("ISTHMUS_PROFILE");
+    std::string unused;
+    options.log = [&unused](Severity severity, std::string_view line) {
+        if (severity == Severity::warning && line.find("profile") != std::string_view::npos) {
+            unused += "\n" + std::string(line);
+        }
+    };
+    Result<Runtime> runtime = Runtime::open(options);
+    return (runtime ? std::string() : runtime.error().text()) + unused;
+}
+
 // --- in this process -----------------------------------------------------------------------------------------------
 
 void gather_opening(DoctorFacts& facts, const ProbeOutcome& outcome) {
@@ -220,6 +236,13 @@ void gather_use(DoctorFacts& facts, const ProbeOutcome& outcome) {
     facts.use.end = outcome.end;
     facts.use.signal = outcome.signal;
     facts.use.failure = outcome.text;
+}
+
+void gather_profile(DoctorFacts& facts, const ProbeOutcome& outcome) {
+    if (outcome.end != ProbeEnd::finished) return;
+    std::istringstream lines(outcome.text);
+    std::getline(lines, facts.profile.failure);
+    for (std::string line; std::getline(lines, line);) facts.profile.unused.push_back(line);
 }
 
 void gather_placement(DoctorFacts& facts, const ProbeOutcome& outcome) {
@@ -430,6 +453,11 @@ DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_run
     gather_kernels(facts);
     gather_scheduling(facts);
     gather_clocks(facts);
+    // A damaged profile is a finding of its own, and hides no other.
+    const char* const set = std::getenv("ISTHMUS_PROFILE");
+    const std::string profile = set != nullptr ? set : "";
+    ::setenv("ISTHMUS_PROFILE", "none", 1);
+    gather_profile(facts, run_probe([&] { return try_profile(open_runtime, profile); }, deadline));
     gather_opening(facts, run_probe([&] { return try_opening(open_runtime); }, deadline));
     if (!facts.opening.devices.empty()) gather_use(facts, run_probe([&] { return try_using(open_runtime); }, deadline));
     // A device that cannot be used has findings of its own; a try of handles would show nothing.
@@ -437,6 +465,7 @@ DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_run
     if (usable) facts.exports = try_exports(open_runtime, deadline);
     gather_imex(facts);
     gather_placement(facts, run_probe(try_placing, deadline));
+    profile.empty() ? ::unsetenv("ISTHMUS_PROFILE") : ::setenv("ISTHMUS_PROFILE", profile.c_str(), 1);
     return facts;
 }
 
