@@ -91,6 +91,7 @@ struct SharedMemoryFolderFacts {  // /dev/shm
 
 // The profile of `isthmus tune` that programs of this user read.
 struct ProfileFacts {
+    bool in_use = false;  // by a device
     std::string failure;  // what Runtime::open() answers because of it; empty: it can be read, or there is none
     std::vector<std::string> unused;  // what the runtime logs about entries that do not apply here
 };

@@ -21,6 +21,7 @@ constexpr Ids fabric_ids[] = {"D012", "D026", "D027", "D028", "D029", "D030", "D
 constexpr Ids realtime_ids[] = {"D009", "D034"};
 constexpr Ids folder_ids[] = {"D036"};
 constexpr Ids clock_ids[] = {"D038", "D039"};
+constexpr Ids profile_ids[] = {"D040"};
 
 bool has_gpu(const DoctorFacts& facts) {
     return facts.opening.end == ProbeEnd::finished && !facts.opening.absent && !facts.opening.devices.empty();
@@ -48,6 +49,7 @@ constexpr FineGroup groups[] = {
     {"real-time priority and locked memory", realtime_ids,
      [](const DoctorFacts& facts) { return facts.realtime != Seen::unknown; }},
     {"/dev/shm", folder_ids, [](const DoctorFacts& facts) { return facts.shared_memory.there != Seen::unknown; }},
+    {"profile of isthmus tune", profile_ids, [](const DoctorFacts& facts) { return facts.profile.in_use; }},
     {"clocks", clock_ids,
      [](const DoctorFacts& facts) { return !facts.cpu_governors.empty() || facts.gpu_clock_most_hz > 0; }},
 };

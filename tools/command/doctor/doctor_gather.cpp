@@ -187,20 +187,24 @@ std::string try_placing() {
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The first line is what opening failed with, or empty; the others are about entries that are not used.
+// The first line is what opening failed with, or empty; the second says "used" where a device uses its entry; the
+// others are about entries that are not used.
 std::string try_profile(const std::function<Result<Runtime>()>& open_runtime, const std::string& variable) {
     if (Result<Runtime> selected = open_runtime(); !selected) return {};
     RuntimeOptions options;
     options.profile = variable;
     if (variable.empty()) ::unsetenv("ISTHMUS_PROFILE");
-    std::string unused;
-    options.log = [&unused](Severity severity, std::string_view line) {
-        if (severity == Severity::warning && line.find("profile") != std::string_view::npos) {
+    std::string used, unused;
+    options.log = [&](Severity severity, std::string_view line) {
+        if (line.find("profile") == std::string_view::npos) return;
+        if (severity == Severity::warning) {
             unused += "\n" + std::string(line);
+        } else {
+            used = "used";
         }
     };
     Result<Runtime> runtime = Runtime::open(options);
-    return (runtime ? std::string() : runtime.error().text()) + unused;
+    return (runtime ? std::string() : runtime.error().text()) + "\n" + used + unused;
 }
 
 // --- in this process -----------------------------------------------------------------------------------------------
@@ -242,6 +246,9 @@ void gather_profile(DoctorFacts& facts, const ProbeOutcome& outcome) {
     if (outcome.end != ProbeEnd::finished) return;
     std::istringstream lines(outcome.text);
     std::getline(lines, facts.profile.failure);
+    std::string used;
+    std::getline(lines, used);
+    facts.profile.in_use = !used.empty();
     for (std::string line; std::getline(lines, line);) facts.profile.unused.push_back(line);
 }
 
