@@ -35,7 +35,7 @@ std::string own_profile_path() {
 }
 
 std::string found_profile_path() {
-    const std::string named = variable("ISTHMUS_PROFILE");
+    std::string named = variable("ISTHMUS_PROFILE");
     if (named == "none") return {};
     if (!named.empty()) return named;
     for (const std::string& path : {own_profile_path(), std::string("/etc/isthmus/profile.json")}) {
