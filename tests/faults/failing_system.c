@@ -144,6 +144,9 @@ static void* next(const char* name) {
         return real arguments;                                                            \
     }
 
+/* Returns its error, and sets no errno. */
+CALL(int, pthread_create, (pthread_t * thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument),
+     (thread, attributes, run, argument), EAGAIN, EAGAIN)
 CALL(int, madvise, (void* address, size_t bytes, int advice), (address, bytes, advice), -1, EINVAL)
 CALL(int, mlock, (const void* address, size_t bytes), (address, bytes), -1, ENOMEM)
 CALL(int, mprotect, (void* address, size_t bytes, int protection), (address, bytes, protection), -1, ENOMEM)
