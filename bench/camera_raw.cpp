@@ -37,7 +37,7 @@ struct Driver : RawDriver {
     int (*set_params)(Handle, Handle, const Params*) = nullptr;
     int (*destroy_graph)(Handle) = nullptr;
     int (*destroy_instance)(Handle) = nullptr;
-    Handle first = nullptr, rows = nullptr, join = nullptr;  // the functions
+    Handle copy = nullptr, first = nullptr, rows = nullptr, join = nullptr;  // the functions
 
     bool find_all() {
         return open() && prepare_device() && find(host_allocate, "cuMemHostAlloc") &&
@@ -56,9 +56,10 @@ struct Driver : RawDriver {
     }
 };
 
-// The argument lists of the three kernels.
+// The argument lists of the kernels. copy_luma has items, the others blocks.
 struct Arguments {
-    Extent tiles{}, each_row{}, groups{};
+    Extent runs{}, tiles{}, each_row{}, groups{};
+    decltype(kernels::copy_luma)::Traits::Pack copy{};
     decltype(kernels::frame_response)::Traits::Pack first{};
     decltype(kernels::row_corners)::Traits::Pack rows{};
     decltype(kernels::join_corners)::Traits::Pack join{};
@@ -74,7 +75,7 @@ struct Lane {
     Corner* host_corners = nullptr;
     CornerCount* host_count = nullptr;
     std::uint64_t frame = 0, corners = 0, count = 0;  // in the device, for copies
-    std::uint64_t response = 0, rows = 0, columns = 0;
+    std::uint64_t luma = 0, response = 0, rows = 0, columns = 0;
     std::size_t turn = 0;
     RawDriver::Handle graph = nullptr, instance = nullptr, node = nullptr;
 
@@ -87,8 +88,10 @@ struct Lane {
                pinned(host_frame[1], pixels) && pinned(host_corners, camera_capacity(plane) * sizeof(Corner)) &&
                pinned(host_count, sizeof(CornerCount)) && driver.allocate(&frame, pixels) == 0 &&
                driver.allocate(&corners, camera_capacity(plane) * sizeof(Corner)) == 0 &&
-               driver.allocate(&count, sizeof(CornerCount)) == 0 && driver.allocate(&response, 4 * pixels) == 0 &&
-               driver.allocate(&columns, 2 * pixels) == 0 && driver.allocate(&rows, std::size_t{plane.height} * 4) == 0;
+               driver.allocate(&count, sizeof(CornerCount)) == 0 &&
+               driver.allocate(&luma, kernels::size_of(luma_plane(plane))) == 0 &&
+               driver.allocate(&response, 4 * pixels) == 0 && driver.allocate(&columns, 2 * pixels) == 0 &&
+               driver.allocate(&rows, std::size_t{plane.height} * 4) == 0;
     }
     void release(Driver& driver) {
         (void)driver.stream_sync(stream);
@@ -98,7 +101,8 @@ struct Lane {
                                  static_cast<void*>(host_corners), static_cast<void*>(host_count)}) {
             (void)driver.host_free(host);
         }
-        for (const std::uint64_t memory : {frame, corners, count, response, columns, rows}) (void)driver.free(memory);
+        for (const std::uint64_t memory : {frame, corners, count, luma, response, columns, rows})
+            (void)driver.free(memory);
         (void)driver.stream_destroy(stream);
     }
 };
@@ -108,8 +112,9 @@ T* pointer(std::uint64_t address) {
     return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 
+// `in_place`: the frame lies in host memory, and copy_luma comes first.
 Arguments arguments_of(const Plane& plane, const Lane& lane, const std::uint8_t* frame, Corner* corners,
-                       CornerCount* count) {
+                       CornerCount* count, bool in_place) {
     const std::size_t pixels = kernels::size_of(plane);
     auto* const response = pointer<std::int32_t>(lane.response);
     auto* const rows = pointer<std::uint32_t>(lane.rows);
@@ -118,8 +123,16 @@ Arguments arguments_of(const Plane& plane, const Lane& lane, const std::uint8_t*
     made.tiles = extent_of(kernels::response_tiles(plane));
     made.each_row = extent_of(Blocks(plane.height));
     made.groups = extent_of(kernels::row_groups(plane));
-    made.first = decltype(kernels::frame_response)::Traits::pack(
-        {response, pixels}, plane, {frame, pixels}, kernels::luma_layout(kernels::PixelFormat::gray, plane.pitch));
+    const Plane luma = luma_plane(plane);
+    auto* const copied = pointer<std::uint8_t>(lane.luma);
+    const kernels::LumaLayout layout = kernels::luma_layout(kernels::PixelFormat::gray, plane.pitch);
+    made.runs = {kernels::luma_runs(plane).width, kernels::luma_runs(plane).height, 1};
+    made.copy =
+        decltype(kernels::copy_luma)::Traits::pack({copied, kernels::size_of(luma)}, luma, {frame, pixels}, layout);
+    made.first =
+        in_place ? decltype(kernels::frame_response)::Traits::pack({response, pixels}, plane,
+                                                                   {copied, kernels::size_of(luma)}, {0, luma.pitch, 1})
+                 : decltype(kernels::frame_response)::Traits::pack({response, pixels}, plane, {frame, pixels}, layout);
     made.rows = decltype(kernels::row_corners)::Traits::pack({rows, plane.height}, {columns, pixels},
                                                              {response, pixels}, plane, camera_rule);
     made.join = decltype(kernels::join_corners)::Traits::pack({corners, camera_capacity(plane)}, {count, 1},
@@ -135,10 +148,23 @@ void launch_one(Driver& driver, RawDriver::Handle entry, unsigned threads, Exten
     (void)driver.launch(entry, static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), 1, threads, 1, 1, 0,
                         stream, arguments, nullptr);
 }
-void launch_all(Driver& driver, Arguments& arguments, RawDriver::Handle stream) {
+// Blocks of 32 × 8 threads, as the library launches items of two dimensions.
+unsigned blocks_of(std::uint64_t items, unsigned threads) {
+    return static_cast<unsigned>((items + threads - 1) / threads);
+}
+void launch_copy(Driver& driver, Arguments& arguments, RawDriver::Handle stream) {
+    void* list[] = {&arguments.runs, &arguments.copy};
+    (void)driver.launch(driver.copy, blocks_of(arguments.runs.x, 32), blocks_of(arguments.runs.y, 8), 1, 32, 8, 1, 0,
+                        stream, list, nullptr);
+}
+void launch_three(Driver& driver, Arguments& arguments, RawDriver::Handle stream) {
     launch_one(driver, driver.first, kernels::tile_threads, arguments.tiles, arguments.first, stream);
     launch_one(driver, driver.rows, kernels::row_threads, arguments.each_row, arguments.rows, stream);
     launch_one(driver, driver.join, kernels::row_threads, arguments.groups, arguments.join, stream);
+}
+void launch_all(Driver& driver, Arguments& arguments, RawDriver::Handle stream) {
+    launch_copy(driver, arguments, stream);
+    launch_three(driver, arguments, stream);
 }
 
 class RawWay final : public Way {
@@ -161,26 +187,21 @@ public:
         std::copy_n(pixels, size, frame);
         if (how_ == Raw::copies) {
             Arguments arguments = arguments_of(plane_, lane, pointer<const std::uint8_t>(lane.frame),
-                                               pointer<Corner>(lane.corners), pointer<CornerCount>(lane.count));
+                                               pointer<Corner>(lane.corners), pointer<CornerCount>(lane.count), false);
             (void)driver_.to_device(lane.frame, frame, size, lane.stream);
-            launch_all(driver_, arguments, lane.stream);
+            launch_three(driver_, arguments, lane.stream);
             (void)driver_.to_host(lane.host_count, lane.count, sizeof(CornerCount), lane.stream);
             (void)driver_.to_host(lane.host_corners, lane.corners, usual * sizeof(Corner), lane.stream);
             copied_ += size + sizeof(CornerCount) + usual * sizeof(Corner);
             return;
         }
-        Arguments arguments = arguments_of(plane_, lane, frame, lane.host_corners, lane.host_count);
+        Arguments arguments = arguments_of(plane_, lane, frame, lane.host_corners, lane.host_count, true);
         if (how_ == Raw::launches) return launch_all(driver_, arguments, lane.stream);
-        void* first[] = {&arguments.tiles, &arguments.first};
-        const Driver::Params params{
-            driver_.first,
-            {static_cast<unsigned>(arguments.tiles.x), static_cast<unsigned>(arguments.tiles.y), 1},
-            {kernels::tile_threads, 1, 1},
-            0,
-            first,
-            nullptr,
-            nullptr,
-            nullptr};
+        void* first[] = {&arguments.runs, &arguments.copy};
+        const Driver::Params params{driver_.copy, {blocks_of(arguments.runs.x, 32), blocks_of(arguments.runs.y, 8), 1},
+                                    {32, 8, 1},   0,
+                                    first,        nullptr,
+                                    nullptr,      nullptr};
         (void)driver_.set_params(lane.instance, lane.node, &params);
         (void)driver_.graph_launch(lane.instance, lane.stream);
     }
@@ -201,16 +222,15 @@ private:
     static constexpr std::size_t usual = 1024;  // corners that come back with their number
 
     void record(Lane& lane) {
-        Arguments arguments = arguments_of(plane_, lane, lane.host_frame[0], lane.host_corners, lane.host_count);
+        Arguments arguments = arguments_of(plane_, lane, lane.host_frame[0], lane.host_corners, lane.host_count, true);
         (void)driver_.begin(lane.stream, 1);
-        launch_one(driver_, driver_.first, kernels::tile_threads, arguments.tiles, arguments.first, lane.stream);
+        launch_copy(driver_, arguments, lane.stream);
         int status = 0;
         const RawDriver::Handle* last = nullptr;
         std::size_t count = 0;
         (void)driver_.info(lane.stream, &status, nullptr, nullptr, &last, &count);
         if (count == 1) lane.node = last[0];
-        launch_one(driver_, driver_.rows, kernels::row_threads, arguments.each_row, arguments.rows, lane.stream);
-        launch_one(driver_, driver_.join, kernels::row_threads, arguments.groups, arguments.join, lane.stream);
+        launch_three(driver_, arguments, lane.stream);
         good_ = good_ && driver_.end(lane.stream, &lane.graph) == 0 &&
                 driver_.instantiate(&lane.instance, lane.graph, 0) == 0 && lane.node != nullptr;
     }
@@ -237,26 +257,26 @@ public:
         (void)driver_.stream_sync(lane_.stream);
     }
     std::vector<std::pair<std::string, double>> measure() override {
-        Arguments in_place = arguments_of(plane_, lane_, lane_.host_frame[0], lane_.host_corners, lane_.host_count);
-        Arguments in_device =
-            arguments_of(plane_, lane_, pointer<const std::uint8_t>(lane_.frame), lane_.host_corners, lane_.host_count);
-        return {{"frame_response", timed([&] {
-                     launch_one(driver_, driver_.first, kernels::tile_threads, in_place.tiles, in_place.first,
-                                lane_.stream);
-                 })},
-                {"frame_response_in_device", timed([&] {
-                     launch_one(driver_, driver_.first, kernels::tile_threads, in_device.tiles, in_device.first,
-                                lane_.stream);
-                 })},
+        Arguments in_place =
+            arguments_of(plane_, lane_, lane_.host_frame[0], lane_.host_corners, lane_.host_count, true);
+        Arguments direct =
+            arguments_of(plane_, lane_, lane_.host_frame[0], lane_.host_corners, lane_.host_count, false);
+        const RawDriver::Handle on = lane_.stream;
+        const auto tiles = [&](Arguments& of) {
+            launch_one(driver_, driver_.first, kernels::tile_threads, of.tiles, of.first, on);
+        };
+        launch_all(driver_, in_place, on);
+        (void)driver_.stream_sync(on);
+        return {{"copy_luma", timed([&] { launch_copy(driver_, in_place, on); })},
+                {"frame_response", timed([&] { tiles(in_place); })},
+                {"frame_response_over_the_link", timed([&] { tiles(direct); })},
                 {"row_corners", timed([&] {
-                     launch_one(driver_, driver_.rows, kernels::row_threads, in_place.each_row, in_place.rows,
-                                lane_.stream);
+                     launch_one(driver_, driver_.rows, kernels::row_threads, in_place.each_row, in_place.rows, on);
                  })},
                 {"join_corners", timed([&] {
-                     launch_one(driver_, driver_.join, kernels::row_threads, in_place.groups, in_place.join,
-                                lane_.stream);
+                     launch_one(driver_, driver_.join, kernels::row_threads, in_place.groups, in_place.join, on);
                  })},
-                {"all_three", timed([&] { launch_all(driver_, in_place, lane_.stream); })}};
+                {"all_four", timed([&] { launch_all(driver_, in_place, on); })}};
     }
     bool good = false;
 

@@ -34,6 +34,7 @@ public:
         for (Buffer<std::uint8_t>& frame : frames_) frame = device.allocate_shared<std::uint8_t>(pixels, in).value();
         for (std::size_t at = 0; at < camera_lanes; ++at) {
             Lane& lane = lanes_.emplace_back(device.create_stream().value());
+            lane.luma = device.allocate<std::uint8_t>(kernels::size_of(luma_)).value();
             lane.response = device.allocate<std::int32_t>(pixels).value();
             lane.columns = device.allocate<std::uint16_t>(pixels).value();
             lane.rows = device.allocate<std::uint32_t>(plane.height).value();
@@ -52,8 +53,14 @@ public:
             const HostView<std::uint8_t> view = frame.write_on_host().value();
             std::copy_n(pixels, view.size(), view.begin());
         }
-        lane.graph->set_arguments(*lane.first, kernels::response_tiles(plane_), lane.response, plane_, frame, layout())
-            .value();
+        if (lane.copies) {
+            lane.graph->set_arguments(*lane.copies, kernels::luma_runs(luma_), lane.luma, luma_, frame, layout())
+                .value();
+        } else {
+            lane.graph
+                ->set_arguments(*lane.first, kernels::response_tiles(plane_), lane.response, plane_, frame, layout())
+                .value();
+        }
         if (timed_) lane.stream.record(*lane.before).value();
         lane.stream.launch(*lane.graph).value();
         if (timed_) lane.stream.record(*lane.after).value();
@@ -86,9 +93,11 @@ public:
 
 private:
     using First = KernelNode<void(Block, Out<std::int32_t>, Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
+    using Copies = KernelNode<void(Index2, Out<std::uint8_t>, Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
     struct Lane {
         explicit Lane(Stream own) : stream(std::move(own)) {}
         Stream stream;
+        Buffer<std::uint8_t> luma{};
         Buffer<std::int32_t> response{};
         Buffer<std::uint16_t> columns{};
         Buffer<std::uint32_t> rows{};
@@ -97,15 +106,27 @@ private:
         std::optional<Event> before{}, after{};
         std::optional<GraphInstance> graph{};
         std::optional<First> first{};
+        std::optional<Copies> copies{};
         std::size_t turn = 0;
     };
     kernels::LumaLayout layout() const { return kernels::luma_layout(kernels::PixelFormat::gray, plane_.pitch); }
     void record(Lane& lane) {
         Capture capture = lane.stream.begin_capture().value();
-        lane.first.emplace(capture
-                               .launch(kernels::frame_response, kernels::response_tiles(plane_), lane.response, plane_,
-                                       frames_[0], layout())
-                               .value());
+        // As `isthmus run` does it: frames that the GPU uses in place go over the link once.
+        if (device_.is_cpu() || frames_[0].path() == LaunchPath::stage) {
+            lane.first.emplace(capture
+                                   .launch(kernels::frame_response, kernels::response_tiles(plane_), lane.response,
+                                           plane_, frames_[0], layout())
+                                   .value());
+        } else {
+            lane.copies.emplace(
+                capture.launch(kernels::copy_luma, kernels::luma_runs(luma_), lane.luma, luma_, frames_[0], layout())
+                    .value());
+            capture
+                .launch(kernels::frame_response, kernels::response_tiles(plane_), lane.response, plane_, lane.luma,
+                        kernels::LumaLayout{0, luma_.pitch, 1})
+                .value();
+        }
         capture
             .launch(kernels::row_corners, Blocks(plane_.height), lane.rows, lane.columns, lane.response, plane_,
                     camera_rule)
@@ -118,7 +139,7 @@ private:
     }
 
     Device& device_;
-    Plane plane_;
+    Plane plane_, luma_ = luma_plane(plane_);
     Buffer<std::uint8_t> frames_[2 * camera_lanes];
     std::vector<Lane> lanes_{};
     bool timed_ = false;

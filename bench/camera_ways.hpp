@@ -16,6 +16,10 @@ constexpr std::uint32_t camera_capacity(const isthmus::kernels::Plane& plane) no
     const std::uint64_t share = isthmus::kernels::size_of(plane) / 128;
     return share < 1024 ? 1024 : static_cast<std::uint32_t>(share);
 }
+// Luma in the device, with rows that begin at multiples of 16.
+constexpr isthmus::kernels::Plane luma_plane(const isthmus::kernels::Plane& plane) noexcept {
+    return {plane.width, plane.height, (plane.width + 15) / 16 * 16};
+}
 inline constexpr std::size_t camera_lanes = 2;  // frames in flight
 
 // A number that depends on every listed corner: reading the list is part of the work.

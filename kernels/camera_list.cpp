@@ -62,18 +62,28 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t ones(std::uint32_t four_flags) noexcept {
     return (four_flags * 0x01010101u) >> 24;
 }
 
+// The flags of `chunk` columns, four in a word, in order, and how many corners each group of words has.
+constexpr std::uint32_t words = chunk / 4, groups = 16, words_in_group = words / groups;
+static_assert(words == row_threads, "a thread has a word");
+struct RowFlags {
+    std::uint32_t* candidate;
+    std::uint32_t* beaten;
+    std::uint32_t* in_group;
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t corners(std::uint32_t word) const { return candidate[word] & ~beaten[word]; }
+};
+
 // The threads look for candidates, which nothing next to them beats. There are few. The threads of a warp then compare
-// one with all within the radius, at the same time. Flags hold four columns in a word, in order.
+// one with all within the radius, at the same time. A corner's place is the number of corners before it.
 ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std::uint16_t> columns,
                                                     const RowOfResponses& row, const CornerRule& rule,
-                                                    const Columns& lawful, std::uint8_t* candidate,
-                                                    std::uint8_t* beaten, std::uint32_t* found) {
+                                                    const Columns& lawful, const RowFlags& flags) {
     const auto radius = static_cast<std::int32_t>(rule.radius);
+    auto* const candidate = reinterpret_cast<std::uint8_t*>(flags.candidate);
+    auto* const beaten = reinterpret_cast<std::uint8_t*>(flags.beaten);
     std::uint32_t before = 0;
     for (std::uint32_t begin = lawful.first; begin < lawful.last; begin += chunk) {
         const std::uint32_t size = lawful.last - begin < chunk ? lawful.last - begin : chunk;
-        const std::uint32_t rounded = (size + 3) / 4 * 4;
-        block.for_each_cell(Cells<chunk, 1>{0, rounded}, [&](std::uint32_t n, std::uint32_t) {
+        block.for_each_cell(Cells<chunk, 1>{}, [&](std::uint32_t n, std::uint32_t) {
             const auto x = static_cast<std::int32_t>(begin + n);
             bool good = n < size;
             const std::int32_t own = good ? row.at(x, row.y) : 0;
@@ -90,13 +100,12 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
         });
         block.for_each_thread([&](std::uint32_t t) {
             const std::uint32_t width = 2 * rule.radius + 1, cells = width * width;
-            const std::uint32_t own_warp = t / warp, warps = row_threads / warp;
             if (radius <= 1) return;
-            for (std::uint32_t word = own_warp; word < rounded / 4; word += warps) {
-                const std::uint32_t flags = reinterpret_cast<const std::uint32_t*>(candidate)[word];
-                if (flags == 0) continue;
+            for (std::uint32_t word = t / warp; 4 * word < size; word += row_threads / warp) {
+                const std::uint32_t four = flags.candidate[word];
+                if (four == 0) continue;
                 for (std::uint32_t n = 4 * word; n < 4 * word + 4; ++n) {
-                    if ((flags >> (8 * (n % 4)) & 1) == 0) continue;
+                    if ((four >> (8 * (n % 4)) & 1) == 0) continue;
                     const auto x = static_cast<std::int32_t>(begin + n);
                     const std::int32_t own = row.at(x, row.y);
                     bool lost = false;
@@ -110,27 +119,31 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
                 }
             }
         });
-        // A corner's place is the number of corners before it. Only threads with a corner count, and one counts all.
         block.for_each_thread([&](std::uint32_t t) {
-            const auto* const candidates = reinterpret_cast<const std::uint32_t*>(candidate);
-            const auto* const losers = reinterpret_cast<const std::uint32_t*>(beaten);
-            const auto up_to = [&](std::uint32_t end) {
-                std::uint32_t sum = before;
-                for (std::uint32_t word = 0; word < end; ++word) sum += ones(candidates[word] & ~losers[word]);
-                return sum;
-            };
-            for (std::uint32_t word = t; word < rounded / 4; word += row_threads) {
-                const std::uint32_t corners = candidates[word] & ~losers[word];
-                if (corners == 0) continue;
-                std::uint32_t place = up_to(word);
-                for (std::uint32_t n = 0; n < 4; ++n)
-                    if ((corners >> (8 * n) & 1) != 0)
-                        columns[static_cast<std::uint64_t>(row.y) * row.plane.pitch + place++] =
-                            static_cast<std::uint16_t>(begin + 4 * word + n);
-            }
-            if (t == row_threads - 1) *found = up_to(rounded / 4);
+            if (t >= groups) return;
+            std::uint32_t sum = 0;
+            ISTHMUS_UNROLL
+            for (std::uint32_t n = 0; n < words_in_group; ++n) sum += ones(flags.corners(t * words_in_group + n));
+            flags.in_group[t] = sum;
         });
-        before = *found;
+        block.for_each_thread([&](std::uint32_t t) {
+            const std::uint32_t corners = flags.corners(t), group = t / words_in_group;
+            if (corners == 0) return;
+            std::uint32_t place = before;
+            ISTHMUS_UNROLL
+            for (std::uint32_t n = 0; n < groups; ++n) place += n < group ? flags.in_group[n] : 0;
+            ISTHMUS_UNROLL
+            for (std::uint32_t n = 0; n < words_in_group; ++n) {
+                const std::uint32_t word = group * words_in_group + n;
+                place += word < t ? ones(flags.corners(word)) : 0;
+            }
+            for (std::uint32_t n = 0; n < 4; ++n)
+                if ((corners >> (8 * n) & 1) != 0)
+                    columns[static_cast<std::uint64_t>(row.y) * row.plane.pitch + place++] =
+                        static_cast<std::uint16_t>(begin + 4 * t + n);
+        });
+        ISTHMUS_UNROLL
+        for (std::uint32_t n = 0; n < groups; ++n) before += flags.in_group[n];
     }
     return before;
 }
@@ -188,17 +201,26 @@ ISTHMUS_BLOCK_KERNEL(row_corners, row_threads, Block block, Out<std::uint32_t> r
     const RowOfResponses row{response, plane, static_cast<std::int32_t>(y)};
     const Columns lawful = lawful_columns(plane, rule, y);
     if constexpr (on_gpu) {
-        ISTHMUS_SHARED(std::uint32_t, candidate, chunk / 4);
-        ISTHMUS_SHARED(std::uint32_t, beaten, chunk / 4);
-        ISTHMUS_SHARED(std::uint32_t, found, 1);
-        const std::uint32_t count =
-            find_together(block, columns, row, rule, lawful, reinterpret_cast<std::uint8_t*>(candidate),
-                          reinterpret_cast<std::uint8_t*>(beaten), found);
+        ISTHMUS_SHARED(std::uint32_t, candidate, words);
+        ISTHMUS_SHARED(std::uint32_t, beaten, words);
+        ISTHMUS_SHARED(std::uint32_t, in_group, groups);
+        const std::uint32_t count = find_together(block, columns, row, rule, lawful, {candidate, beaten, in_group});
         block.for_each_thread([&](std::uint32_t t) {
             if (t == 0) rows[y] = count;
         });
     } else {
         rows[y] = find_alone(columns, row, rule, lawful);
+    }
+}
+
+// In one store on a GPU: lists lie in host memory, and each store of a part would cross the link alone.
+ISTHMUS_KERNEL_FUNCTION void put(Out<Corner> corners, std::uint64_t at, const Corner& corner) {
+    if constexpr (on_gpu) {
+        static_assert(sizeof(Corner) == 8 && alignof(Corner) == 8);
+        *reinterpret_cast<std::uint64_t*>(&corners[at]) =
+            corner.x | std::uint32_t{corner.y} << 16 | std::uint64_t{static_cast<std::uint32_t>(corner.score)} << 32;
+    } else {
+        corners[at] = corner;
     }
 }
 
@@ -230,7 +252,7 @@ ISTHMUS_BLOCK_KERNEL(join_corners, row_threads, Block block, Out<Corner> corners
         const std::uint64_t begin = (first + row) * plane.pitch;
         for (std::uint32_t n = t % per_row; n < own[row] && next + n < corners.size(); n += per_row) {
             const std::uint16_t x = columns[begin + n];
-            corners[next + n] = {x, static_cast<std::uint16_t>(first + row), response[begin + x]};
+            put(corners, next + n, {x, static_cast<std::uint16_t>(first + row), response[begin + x]});
         }
         if (t % per_row == 0 && first + row + 1 == plane.height) {
             const std::uint32_t found = next + own[row];

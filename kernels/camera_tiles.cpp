@@ -128,10 +128,10 @@ ISTHMUS_BLOCK_KERNEL(frame_response, tile_threads, Block block, Out<std::int32_t
     const SmoothCells smooth_inside = at.columns<SmoothCells>(3);
     block.for_each_cell(smooth_inside, [&](std::uint32_t x, std::uint32_t y) {
         const std::uint32_t r = at.row(y, 3);
-        filtered[y][x] = static_cast<std::uint8_t>(static_cast<std::uint16_t>(across[r][x] + across[r + 4][x] +
-                                                                            4 * (across[r + 1][x] + across[r + 3][x]) +
-                                                                            6 * across[r + 2][x] + 128) >>
-                                                 8);
+        filtered[y][x] = static_cast<std::uint8_t>(
+            static_cast<std::uint16_t>(across[r][x] + across[r + 4][x] + 4 * (across[r + 1][x] + across[r + 3][x]) +
+                                       6 * across[r + 2][x] + 128) >>
+            8);
     });
     extend(block, smooth_inside, filtered);
     const GradientCells gradient_inside = at.columns<GradientCells>(2);

@@ -51,5 +51,21 @@ TEST(Bounds, AnIndexOutsideItsViewIsNamedBeforeTheProcessEnds) {
     }
 }
 
+// keeps L15, L16
+TEST(Bounds, AnIndexOutsideItsViewIsNamedByWhicheverThreadMeetsIt) {
+    const auto run_large = [](std::size_t items) {
+        RuntimeOptions options;
+        options.use_cuda = false;
+        options.cpu_threads = 3;
+        Runtime own = Runtime::open(options).value();
+        Buffer<std::int32_t> data = own.cpu().allocate_shared<std::int32_t>(100003).value();
+        (void)own.cpu().stream().launch(add_one, items, data).value();
+        std::_Exit(0);
+    };
+    EXPECT_EXIT(run_large(100004), trapped,
+                "isthmus: kernel 'add_one': index 100003 is outside argument 'data' \\(number 1\\)");
+    EXPECT_EXIT(run_large(100003), ::testing::ExitedWithCode(0), "^$");
+}
+
 }  // namespace
 }  // namespace conformance

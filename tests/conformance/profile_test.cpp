@@ -96,10 +96,10 @@ TEST(Profiles, TheMeasuredChoiceDecidesAndTheBufferSaysSo) {
             const ProfileFile file(text.text());
             Lines log;
             Result<Runtime> opened = open_with(file.name(), log);
-            ASSERT_TRUE(opened) << opened.error().text();
+            ASSERT_TRUE(worked(opened));
             Device& tuned = *opened->device(device.facts().uuid).value();
-            ASSERT_NE(tuned.capabilities().profile, nullptr);
-            EXPECT_TRUE(said(log, "uses its profile of 2026-11-24")) << log.size();
+            ASSERT_TRUE(unless_fault(tuned.capabilities().profile != nullptr));
+            EXPECT_TRUE(unless_fault(said(log, "uses its profile of 2026-11-24"))) << log.size();
             Buffer<std::int32_t> buffer = tuned.allocate_shared<std::int32_t>(1000, read_once).value();
             EXPECT_EQ(name(buffer.kind()), kind) << buffer.explain();
             EXPECT_NE(buffer.explain().find("measured on this device"), std::string::npos) << buffer.explain();
@@ -108,7 +108,7 @@ TEST(Profiles, TheMeasuredChoiceDecidesAndTheBufferSaysSo) {
                 for (std::int32_t& each : view) each = 41;
             }
             Buffer<std::int32_t> copy = tuned.allocate_shared<std::int32_t>(1000).value();
-            ASSERT_TRUE(tuned.stream().launch(scale_into, 1000, copy, buffer, 2));
+            tuned.stream().launch(scale_into, 1000, copy, buffer, 2).value();
             expect_all(copy, 82);
             SharedUse asked = read_once;
             asked.kind = std::string_view(kind) == "device" ? MemoryKind::pinned : MemoryKind::device;
@@ -126,15 +126,15 @@ TEST(Profiles, AMeasurementNeverWidensTheRules) {
             const ProfileFile file(text.text());
             Lines log;
             Result<Runtime> opened = open_with(file.name(), log);
-            ASSERT_TRUE(opened) << opened.error().text();
+            ASSERT_TRUE(worked(opened));
             Device& tuned = *opened->device(device.facts().uuid).value();
             Result<Buffer<std::int32_t>> buffer =
                 tuned.allocate_shared<std::int32_t>(1000, {.host = Use::reads_once, .device = Use::writes_once});
-            ASSERT_TRUE(buffer) << buffer.error().text();
+            ASSERT_TRUE(worked(buffer));
             EXPECT_NE(buffer->path(), LaunchPath::attach) << buffer->explain();
             EXPECT_NE(name(buffer->kind()), "write_combined") << "the host reads it";
-            ASSERT_TRUE(tuned.stream().launch(add_one, 1000, *buffer));
-            EXPECT_TRUE(buffer->read_on_host());
+            ASSERT_TRUE(worked(tuned.stream().launch(add_one, 1000, *buffer)));
+            EXPECT_TRUE(worked(buffer->read_on_host()));
         }
     });
 }
@@ -160,11 +160,12 @@ TEST(Profiles, AProfileOfAnythingElseIsNamedAndIgnored) {
             const ProfileFile file(text.text());
             Lines log;
             Result<Runtime> opened = open_with(file.name(), log);
-            ASSERT_TRUE(opened) << opened.error().text();
+            ASSERT_TRUE(worked(opened));
             const bool used = reason == "uses its profile";
-            EXPECT_TRUE(said(log, reason)) << reason;
-            EXPECT_EQ(said(log, "is not used"), !used) << reason;
-            EXPECT_EQ(opened->device(device.facts().uuid).value()->capabilities().profile != nullptr, used);
+            EXPECT_TRUE(unless_fault(said(log, reason))) << reason;
+            EXPECT_TRUE(unless_fault(said(log, "is not used") != used)) << reason;
+            const Capabilities& found = opened->device(device.facts().uuid).value()->capabilities();
+            EXPECT_TRUE(unless_fault((found.profile != nullptr) == used));
         }
     });
 }
@@ -174,12 +175,11 @@ TEST(Profiles, ADamagedProfileIsOneClearError) {
     const ProfileFile file(R"({"schema": "isthmus-profile-1", "devices": [{]})");
     Lines log;
     Result<Runtime> opened = open_with(file.name(), log);
-    ASSERT_FALSE(opened);
-    EXPECT_EQ(opened.error().code(), Code::invalid_argument);
+    ASSERT_TRUE(refused_as(opened, Code::invalid_argument));
     EXPECT_NE(opened.error().text().find(file.name()), std::string::npos);
-    EXPECT_EQ(open_with(file.name() + "-missing", log).code(), Code::invalid_argument);
+    EXPECT_TRUE(refused_as(open_with(file.name() + "-missing", log), Code::invalid_argument));
     Result<Runtime> without = open_with("none", log);
-    ASSERT_TRUE(without) << without.error().text();
+    ASSERT_TRUE(worked(without));
     EXPECT_EQ(without->default_device().capabilities().profile, nullptr);
 }
 

@@ -251,6 +251,14 @@ void find_corners(Agent& on, Record& record, const Plane& plane, PixelFormat for
     const std::vector<Corner> all = Agent::read(joined);
     EXPECT_EQ(std::memcmp(all.data(), listed.data(), listed.size() * sizeof(Corner)), 0);
     record.keep("row counts", Agent::read(rows));
+    // And from luma that was copied, into rows that begin at multiples of 16.
+    const Plane even{plane.width, plane.height, (plane.width + 15) / 16 * 16};
+    auto luma = on.room<std::uint8_t>(size_of(even));
+    auto from_luma = on.room<std::int32_t>(size);
+    on.launch(copy_luma, luma_runs(even), luma, even, held, luma_layout(format, pitch_bytes));
+    on.launch(frame_response, response_tiles(plane), from_luma, plane, luma, LumaLayout{0, even.pitch, 1});
+    record.keep("luma", Agent::read(luma), even);
+    record.keep("response of luma", Agent::read(from_luma), plane);
     EXPECT_GT(Agent::read(count)[0].found, 0u) << "a picture without corners proves little";
 }
 

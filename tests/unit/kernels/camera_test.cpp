@@ -118,6 +118,29 @@ TEST_P(Camera, TakesLumaOutOfEveryFormat) {
     }
 }
 
+// Rows of both that begin at multiples of 16, where a GPU takes runs of pixels, and others.
+TEST_P(Camera, CopiesLumaInRunsOutOfEveryFormat) {
+    for (const PixelFormat format : {PixelFormat::gray, PixelFormat::yuyv, PixelFormat::uyvy}) {
+        const std::uint32_t step = format == PixelFormat::gray ? 1 : 2;
+        for (const bool even : {true, false}) {
+            Plane to = plane;
+            to.pitch = even ? (plane.width + 15) / 16 * 16 + 16 : plane.width + 3;
+            const std::uint32_t pitch = even ? (plane.width * step + 15) / 16 * 16 : plane.width * step + 5;
+            // Ends with the last pixel: nothing behind it may be read.
+            const Bytes frame = random_bytes(std::uint64_t{pitch} * (plane.height - 1) + plane.width * step, seed);
+            Bytes gray(size_of(to), untouched);
+            run_twin(copy_luma, luma_runs(to), {gray.data(), gray.size()}, to, {frame.data(), frame.size()},
+                     luma_layout(format, pitch));
+            for (std::uint32_t y = 0; y < to.height; ++y) {
+                for (std::uint32_t x = 0; x < to.pitch; ++x) {
+                    const std::size_t at = std::size_t{y} * pitch + x * step + (format == PixelFormat::uyvy ? 1 : 0);
+                    ASSERT_EQ(gray[y * to.pitch + x], x < to.width ? frame[at] : untouched) << x << "," << y;
+                }
+            }
+        }
+    }
+}
+
 TEST_P(Camera, SmoothsAsTwoPassesOfFiveWeights) {
     const Bytes gray = random_bytes(size_of(plane), seed);
     Bytes smoothed(size_of(plane), untouched);

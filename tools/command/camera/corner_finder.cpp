@@ -20,7 +20,10 @@ Result<void> keep(T& into, Result<T> made) {
 }  // namespace
 
 CornerFinder::CornerFinder(Device& device, const FinderOptions& options)
-    : device_(&device), options_(options), plane_{options.shape.width, options.shape.height, options.shape.width} {}
+    : device_(&device),
+      options_(options),
+      plane_{options.shape.width, options.shape.height, options.shape.width},
+      luma_{options.shape.width, options.shape.height, (options.shape.width + 15) / 16 * 16} {}
 
 Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& options) {
     CornerFinder finder(device, options);
@@ -30,7 +33,7 @@ Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& o
 
 Result<void> CornerFinder::allocate() {
     // The host writes each frame and reads the pixels around its corners; the device reads every pixel
-    // once, and those at the edges of tiles again.
+    // once.
     const SharedUse use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
     if (options_.own_frames) {
         Result<Frames> frames =
@@ -52,6 +55,8 @@ Result<void> CornerFinder::allocate() {
 // Intermediate pictures stay on the device. Buffers that both sides use are shared, and state their use.
 Result<void> CornerFinder::allocate_pictures(Lane& lane) {
     const std::size_t pixels = kernels::size_of(plane_);
+    if (Result<void> done = keep(lane.luma, device_->allocate<std::uint8_t>(kernels::size_of(luma_))); !done)
+        return done;
     if (Result<void> done = keep(lane.response, device_->allocate<std::int32_t>(pixels)); !done) return done;
     if (Result<void> done = keep(lane.columns, device_->allocate<std::uint16_t>(pixels)); !done) return done;
     return keep(lane.rows, device_->allocate<std::uint32_t>(plane_.height));
@@ -93,10 +98,7 @@ Result<void> CornerFinder::submit(const Buffer<std::uint8_t>& frame) {
 Result<void> CornerFinder::record(Lane& to, const Buffer<std::uint8_t>& frame) {
     Result<Capture> capture = to.stream.begin_capture();
     if (!capture) return std::move(capture).error();
-    const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
-    auto response =
-        capture->launch(kernels::frame_response, kernels::response_tiles(plane_), to.response, plane_, frame, layout);
-    if (!response) return std::move(response).error();
+    if (Result<void> first = record_first(*capture, to, frame); !first) return first;
     auto rows = capture->launch(kernels::row_corners, Blocks(plane_.height), to.rows, to.columns, to.response, plane_,
                                 options_.rule);
     if (!rows) return std::move(rows).error();
@@ -108,8 +110,27 @@ Result<void> CornerFinder::record(Lane& to, const Buffer<std::uint8_t>& frame) {
     Result<GraphInstance> instance = graph->instantiate();
     if (!instance) return std::move(instance).error();
     to.graph.emplace(std::move(instance).value());
-    to.takes_frame.emplace(*response);
     to.recorded = frame.state().get();
+    return {};
+}
+
+// Tiles read pixels at their edges again: from the device's memory, for over a link each read would cost.
+Result<void> CornerFinder::record_first(Capture& capture, Lane& to, const Buffer<std::uint8_t>& frame) {
+    const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
+    if (device_->is_cpu() || frame.path() == LaunchPath::stage) {
+        Result<Responds> responds = capture.launch(kernels::frame_response, kernels::response_tiles(plane_),
+                                                   to.response, plane_, frame, layout);
+        if (!responds) return std::move(responds).error();
+        to.responds.emplace(*responds);
+        return {};
+    }
+    Result<Copies> copies =
+        capture.launch(kernels::copy_luma, kernels::luma_runs(luma_), to.luma, luma_, frame, layout);
+    if (!copies) return std::move(copies).error();
+    to.copies.emplace(*copies);
+    auto responds = capture.launch(kernels::frame_response, kernels::response_tiles(plane_), to.response, plane_,
+                                   to.luma, kernels::LumaLayout{0, luma_.pitch, 1});
+    if (!responds) return std::move(responds).error();
     return {};
 }
 
@@ -117,10 +138,11 @@ Result<void> CornerFinder::record(Lane& to, const Buffer<std::uint8_t>& frame) {
 Result<void> CornerFinder::launch(Lane& to, const Buffer<std::uint8_t>& frame) {
     if (to.recorded != frame.state().get()) {
         const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
-        if (Result<void> done = to.graph->set_arguments(*to.takes_frame, kernels::response_tiles(plane_), to.response,
-                                                        plane_, frame, layout);
-            !done)
-            return done;
+        Result<void> taken =
+            to.copies ? to.graph->set_arguments(*to.copies, kernels::luma_runs(luma_), to.luma, luma_, frame, layout)
+                      : to.graph->set_arguments(*to.responds, kernels::response_tiles(plane_), to.response, plane_,
+                                                frame, layout);
+        if (!taken) return taken;
         to.recorded = frame.state().get();
     }
     auto launched = to.stream.launch(*to.graph);

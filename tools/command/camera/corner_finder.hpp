@@ -38,9 +38,9 @@ struct FoundCorners {
 };
 
 // Frames come through a ring, which another thread may fill. Each frame in flight has a lane of its own, with a stream,
-// an intermediate picture and a graph of its own, so that copies for one frame overlap kernels of another. A graph has
-// three kernels; each frame is one launch of it, with the frame's buffer as argument of the first kernel. All but the
-// ring is for one thread.
+// intermediate pictures and a graph of its own, so that copies for one frame overlap kernels of another. A graph has
+// three kernels, or four where the GPU uses frames in place, which it then reads once; each frame is one launch of it,
+// with the frame's buffer as argument of the first kernel. All but the ring is for one thread.
 class CornerFinder {
 public:
     using Frames = FrameRing<std::uint8_t>;
@@ -69,11 +69,14 @@ public:
     std::array<SharedBuffer, 3> shared_buffers() const noexcept;
 
 private:
-    using TakesFrame =
+    using Responds =
         KernelNode<void(Block, Out<std::int32_t>, kernels::Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
+    using Copies =
+        KernelNode<void(Index2, Out<std::uint8_t>, kernels::Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
     struct Lane {
         explicit Lane(const Stream& own) : stream(own) {}
         Stream stream;
+        Buffer<std::uint8_t> luma{};  // of frames in place
         Buffer<std::int32_t> response{};
         Buffer<std::uint16_t> columns{};
         Buffer<std::uint32_t> rows{};
@@ -81,7 +84,8 @@ private:
         Buffer<kernels::CornerCount> count{};
         std::vector<Event> marks{};                       // before and after the kernels
         std::optional<GraphInstance> graph{};             // recorded with the lane's first frame
-        std::optional<TakesFrame> takes_frame{};          // the graph's first kernel
+        std::optional<Copies> copies{};                   // the graph's first kernel, of frames in place;
+        std::optional<Responds> responds{};               // of others
         const void* recorded = nullptr;                   // the frame's buffer that the graph has now, and holds
         std::optional<ReadyFrame<std::uint8_t>> frame{};  // set where the frame is from the ring
         const Buffer<std::uint8_t>* source = nullptr;     // the buffer of the frame, from the ring or the caller's
@@ -92,6 +96,7 @@ private:
     Result<void> allocate_pictures(Lane& lane);
     Result<void> allocate_shared(Lane& lane);
     Result<void> record(Lane& lane, const Buffer<std::uint8_t>& frame);
+    Result<void> record_first(Capture& capture, Lane& lane, const Buffer<std::uint8_t>& frame);
     Result<void> launch(Lane& lane, const Buffer<std::uint8_t>& frame);
     Result<void> take_times(Lane& lane);
     Lane& lane(std::uint64_t frame) noexcept { return lanes_[frame % lanes_.size()]; }
@@ -100,6 +105,7 @@ private:
     Device* device_;
     FinderOptions options_;
     kernels::Plane plane_;
+    kernels::Plane luma_;  // the same with rows that begin at multiples of 16
     std::optional<Frames> frames_{};
     std::vector<Lane> lanes_{};
     std::uint64_t submitted_ = 0;

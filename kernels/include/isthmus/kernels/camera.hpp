@@ -43,7 +43,7 @@ struct Gradient {
     std::int16_t x;
     std::int16_t y;
 };
-struct Corner {
+struct alignas(8) Corner {
     std::uint16_t x;
     std::uint16_t y;
     std::int32_t score;
@@ -62,15 +62,23 @@ struct CornerRule {
 inline constexpr std::uint32_t row_threads = 256;
 
 // The whole way in three launches, without intermediate pictures but one; the kernels after these do the same in eight
-// steps. A graph of the three takes a new frame by GraphInstance::set_arguments().
-inline constexpr std::uint32_t tile_width = 64, tile_height = 16, tile_threads = 256;
+// steps. A graph takes a new frame by GraphInstance::set_arguments(). Where a GPU reads frames in host memory,
+// copy_luma comes first, for tiles read pixels at their edges again: frame_response then takes `gray` with {0,
+// gray.pitch, 1}.
+inline constexpr std::uint32_t tile_width = 64, tile_height = 16, tile_threads = 512;
 inline constexpr std::uint32_t join_rows = 16;  // of one block of join_corners
 constexpr Blocks response_tiles(const Plane& plane) noexcept {
     return {(plane.width + tile_width - 1) / tile_width, (plane.height + tile_height - 1) / tile_height};
 }
+constexpr Extent2 luma_runs(const Plane& plane) noexcept {
+    return {(std::uint64_t{plane.width} + 15) / 16, plane.height};
+}
 constexpr Blocks row_groups(const Plane& plane) noexcept {
     return {(plane.height + join_rows - 1) / join_rows};
 }
+// Over luma_runs(plane): to_gray, 16 pixels at a time and each once. Fast where rows of both begin at multiples of 16.
+ISTHMUS_DECLARE_KERNEL(copy_luma, Index2 i, Out<std::uint8_t> gray, Plane plane, View<const std::uint8_t> frame,
+                       LumaLayout layout);
 // Over response_tiles(plane): to_gray, smooth, gradients and corner_response, tile by tile in shared memory.
 ISTHMUS_DECLARE_KERNEL(frame_response, Block block, Out<std::int32_t> response, Plane plane,
                        View<const std::uint8_t> frame, LumaLayout layout);
