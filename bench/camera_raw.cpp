@@ -46,8 +46,9 @@ struct Driver : RawDriver {
                find(end, "cuStreamEndCapture") && find(info, "cuStreamGetCaptureInfo_v2") &&
                find(instantiate, "cuGraphInstantiateWithFlags") && find(graph_launch, "cuGraphLaunch") &&
                find(set_params, "cuGraphExecKernelNodeSetParams_v2") && find(destroy_graph, "cuGraphDestroy") &&
-               find(destroy_instance, "cuGraphExecDestroy") && load_one(kernels::frame_response.info(), first) &&
-               load_one(kernels::row_corners.info(), rows) && load_one(kernels::join_corners.info(), join);
+               find(destroy_instance, "cuGraphExecDestroy") && load_one(kernels::copy_luma.info(), copy) &&
+               load_one(kernels::frame_response.info(), first) && load_one(kernels::row_corners.info(), rows) &&
+               load_one(kernels::join_corners.info(), join);
     }
     bool load_one(const isthmus::KernelInfo& kernel, Handle& entry) {
         Handle image = nullptr;
