@@ -95,7 +95,7 @@ private:
     using First = KernelNode<void(Block, Out<std::int32_t>, Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
     using Copies = KernelNode<void(Index2, Out<std::uint8_t>, Plane, View<const std::uint8_t>, kernels::LumaLayout)>;
     struct Lane {
-        explicit Lane(Stream own) : stream(std::move(own)) {}
+        explicit Lane(const Stream& own) : stream(own) {}
         Stream stream;
         Buffer<std::uint8_t> luma{};
         Buffer<std::int32_t> response{};

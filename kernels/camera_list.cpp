@@ -217,8 +217,8 @@ ISTHMUS_BLOCK_KERNEL(row_corners, row_threads, Block block, Out<std::uint32_t> r
 ISTHMUS_KERNEL_FUNCTION void put(Out<Corner> corners, std::uint64_t at, const Corner& corner) {
     if constexpr (on_gpu) {
         static_assert(sizeof(Corner) == 8 && alignof(Corner) == 8);
-        *reinterpret_cast<std::uint64_t*>(&corners[at]) =
-            corner.x | std::uint32_t{corner.y} << 16 | std::uint64_t{static_cast<std::uint32_t>(corner.score)} << 32;
+        const std::uint64_t x = corner.x, y = corner.y, score = static_cast<std::uint32_t>(corner.score);
+        *reinterpret_cast<std::uint64_t*>(&corners[at]) = x | y << 16 | score << 32;
     } else {
         corners[at] = corner;
     }

@@ -54,7 +54,7 @@ using GrayTile = std::uint8_t[GrayCells::height][GrayCells::width];
 // as the sum with a column inside does again.
 ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t first_pixel(const TilePlace& at, const LumaLayout& layout,
                                                             std::uint32_t cell_row) noexcept {
-    const auto row = static_cast<std::uint64_t>(at.y - reach + static_cast<std::int32_t>(at.row(cell_row, reach)));
+    const auto row = static_cast<std::uint64_t>(std::int64_t{at.y} - reach + at.row(cell_row, reach));
     const auto column = static_cast<std::uint64_t>(std::int64_t{at.x} - lead);
     return layout.offset_bytes + row * layout.pitch_bytes + column * layout.step_bytes;
 }

@@ -68,7 +68,9 @@ struct Reference {
             for (std::uint32_t x = 0; x < plane.width; ++x) values.push_back(picture[y * plane.pitch + x]);
     }
     long long at(int x, int y) const {
-        return values[static_cast<std::size_t>(std::clamp(y, 0, height - 1) * width + std::clamp(x, 0, width - 1))];
+        const auto row = static_cast<std::size_t>(std::clamp(y, 0, height - 1));
+        const auto column = static_cast<std::size_t>(std::clamp(x, 0, width - 1));
+        return values[row * static_cast<std::size_t>(width) + column];
     }
 };
 

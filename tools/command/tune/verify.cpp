@@ -40,8 +40,9 @@ struct Runner {
 
     bool renew(std::size_t bytes) {
         Result<TurnBuffer> made = TurnBuffer::make(*device, use, bytes);
-        if (made) buffers.push_back(std::move(made).value());
-        return static_cast<bool>(made);
+        if (!made) return false;
+        buffers.push_back(std::move(made).value());
+        return true;
     }
 };
 
