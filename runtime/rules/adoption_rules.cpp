@@ -5,8 +5,8 @@
 
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
-#include "profile_rules.hpp"
 #include "launch_path.hpp"
+#include "profile_rules.hpp"
 #include "rules_errors.hpp"
 
 #include <platform/capability_table.hpp>

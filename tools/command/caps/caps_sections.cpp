@@ -4,10 +4,10 @@
 
 #include <access_rules.hpp>
 #include <allocation_policy.hpp>
-#include <profile_rules.hpp>
 #include <atomic_rules.hpp>
 #include <launch_path.hpp>
 #include <litmus_rules.hpp>
+#include <profile_rules.hpp>
 
 #include <algorithm>
 #include <cstddef>
