@@ -230,12 +230,14 @@ int main(int count, char** arguments) {
                 [&maker, plane](benchmark::State& state) { one_way(state, maker, plane); });
         }
         for (const bool latency : {true, false}) {
-            const std::string how = latency ? "/latency" : "/two_in_flight";
-            add("ratio/" + size + "/cpu" + how,
-                [=](benchmark::State& state) { by_turns(state, false, latency, plane); });
+            const auto named = [&](const char* kind) {
+                std::string name = "ratio/";
+                name.append(size).append(kind).append(latency ? "/latency" : "/two_in_flight");
+                return name;
+            };
+            add(named("/cpu"), [=](benchmark::State& state) { by_turns(state, false, latency, plane); });
             if (runtime().default_device().is_cpu()) continue;
-            add("ratio/" + size + "/gpu" + how,
-                [=](benchmark::State& state) { by_turns(state, true, latency, plane); });
+            add(named("/gpu"), [=](benchmark::State& state) { by_turns(state, true, latency, plane); });
         }
         if (!runtime().default_device().is_cpu()) {
             add("kernels/" + size, [=](benchmark::State& state) { kernels_alone(state, plane); });

@@ -216,7 +216,8 @@ ISTHMUS_BLOCK_KERNEL(row_corners, row_threads, Block block, Out<std::uint32_t> r
 // In one store on a GPU: lists lie in host memory, and each store of a part would cross the link alone.
 ISTHMUS_KERNEL_FUNCTION void put(Out<Corner> corners, std::uint64_t at, const Corner& corner) {
     if constexpr (on_gpu) {
-        static_assert(sizeof(Corner) == 8 && alignof(Corner) == 8);
+        static_assert(sizeof(Corner) == sizeof(std::uint64_t));
+        static_assert(alignof(Corner) == alignof(std::uint64_t));
         const std::uint64_t x = corner.x, y = corner.y, score = static_cast<std::uint32_t>(corner.score);
         *reinterpret_cast<std::uint64_t*>(&corners[at]) = x | y << 16 | score << 32;
     } else {

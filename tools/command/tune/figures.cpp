@@ -238,9 +238,9 @@ private:
     // The seconds of one pass of the device.
     static Result<double> pass_of(TurnBuffer& buffer, Role role) {
         constexpr int passes = 8;
-        const Result<double> one = buffer.turn(role, 1);
+        Result<double> one = buffer.turn(role, 1);
         if (!one) return one;
-        const Result<double> many = buffer.turn(role, 1 + passes);
+        Result<double> many = buffer.turn(role, 1 + passes);
         if (!many) return many;
         return std::max(*many - *one, 0.0) / passes;
     }
