@@ -20,6 +20,14 @@
 #include <thread>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ISTHMUS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ISTHMUS_SANITIZED 1
+#endif
+#endif
+
 namespace isthmus::platform::cpu {
 namespace {
 
@@ -285,7 +293,7 @@ TEST_F(CpuThreads, AreLeftAloneByTheDestructorInAForkedChild) {
     ASSERT_TRUE(launch(*driver, row_, {100000, 1, 1}, &pack).ok());  // and the parent's still work
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(ISTHMUS_SANITIZED)  // which need address space of their own
 // keeps R6
 TEST_F(CpuThreads, RunEverythingAloneWhereTheSystemStartsNone) {
     in_child([&] {

@@ -13,12 +13,6 @@ namespace {
 constexpr int success = 0;           // NVML_SUCCESS
 constexpr unsigned clock_of_sm = 1;  // NVML_CLOCK_SM
 
-struct Memory {  // nvmlMemory_t
-    unsigned long long total = 0;
-    unsigned long long free = 0;
-    unsigned long long used = 0;
-};
-
 struct Reason {
     unsigned long long bit;
     const char* words;
@@ -39,7 +33,7 @@ struct Nvml::Calls {
     int (*clock)(void*, unsigned, unsigned*) = nullptr;       // MHz
     int (*most_clock)(void*, unsigned, unsigned*) = nullptr;  // MHz
     int (*power_limit)(void*, unsigned*) = nullptr;           // mW
-    int (*memory)(void*, Memory*) = nullptr;
+    int (*memory)(void*, unsigned long long*) = nullptr;      // of an nvmlMemory_t, which is three of them
     int (*throttle)(void*, unsigned long long*) = nullptr;
 
     template <class Call>
@@ -97,9 +91,9 @@ std::optional<double> Nvml::power_limit_watts() const {
 }
 
 std::optional<std::uint64_t> Nvml::free_memory_bytes() const {
-    Memory memory;
-    if (calls_->memory == nullptr || calls_->memory(calls_->device, &memory) != success) return std::nullopt;
-    return memory.free;
+    unsigned long long total_free_used[3] = {};
+    if (calls_->memory == nullptr || calls_->memory(calls_->device, total_free_used) != success) return std::nullopt;
+    return total_free_used[1];
 }
 
 std::vector<std::string> Nvml::throttle_reasons() const {
