@@ -258,6 +258,8 @@ TEST_F(CpuThreads, LeaveKernelsOfModulesToTheLaunchingThread) {
     EXPECT_EQ(calls.load(), 1);
 }
 
+// A child that cannot make happen what it tests ends with this number, and the test is skipped.
+constexpr int impossible = 77;
 // Runs `body` in a child of a fork, which must end with 0 before a deadline.
 template <class Body>
 void in_child(Body body) {
@@ -269,6 +271,8 @@ void in_child(Body body) {
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == impossible)
+        GTEST_SKIP() << "the system starts a thread all the same";
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
@@ -304,6 +308,10 @@ TEST_F(CpuThreads, RunEverythingAloneWhereTheSystemStartsNone) {
             std::_Exit(2);
         const rlimit little{1 << 20, 1 << 20};
         if (setrlimit(RLIMIT_AS, &little) != 0) std::_Exit(2);
+        pthread_t thread{};  // qemu's emulation of a process sets no limit
+        if (pthread_create(
+                &thread, nullptr, [](void* none) { return none; }, nullptr) == 0)
+            std::_Exit(impossible);
         static unsigned char count[100000];
         unsigned char* const pack = count;
         const KernelInfo kernel =
