@@ -2,6 +2,7 @@
 // Kernels of the CPU device on several threads: how a launch is divided, and that nothing else about it changes.
 #include "cpu/cpu_driver.hpp"
 #include "cpu/cpu_workers.hpp"
+#include "sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,14 +20,6 @@
 #include <set>
 #include <thread>
 #include <vector>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ISTHMUS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ISTHMUS_SANITIZED 1
-#endif
-#endif
 
 namespace isthmus::platform::cpu {
 namespace {

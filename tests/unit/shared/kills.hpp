@@ -3,6 +3,8 @@
 // at every point of every way to play.
 #pragma once
 
+#include "sanitized.hpp"
+
 #include <isthmus/result.hpp>
 
 #include <gtest/gtest.h>
@@ -16,13 +18,6 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ISTHMUS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ISTHMUS_SANITIZED 1
-#endif
-#endif
 #if defined(ISTHMUS_SANITIZED)
 inline constexpr std::chrono::nanoseconds max_after_a_kill = std::chrono::seconds(1);
 inline constexpr long kills_in_a_sample = 40;
