@@ -11,7 +11,7 @@ ISTHMUS_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<const std::i
                CornerRule rule) {
     const auto x = static_cast<std::int64_t>(i.x), y = static_cast<std::int64_t>(i.y);
     const std::int32_t own = response[i.y * plane.pitch + i.x];
-    const std::int64_t border = rule.border, radius = rule.radius;
+    const std::int64_t border = rule.border, radius = radius_of(rule);
     bool corner =
         own > rule.threshold && x >= border && y >= border && x + border < plane.width && y + border < plane.height;
     for (std::int64_t v = y - radius; corner && v <= y + radius; ++v) {

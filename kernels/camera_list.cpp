@@ -3,6 +3,8 @@
 // must all be counted before the first is placed, which is why these are two kernels.
 #include "neighbours.hpp"
 
+#include <isthmus/atomic_ref.hpp>
+
 namespace isthmus {
 inline namespace v0 {
 namespace kernels {
@@ -25,8 +27,11 @@ struct RowOfResponses {
         return u >= 0 && v >= 0 && u < static_cast<std::int32_t>(plane.width) &&
                v < static_cast<std::int32_t>(plane.height);
     }
+    // Loads in any case, so that loads of several comparisons are under way together.
     ISTHMUS_KERNEL_FUNCTION bool beaten(std::int32_t own, std::int32_t x, std::int32_t u, std::int32_t v) const {
-        return inside(u, v) && beats(at(u, v), own, v < y || (v == y && u < x));
+        const bool there = inside(u, v);
+        const std::int32_t other = at(there ? u : x, there ? v : y);
+        return beats(other, own, v < y || (v == y && u < x)) & there;
     }
     // Whether (x, y) is beaten within `radius` pixels.
     ISTHMUS_KERNEL_FUNCTION bool beaten_within(std::int32_t radius, std::int32_t x) const {
@@ -55,8 +60,9 @@ ISTHMUS_KERNEL_FUNCTION Columns lawful_columns(const Plane& plane, const CornerR
     return {rule.border, plane.width - rule.border};
 }
 
-constexpr std::uint32_t chunk = 1024;  // columns that a block of the GPU does at a time
-constexpr std::uint32_t warp = 32;
+constexpr std::uint32_t chunk = 1024;                 // columns that a block of the GPU does at a time
+constexpr std::uint32_t most_candidates = chunk / 2;  // no two are neighbours
+constexpr std::uint32_t at_once = 4;                  // comparisons of a thread whose loads are under way together
 
 ISTHMUS_KERNEL_FUNCTION std::uint32_t ones(std::uint32_t four_flags) noexcept {
     return (four_flags * 0x01010101u) >> 24;
@@ -69,18 +75,24 @@ struct RowFlags {
     std::uint32_t* candidate;
     std::uint32_t* beaten;
     std::uint32_t* in_group;
+    std::uint32_t* candidates;    // their number, and where each is in the chunk, in no order
+    std::uint16_t* candidate_at;  // unused where the radius is less than 2: then each candidate is a corner
     ISTHMUS_KERNEL_FUNCTION std::uint32_t corners(std::uint32_t word) const { return candidate[word] & ~beaten[word]; }
 };
 
-// The threads look for candidates, which nothing next to them beats. There are few. The threads of a warp then compare
-// one with all within the radius, at the same time. A corner's place is the number of corners before it.
+// The threads look for candidates, which nothing next to them beats. There are few. All threads then share the
+// comparisons of all candidates with the pixels within the radius. A corner's place is the number of corners before it.
 ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std::uint16_t> columns,
                                                     const RowOfResponses& row, const CornerRule& rule,
                                                     const Columns& lawful, const RowFlags& flags) {
-    const auto radius = static_cast<std::int32_t>(rule.radius);
+    const std::int32_t radius = radius_of(rule);
     auto* const candidate = reinterpret_cast<std::uint8_t*>(flags.candidate);
     auto* const beaten = reinterpret_cast<std::uint8_t*>(flags.beaten);
+    const AtomicRef<std::uint32_t, AtomicSet::add, AtomicScope::gpu> count(flags.candidates[0]);
     std::uint32_t before = 0;
+    block.for_each_thread([&](std::uint32_t t) {
+        if (t == 0) flags.candidates[0] = 0;
+    });
     for (std::uint32_t begin = lawful.first; begin < lawful.last; begin += chunk) {
         const std::uint32_t size = lawful.last - begin < chunk ? lawful.last - begin : chunk;
         block.for_each_cell(Cells<chunk, 1>{}, [&](std::uint32_t n, std::uint32_t) {
@@ -97,29 +109,31 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_together(const Block& block, Out<std:
             }
             candidate[n] = good ? 1 : 0;
             beaten[n] = 0;
+            if (good && radius > 1) flags.candidate_at[count.add_relaxed(1)] = static_cast<std::uint16_t>(n);
         });
         block.for_each_thread([&](std::uint32_t t) {
-            const std::uint32_t width = 2 * rule.radius + 1, cells = width * width;
-            if (radius <= 1) return;
-            for (std::uint32_t word = t / warp; 4 * word < size; word += row_threads / warp) {
-                const std::uint32_t four = flags.candidate[word];
-                if (four == 0) continue;
-                for (std::uint32_t n = 4 * word; n < 4 * word + 4; ++n) {
-                    if ((four >> (8 * (n % 4)) & 1) == 0) continue;
-                    const auto x = static_cast<std::int32_t>(begin + n);
-                    const std::int32_t own = row.at(x, row.y);
-                    bool lost = false;
-                    ISTHMUS_UNROLL
-                    for (std::uint32_t cell = t % warp; cell < cells; cell += warp) {
-                        const auto dx = static_cast<std::int32_t>(cell % width) - radius;
-                        const auto dy = static_cast<std::int32_t>(cell / width) - radius;
-                        lost = row.beaten(own, x, x + dx, row.y + dy) || lost;
-                    }
-                    if (lost) beaten[n] = 1;
+            const std::uint32_t width = 2 * static_cast<std::uint32_t>(radius) + 1, cells = width * width;
+            const std::uint32_t pairs = radius > 1 ? cells * flags.candidates[0] : 0;
+            for (std::uint32_t pair = t; pair < pairs; pair += at_once * row_threads) {
+                std::uint32_t of[at_once];
+                bool lost[at_once];
+                ISTHMUS_UNROLL
+                for (std::uint32_t n = 0; n < at_once; ++n) {
+                    const std::uint32_t next = pair + n * row_threads < pairs ? pair + n * row_threads : pair;
+                    of[n] = flags.candidate_at[next / cells];
+                    const std::uint32_t cell = next % cells;
+                    const auto x = static_cast<std::int32_t>(begin + of[n]);
+                    const auto dx = static_cast<std::int32_t>(cell % width) - radius;
+                    const auto dy = static_cast<std::int32_t>(cell / width) - radius;
+                    lost[n] = row.beaten(row.at(x, row.y), x, x + dx, row.y + dy);
                 }
+                ISTHMUS_UNROLL
+                for (std::uint32_t n = 0; n < at_once; ++n)
+                    if (lost[n]) beaten[of[n]] = 1;
             }
         });
         block.for_each_thread([&](std::uint32_t t) {
+            if (t == groups) flags.candidates[0] = 0;
             if (t >= groups) return;
             std::uint32_t sum = 0;
             ISTHMUS_UNROLL
@@ -168,7 +182,7 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t find_alone(Out<std::uint16_t> columns, con
                                                  const CornerRule& rule, const Columns& lawful) {
     constexpr std::uint32_t stretch = 64;
     std::uint8_t mark[stretch];
-    const auto radius = static_cast<std::int32_t>(rule.radius);
+    const std::int32_t radius = radius_of(rule);
     const std::uint64_t first = static_cast<std::uint64_t>(row.y) * row.plane.pitch;
     const bool rows_around = row.y > 0 && row.y + 1 < static_cast<std::int32_t>(row.plane.height);
     const std::int32_t threshold = rule.threshold;
@@ -204,7 +218,10 @@ ISTHMUS_BLOCK_KERNEL(row_corners, row_threads, Block block, Out<std::uint32_t> r
         ISTHMUS_SHARED(std::uint32_t, candidate, words);
         ISTHMUS_SHARED(std::uint32_t, beaten, words);
         ISTHMUS_SHARED(std::uint32_t, in_group, groups);
-        const std::uint32_t count = find_together(block, columns, row, rule, lawful, {candidate, beaten, in_group});
+        ISTHMUS_SHARED(std::uint32_t, candidates, 1);
+        ISTHMUS_SHARED(std::uint16_t, candidate_at, most_candidates);
+        const std::uint32_t count =
+            find_together(block, columns, row, rule, lawful, {candidate, beaten, in_group, candidates, candidate_at});
         block.for_each_thread([&](std::uint32_t t) {
             if (t == 0) rows[y] = count;
         });

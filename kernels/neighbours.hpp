@@ -23,6 +23,11 @@ ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t place(const Plane& plane, std::i
     return clamped(y, plane.height) * plane.pitch + clamped(x, plane.width);
 }
 
+// Pixels on each side. A larger square has more comparisons than 32 bits can count.
+ISTHMUS_KERNEL_FUNCTION constexpr std::int32_t radius_of(const CornerRule& rule) noexcept {
+    return static_cast<std::int32_t>(rule.radius < 1023 ? rule.radius : 1023);
+}
+
 // Calls f(element, dx, dy) for all pixels at most `radius` away. Coordinates are clamped only near the edges.
 template <int radius, class T, class F>
 ISTHMUS_KERNEL_FUNCTION void for_neighbours(Index2 i, View<const T> picture, const Plane& plane, F f) {

@@ -268,11 +268,18 @@ TEST(Agreement, CornersAreTheSameToTheBit) {
         PixelFormat format;
         std::uint32_t pitch_bytes;
         std::uint32_t capacity;
+        CornerRule rule{50, 3, 4};
     };
+    // Wide pictures: several groups of columns in a row. Radius 0: every pixel above the threshold.
     const Case cases[] = {{{64, 48, 64}, PixelFormat::gray, 64, 4096},
                           {{383, 289, 400}, PixelFormat::nv12, 448, 4096},
                           {{641, 31, 641}, PixelFormat::yuyv, 1290, 20},
-                          {{33, 700, 40}, PixelFormat::uyvy, 66, 4096}};
+                          {{33, 700, 40}, PixelFormat::uyvy, 66, 4096},
+                          {{2100, 40, 2112}, PixelFormat::gray, 2112, 4096, {50, 5, 4}},
+                          {{1100, 24, 1100}, PixelFormat::gray, 1100, 30000, {-1000000, 1, 1}},
+                          {{1100, 24, 1100}, PixelFormat::gray, 1100, 30000, {50, 0, 1}},
+                          {{200, 60, 200}, PixelFormat::gray, 200, 4096, {50, 25, 0}},
+                          {{90, 60, 90}, PixelFormat::gray, 90, 4096, {50, 300, 0}}};
     for (const Case& c : cases) {
         expect_agreement([&c](Agent& on, Record& record) {
             // Squares of random brightness with noise: strong corners, weak ones and ties.
@@ -282,7 +289,7 @@ TEST(Agreement, CornersAreTheSameToTheBit) {
                 const std::size_t x = n % c.pitch_bytes / 16, y = n / c.pitch_bytes / 8;
                 frame[n] = static_cast<std::uint8_t>((x * 2654435761u ^ y * 40503u) * 97 % 200 + random() % 8);
             }
-            find_corners(on, record, c.plane, c.format, frame, c.pitch_bytes, CornerRule{50, 3, 4}, c.capacity);
+            find_corners(on, record, c.plane, c.format, frame, c.pitch_bytes, c.rule, c.capacity);
         });
     }
 }

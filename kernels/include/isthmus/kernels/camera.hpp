@@ -55,7 +55,8 @@ struct CornerCount {
 };
 struct CornerRule {
     std::int32_t threshold;  // a corner's response is greater than this
-    // And is the maximum within this many pixels; of equal responses the first wins, by row, then column.
+    // And is the maximum within this many pixels, at most 1023 (more count as 1023); of equal responses the first wins,
+    // by row, then column.
     std::uint32_t radius;
     std::uint32_t border;  // minimum distance from an edge
 };
