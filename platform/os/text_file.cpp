@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 namespace isthmus::platform::os {
@@ -23,41 +22,22 @@ bool has_line_with(std::string_view text, std::string_view word) {
     return false;
 }
 
-// `last_word` empty: the whole file.
-std::string read(const std::string& path, std::string_view last_word) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return {};
-    std::string text;
-    std::array<char, 4096> part{};
-    for (;;) {
-        const ssize_t got = ::read(fd, part.data(), part.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) text.clear();  // a partial text could mean the opposite of the whole
-        if (got <= 0) break;
-        text.append(part.data(), static_cast<std::size_t>(got));
-        if (text.size() > (std::size_t{64} << 20)) break;  // larger than any file read here
-        if (!last_word.empty() && has_line_with(text, last_word)) break;
-    }
-    ::close(fd);
-    return text;
-}
-
-}  // namespace
-
-FileText read_file(const std::string& path, std::size_t most_bytes) {
+// Reads `step` bytes at a time, up to the line that begins with `last_word`, or the whole file where it is empty. A
+// failure leaves no text: a part could mean the opposite of the whole.
+FileText read_until(const std::string& path, int flags, std::size_t step, std::size_t most_bytes,
+                    std::string_view last_word) {
     FileText file;
     const auto failed = [&file](int error) {
         file.text.clear();
         file.error = error;
         file.reason = words(error);
     };
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
     if (fd < 0) {
         failed(errno);
         return file;
     }
     for (;;) {
-        constexpr std::size_t step = std::size_t{64} << 10;
         const std::size_t had = file.text.size();
         file.text.resize(had + step);
         const ssize_t got = ::read(fd, file.text.data() + had, step);
@@ -67,9 +47,21 @@ FileText read_file(const std::string& path, std::size_t most_bytes) {
         if (got < 0) failed(error);
         if (file.text.size() > most_bytes) failed(EFBIG);
         if (got <= 0 || file.error != 0) break;
+        if (!last_word.empty() && has_line_with(file.text, last_word)) break;
     }
     ::close(fd);
     return file;
+}
+
+// Of /proc and /sys.
+std::string read(const std::string& path, std::string_view last_word) {
+    return read_until(path, O_NONBLOCK, 4096, std::size_t{64} << 20, last_word).text;
+}
+
+}  // namespace
+
+FileText read_file(const std::string& path, std::size_t most_bytes) {
+    return read_until(path, 0, std::size_t{64} << 10, most_bytes, {});
 }
 
 std::string read_text(const std::string& path) {

@@ -174,9 +174,16 @@ bool is_in_place(const Way& way) {
     return way.kind != MemoryKind::device && way.kind != MemoryKind::pool && way.kind != MemoryKind::vmm;
 }
 
+bool is_lawful_for_host(const Way& way, Role host) noexcept {
+    return way.kind != MemoryKind::write_combined || host == Role::writes;
+}
+
+bool is_lawful(const Way& way, Role device) noexcept {
+    return is_lawful_for_host(way, device == Role::reads ? Role::writes : Role::reads);
+}
+
 bool is_lawful(const Way& way, const UseCase& use) {
-    if (use.prefer == Prefer::latency && !is_in_place(way)) return false;
-    return way.kind != MemoryKind::write_combined || use.host == Role::writes;
+    return is_lawful_for_host(way, use.host) && (use.prefer != Prefer::latency || is_in_place(way));
 }
 
 CostModel::CostModel(const Measurements& measured) : ways_(measured.ways) {

@@ -28,7 +28,11 @@ inline constexpr int often_host_passes = many_passes;
 
 // Does the device use the memory in place? Otherwise it is copied at each hand-over.
 bool is_in_place(const Way& way);
-// May this way be chosen for this use, if it was measured? Write-combined memory is only for a host that never reads.
+// Whether the host may use this memory so: it never reads write-combined memory. What HostSample measures.
+bool is_lawful_for_host(const Way& way, Role host) noexcept;
+// Whether a turn of this role of the device may use it: the host reads what the device writes.
+bool is_lawful(const Way& way, Role device) noexcept;
+// May this way be chosen for this use, if it was measured?
 bool is_lawful(const Way& way, const UseCase& use);
 
 // Between two measured sizes, and between two measured numbers of passes, time is linear: it is a latency plus bytes

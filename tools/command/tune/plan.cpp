@@ -61,14 +61,6 @@ std::vector<Way> candidate_ways(const Capabilities& device) {
     return ways;
 }
 
-bool is_lawful(const Way& way, Role device) noexcept {
-    return way.kind != MemoryKind::write_combined || device == Role::reads;
-}
-
-bool is_lawful_for_host(const Way& way, Role host) noexcept {
-    return way.kind != MemoryKind::write_combined || host == Role::writes;
-}
-
 std::size_t largest_size(const FreeMemory& free, const std::vector<Way>& ways) {
     std::uint64_t on_host = 0;
     std::uint64_t on_device = 0;

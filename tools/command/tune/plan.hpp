@@ -46,12 +46,6 @@ Effort effort_for(double budget_seconds);
 // is two ways: bound near the device, where it stays, and unbound.
 std::vector<Way> candidate_ways(const Capabilities& device);
 
-// Whether a turn of this role may use this memory: the host never reads write-combined memory, so only what the device
-// reads lies there.
-bool is_lawful(const Way& way, Role device) noexcept;
-// The host's part of a turn of this role: what HostSample measures of this way at all.
-bool is_lawful_for_host(const Way& way, Role host) noexcept;
-
 // The largest size of which every way's buffers together fit in a quarter of the free memory; a power of two from 64
 // bytes to 1 GiB.
 std::size_t largest_size(const FreeMemory& free, const std::vector<Way>& ways);

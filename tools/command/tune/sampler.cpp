@@ -2,6 +2,7 @@
 // Visits sizes: every round of a visit measures each point of the size once.
 #include "sampler.hpp"
 
+#include "cost_model.hpp"
 #include "common/console.hpp"
 #include "statistics.hpp"
 

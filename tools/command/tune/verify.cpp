@@ -2,6 +2,7 @@
 // All ways of a point take turns, so that a change of the machine's speed meets every one alike.
 #include "verify.hpp"
 
+#include "cost_model.hpp"
 #include "measure.hpp"
 #include "plan.hpp"
 #include "statistics.hpp"

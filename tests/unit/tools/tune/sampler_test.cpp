@@ -2,6 +2,7 @@
 // What is measured, how often, and within which time: over synthetic machines, so that no test depends on a clock.
 #include "synthetic_clock.hpp"
 #include "tune/choices.hpp"
+#include "tune/cost_model.hpp"
 #include "tune/figures.hpp"
 #include "tune/plan.hpp"
 #include "tune/sampler.hpp"
