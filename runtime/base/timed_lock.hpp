@@ -39,8 +39,7 @@ inline std::unique_lock<std::mutex> lock_within(std::mutex& mutex, Wait& wait, s
             return lock;
         }
         if (waited >= longest) return lock;
-        const std::chrono::nanoseconds pause = pause_after(policy, waited);
-        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, longest - waited));
+        pause_between_queries(policy, waited, longest - waited);
     }
 }
 

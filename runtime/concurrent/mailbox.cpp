@@ -86,8 +86,7 @@ Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view 
             }
             next_watch = waited + between_watches;
         }
-        const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
-        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+        pause_between_queries(device_->config->wait_policy, waited, timeout - waited);
         protocol::SystemAtomics{}.pause(looks);
     }
 }

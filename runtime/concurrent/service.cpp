@@ -145,8 +145,7 @@ Result<void> ServiceCore::wait_for_end(const Wait& wait) {
         waited = Clock::now() - begin;
         if (wait.refuse) return make_error<errors::service_still_runs>();
         if (waited >= timeout) return make_error<errors::service_not_ended_in_time>();
-        const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
-        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+        pause_between_queries(device_->config->wait_policy, waited, timeout - waited);
     }
     // The last reply has arrived; only the kernel's exit remains.
     stream.serves.store(false, std::memory_order_release);

@@ -45,8 +45,7 @@ platform::Status poll_event(const DeviceState& device, platform::EventHandle eve
         if (status.code != Code::not_ready) return status;
         const std::chrono::nanoseconds waited = Clock::now() - begin;
         if (waited >= timeout) return {Code::timed_out, 0, ""};
-        const std::chrono::nanoseconds pause = pause_after(device.config->wait_policy, waited);
-        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+        pause_between_queries(device.config->wait_policy, waited, timeout - waited);
     }
 }
 

@@ -103,8 +103,7 @@ Result<std::uint64_t> RunningServices::begin(const std::string& name, const Dead
             remove(id);  // also does the work deferred meanwhile, if no other service runs
             return make_error<errors::service_not_started_beside_call>(name, call->deed, call->reason);
         }
-        const std::chrono::nanoseconds pause = pause_after(policy, Clock::now() - begin);
-        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, *left.timeout));
+        pause_between_queries(policy, Clock::now() - begin, *left.timeout);
     }
     return id;
 }

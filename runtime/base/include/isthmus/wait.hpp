@@ -11,7 +11,8 @@ inline namespace v0 {
 
 // How a waiting thread spends its time (RuntimeOptions::wait_policy).
 enum class WaitPolicy : std::uint8_t {
-    adaptive,  // spins for 100 µs, then sleeps for a tenth of the time waited so far, at most 500 µs
+    adaptive,  // spins for 100 µs, yields its core between queries until 2 ms are over, then sleeps for a 200th of the
+               // time waited so far (20 to 500 µs)
     spin,      // never sleeps: the lowest latency, at one core per waiting thread
     sleep,     // never spins: returns up to 20 µs late, up to 500 µs late after long waits
 };
