@@ -191,9 +191,10 @@ void say_rate(const char* name, std::uint64_t messages, Clock::duration time) {
 }
 
 // Sums up every message; 4096 fit into the ring.
-bool to_the_gpu(Device& device, std::uint64_t messages) {
+template <class Drain>
+bool to_the_gpu(Device& device, const char* name, Drain& drain, std::uint64_t messages) {
     Mail mailbox = Mail::create(device, 4096).value();
-    device.stream().launch(bench::drain, 1, mailbox.device_end(), messages).value();
+    device.stream().launch(drain, 1, mailbox.device_end(), messages).value();
     auto& requests = mailbox.core().protocol().requests();
     const Clock::time_point begin = Clock::now();
     std::uint64_t sum = 0;
@@ -206,7 +207,7 @@ bool to_the_gpu(Device& device, std::uint64_t messages) {
         sum += message;
     }
     const std::uint64_t got = mailbox.receive(Wait::at_most(std::chrono::minutes(5))).value();
-    say_rate("CPU to GPU", messages, Clock::now() - begin);
+    say_rate(name, messages, Clock::now() - begin);
     return got == sum;
 }
 
@@ -345,7 +346,10 @@ int main(int count, char** arguments) {
     }
     round_trips(device, options);
     if (options.messages == 0) return 0;
-    const bool right = to_the_gpu(device, options.messages) && from_the_gpu(device, options.messages);
+    const bool right = to_the_gpu(device, "CPU to GPU, one at a time", bench::drain_1, options.messages) &&
+                       to_the_gpu(device, "CPU to GPU, up to 16 at once", bench::drain_16, options.messages) &&
+                       to_the_gpu(device, "CPU to GPU, up to 32 at once", bench::drain_32, options.messages) &&
+                       from_the_gpu(device, options.messages);
     if (!right) std::printf("MESSAGES WERE LOST OR CHANGED\n");
     return right ? 0 : 1;
 }

@@ -9,7 +9,7 @@ using protocol::Publishes;
 using protocol::RingStatus;
 
 namespace {
-constexpr std::uint32_t max_at_once = 16;  // loads in flight at the same time, which hides the link's latency
+constexpr std::uint32_t max_at_once = 16;  // stores that leave together
 constexpr std::uint32_t looks_between_commands = 64;
 }  // namespace
 
@@ -20,31 +20,36 @@ ISTHMUS_KERNEL(echo, Index, Echo mailbox) {
     }
 }
 
-ISTHMUS_KERNEL(drain, Index, Echo mailbox, std::uint64_t messages) {
+// Sums up `messages` messages, and takes up to Most at a time.
+template <std::uint32_t Most>
+ISTHMUS_KERNEL_FUNCTION void drain_by(Echo mailbox, std::uint64_t messages) {
     auto server = mailbox.serve();
-    auto& requests = server.protocol().requests();
     std::uint64_t sum = 0;
-    std::uint32_t looks = 0;
-    std::uint32_t batch[max_at_once][2];
+    std::uint64_t batch[Most];
     for (std::uint64_t taken = 0; taken < messages;) {
         std::uint32_t received = 0;
-        const RingStatus status = requests.try_receive_some(batch, received, Publishes::message_only);
-        if (status == RingStatus::broken) break;
-        if (status == RingStatus::wait) {
-            if (++looks % looks_between_commands == 0 &&
-                server.protocol().commanded() == protocol::ServiceCommand::abandon) {
-                break;
-            }
-            continue;
-        }
-        // The loop has a constant length, so that the batch stays in registers.
-        for (std::uint32_t at = 0; at < max_at_once; ++at) {
-            if (at < received) sum += (std::uint64_t{batch[at][1]} << 32) + batch[at][0];
+        if (!server.receive_some(batch, received, Publishes::message_only)) return;
+            // The loop has a constant length, so that the batch stays in registers.
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+        for (std::uint32_t at = 0; at < Most; ++at) {
+            if (at < received) sum += batch[at];
         }
         taken += received;
     }
     (void)server.reply(sum);
     server.end();
+}
+
+ISTHMUS_KERNEL(drain_1, Index, Echo mailbox, std::uint64_t messages) {
+    drain_by<1>(mailbox, messages);
+}
+ISTHMUS_KERNEL(drain_16, Index, Echo mailbox, std::uint64_t messages) {
+    drain_by<16>(mailbox, messages);
+}
+ISTHMUS_KERNEL(drain_32, Index, Echo mailbox, std::uint64_t messages) {
+    drain_by<32>(mailbox, messages);
 }
 
 ISTHMUS_KERNEL(pour, Index, Echo mailbox, std::uint64_t messages) {

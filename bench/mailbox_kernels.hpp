@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of the mailbox benchmark: one echoes, two move many messages in one direction.
+// Kernels of the mailbox benchmark: one echoes, others move many messages in one direction.
 #pragma once
 
 #include <isthmus/concurrent/mailbox_view.hpp>
@@ -13,8 +13,10 @@ namespace bench {
 using Echo = isthmus::MailboxView<std::uint64_t, std::uint64_t>;
 
 ISTHMUS_DECLARE_KERNEL(echo, isthmus::Index, Echo mailbox);
-// Takes `messages` requests, as many at once as are available, and replies with their sum.
-ISTHMUS_DECLARE_KERNEL(drain, isthmus::Index, Echo mailbox, std::uint64_t messages);
+// Takes `messages` requests, up to 1, 16 or 32 at once, and replies with their sum.
+ISTHMUS_DECLARE_KERNEL(drain_1, isthmus::Index, Echo mailbox, std::uint64_t messages);
+ISTHMUS_DECLARE_KERNEL(drain_16, isthmus::Index, Echo mailbox, std::uint64_t messages);
+ISTHMUS_DECLARE_KERNEL(drain_32, isthmus::Index, Echo mailbox, std::uint64_t messages);
 // Replies with 0, 1, 2, … up to `messages`.
 ISTHMUS_DECLARE_KERNEL(pour, isthmus::Index, Echo mailbox, std::uint64_t messages);
 // One question at a time, as written by hand: a word in each direction, no flow control, and a number to end it.

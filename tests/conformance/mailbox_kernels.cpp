@@ -63,6 +63,16 @@ ISTHMUS_KERNEL(answer_batches, Index, Questions mailbox, std::uint32_t questions
     server.end();
 }
 
+ISTHMUS_KERNEL(answer_some_at_once_until_stopped, Index, Questions mailbox) {
+    auto server = mailbox.serve();
+    Question questions[8];
+    for (std::uint32_t received = 0; server.receive_some(questions, received);) {
+        for (std::uint32_t at = 0; at < received; ++at) {
+            if (!server.reply(answer_to(questions[at]))) return;
+        }
+    }
+}
+
 ISTHMUS_KERNEL(answer_never, Index, Questions mailbox) {
     auto server = mailbox.serve();
     for (Question question; server.receive(question);) {

@@ -34,6 +34,8 @@ ISTHMUS_DECLARE_KERNEL(answer_some, isthmus::Index i, Questions mailbox, std::ui
 // writes number + 1.
 ISTHMUS_DECLARE_KERNEL(answer_batches, isthmus::Index i, Questions mailbox, std::uint32_t questions,
                        isthmus::AtomicView<std::uint32_t> seen);
+// Answers until it is stopped, and takes up to eight at a time.
+ISTHMUS_DECLARE_KERNEL(answer_some_at_once_until_stopped, isthmus::Index i, Questions mailbox);
 // Takes questions, answers none, and returns when stopped.
 ISTHMUS_DECLARE_KERNEL(answer_never, isthmus::Index i, Questions mailbox);
 // Stops reading its mailbox, and runs until the flag is raised.

@@ -74,6 +74,26 @@ TEST_F(Services, CallsAreAnsweredUntilTheServiceStops) {
 }
 
 // keeps G10
+TEST_F(Services, ManyRequestsTakenAtOnceAreAnsweredInOrderUntilTheServiceStops) {
+    on_every_server([](Device& device) {
+        for (const std::uint32_t capacity : {2u, 64u}) {  // fewer and more than the kernel asks for at once
+            auto mailbox = Mailbox<Question, Answer>::create(device, capacity).value();
+            Answering service = Answering::start(device, std::move(mailbox), answer_some_at_once_until_stopped).value();
+            std::uint32_t sent = 0;
+            for (std::uint32_t number = 0; number < 150; ++number) {
+                while (sent < 150 && sent - number < capacity) {
+                    EXPECT_TRUE(worked(service.mailbox().send(question_of(sent++), soon())));
+                }
+                const Answer answer = service.mailbox().receive(soon()).value();
+                ASSERT_EQ(answer.number, number);
+                ASSERT_EQ(answer.square, std::uint64_t{number} * number);
+            }
+            EXPECT_TRUE(worked(service.stop(soon())));
+        }
+    });
+}
+
+// keeps G10
 TEST_F(Services, WhatWasSentBeforeTheStopIsAnsweredAndWhatItWroteIsThereBehindIt) {
     on_every_server([](Device& device) {
         auto sum = device.allocate_shared<std::uint64_t>(1).value();

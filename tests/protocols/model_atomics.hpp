@@ -5,6 +5,8 @@
 
 #include "explorer.hpp"
 
+#include <isthmus/concurrent/protocol/ring.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +32,12 @@ struct Weakening {
 class ModelAtomics {
 public:
     using Cell = std::uint32_t;
-    static Cell stamped_cell(Cell place, std::uint64_t at) { return place + static_cast<Cell>(at); }
+    // A ring with a spread uses only the first words of each line: of the lines behind the first, the model keeps four.
+    static constexpr std::uint32_t kept_of_line = 4;
+    static Cell stamped_cell(Cell place, std::uint64_t at) {
+        constexpr std::uint64_t line = isthmus::protocol::line_stamped;
+        return place + static_cast<Cell>(at < line ? at : at / line * kept_of_line + at % line);
+    }
     static constexpr std::uint32_t looks_between_commands = 1;
 
     // fences: fences around relaxed accesses make the order, as __threadfence_system does.

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 namespace {
 
@@ -23,13 +24,14 @@ using isthmus::protocol::Publishes;
 
 constexpr std::uint32_t published = 0, consumed = 1, slots = 2, words = 2;
 
-RingPlace<std::uint32_t> place_of(std::uint32_t capacity) {
-    return {published, consumed, slots, capacity, words};
+RingPlace<std::uint32_t> place_of(std::uint32_t capacity, std::uint32_t spread = 0) {
+    return {published, consumed, slots, capacity, words, spread};
 }
 
 struct RingCase {
     std::uint32_t capacity = 1;
     std::uint32_t messages = 3;
+    std::uint32_t spread = 0;
     Side producer = Side::host;
     Publishes publishes = Publishes::message_only;
     Publishes taken = Publishes::all_memory;
@@ -39,13 +41,13 @@ struct RingCase {
     bool beside = false;  // before message n, n is stored into a cell outside the ring, which is read after the message
 };
 std::uint32_t beside_of(const RingCase& ring) {
-    return slots + ring.capacity * words;
+    return slots + (ring.spread == 0 ? ring.capacity * words : ModelAtomics::kept_of_line << ring.spread);
 }
 
 // Both words of message n are n.
 void produce(const RingCase& ring, Memory& memory) {
     const ModelAtomics atomics(memory, ring.weakening, ring.fences);
-    RingProducer<ModelAtomics> producer(atomics, place_of(ring.capacity));
+    RingProducer<ModelAtomics> producer(atomics, place_of(ring.capacity, ring.spread));
     for (std::uint32_t message = 1; message <= ring.messages; ++message) {
         if (ring.batch && ring.messages % 2 == 0) {
             if (producer.room(2) != RingStatus::done) memory.give_up();
@@ -63,7 +65,7 @@ void produce(const RingCase& ring, Memory& memory) {
 }
 void consume(const RingCase& ring, Memory& memory) {
     const ModelAtomics atomics(memory, ring.weakening, ring.fences);
-    RingConsumer<ModelAtomics> consumer(atomics, place_of(ring.capacity));
+    RingConsumer<ModelAtomics> consumer(atomics, place_of(ring.capacity, ring.spread));
     for (std::uint32_t taken = 0; taken < ring.messages;) {
         std::uint32_t got[2][words] = {};
         std::uint32_t received = 1;
@@ -104,6 +106,10 @@ TEST(Ring, EveryExecutionDeliversEachMessageOnceWholeAndInOrder) {
         EXPECT_TRUE(right({.capacity = 2, .messages = 2, .producer = producer, .batch = true}));
     }
     EXPECT_TRUE(right({.capacity = 2, .messages = 3, .batch = true}));
+    // Messages in a row on different lines; of four, the first and the third share one.
+    EXPECT_TRUE(right({.capacity = 2, .messages = 3, .spread = 1}));
+    EXPECT_TRUE(right({.capacity = 2, .messages = 2, .spread = 1, .batch = true}));
+    EXPECT_TRUE(right({.capacity = 4, .messages = 3, .spread = 1, .batch = true}));
     // Two words of one access become visible in either order.
     const Weakening backwards{Kind::pairs_backwards};
     EXPECT_TRUE(right({.capacity = 1, .messages = 3, .weakening = backwards}));
@@ -146,7 +152,45 @@ TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
         EXPECT_EQ(slot_stride(count) % 2, 0u);
         EXPECT_TRUE(slot_stride(count) == count || slot_stride(count) == count + 1);
     }
-    EXPECT_EQ((isthmus::detail::MailboxShape{3, 5, 4}.words()), (6u + 1) * 32 + 4 * 6 * 2);
+    EXPECT_EQ((isthmus::detail::MailboxShape{3, 5, 4}.words()), (6u + 4) * 32 + 4 * 6 * 2);
+    EXPECT_EQ((isthmus::detail::MailboxShape{2, 2, 4096}.words()), 6u * 32 + 2 * 4096 * 2 * 2) << "no gap";
+}
+
+// keeps G10
+TEST(Ring, NoTwoOfManyRequestsInARowShareALineAndNoTwoSlotsAWord) {
+    using namespace isthmus::protocol;
+    for (std::uint32_t words_each = 1; words_each < 70; ++words_each) {
+        for (std::uint32_t capacity = 1; capacity <= 1024; capacity *= 2) {
+            const isthmus::detail::MailboxShape shape{words_each, words_each, capacity};
+            const auto place = shape.place(std::uint64_t{0}).requests;
+            const std::uint64_t all = stamped_words(capacity, words_each, place.spread);
+            EXPECT_EQ((isthmus::detail::MailboxShape::of(words_each, words_each, shape.words()).capacity), capacity);
+            std::vector<bool> taken(all);
+            for (std::uint32_t number = 0; number < capacity; ++number) {
+                for (std::uint32_t word = 0; word < words_each; ++word) {
+                    const std::uint64_t at = place.stamped_word(number, word);
+                    ASSERT_LT(at, all);
+                    ASSERT_FALSE(taken[at]);
+                    taken[at] = true;
+                    if (word % 2 == 1) {
+                        ASSERT_EQ(at, place.stamped_word(number, word - 1) + 1);
+                    }
+                    if (word % 2 == 0 && words_each > 1) {
+                        ASSERT_EQ(at % 2, 0u);
+                    }
+                }
+                const std::uint64_t line = place.stamped_word(number, 0) / line_stamped;
+                for (std::uint32_t ahead = 1; ahead < 32 && ahead < capacity; ++ahead) {
+                    ASSERT_NE(place.stamped_word(number + ahead, 0) / line_stamped, line)
+                        << words_each << " words, capacity " << capacity;
+                }
+            }
+        }
+    }
+    EXPECT_EQ(spread_for(4096, 2), 9u) << "as few lines as hold them";
+    EXPECT_EQ(spread_for(4, 2), 2u);
+    EXPECT_EQ(spread_for(1, 2), 0u);
+    EXPECT_EQ(spread_for(4096, 16), 0u) << "a message that fills its line";
 }
 
 // The counters and all stores of a message's words are relaxed: the acquire load of the last word orders, and a

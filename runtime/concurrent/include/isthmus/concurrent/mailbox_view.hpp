@@ -19,14 +19,16 @@ namespace detail {
 template <class T>
 inline constexpr std::uint32_t message_words = (sizeof(T) + 3) / 4;
 
-// Six lines with one writer each, then the requests, then the replies; each word of a message has its stamp.
+// Six lines with one writer each, then the requests, then the replies; each word of a message has its stamp. Requests
+// in a row lie on different lines, so that a kernel's loads of many overlap; replies follow each other, so that a
+// kernel's stores leave together.
 struct MailboxShape {
     std::uint32_t request_words;
     std::uint32_t reply_words;
     std::uint32_t capacity;
     // In words of 4 bytes. Grows with the capacity, so that a kernel can derive the capacity from the length.
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t words() const {
-        return 6 * protocol::line_words + lines(request_words) + slots(reply_words);
+        return 6 * protocol::line_words + request_lines() + 2 * protocol::stamped_words(capacity, reply_words, 0);
     }
     // The shape with the largest capacity that fits into `words`.
     ISTHMUS_KERNEL_FUNCTION static constexpr MailboxShape of(std::uint32_t request_words, std::uint32_t reply_words,
@@ -43,17 +45,18 @@ struct MailboxShape {
         const Cell slots = begin + 6 * line;
         return {begin,
                 begin + line,
-                {begin + 2 * line, begin + 3 * line, slots, capacity, request_words},
-                {begin + 4 * line, begin + 5 * line, slots + lines(request_words), capacity, reply_words}};
+                {begin + 2 * line, begin + 3 * line, slots, capacity, request_words, spread()},
+                {begin + 4 * line, begin + 5 * line, slots + request_lines(), capacity, reply_words}};
     }
 
 private:
-    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t lines(std::uint32_t slot_words) const {
-        constexpr std::uint64_t line = protocol::line_words;
-        return (slots(slot_words) + line - 1) / line * line;
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint32_t spread() const {
+        return protocol::spread_for(capacity, request_words);
     }
-    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t slots(std::uint32_t slot_words) const {
-        return std::uint64_t{capacity} * protocol::slot_stride(slot_words) * 2;
+    // Words of 4 bytes, whole lines.
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t request_lines() const {
+        constexpr std::uint64_t line = protocol::line_words;
+        return (2 * protocol::stamped_words(capacity, request_words, spread()) + line - 1) / line * line;
     }
 };
 }  // namespace detail
@@ -80,6 +83,21 @@ public:
         std::memcpy(&request, words, sizeof request);
         return true;
     }
+    // The same for as many requests as are there, at most Most: `received` says how many, at least one. The loads of
+    // all are in flight together: on a GPU behind a link sixteen take little longer than two.
+    template <std::uint32_t Most>
+    ISTHMUS_KERNEL_FUNCTION bool receive_some(Request (&requests)[Most], std::uint32_t& received,
+                                              protocol::Publishes publishes = protocol::Publishes::all_memory) {
+        std::uint32_t words[Most][detail::message_words<Request>];
+        if (!server_.receive_some(words, received, publishes)) return false;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+        for (std::uint32_t at = 0; at < Most; ++at) {  // a constant length, so that registers can hold the words
+            if (at < received) std::memcpy(&requests[at], words[at], sizeof(Request));
+        }
+        return true;
+    }
     // Waits for room. false: as above. The receiver of the reply also sees what this thread wrote into other memory
     // before, which costs a GPU behind a link a large part of a microsecond: pass protocol::Publishes::message_only
     // where only the reply has to be visible. The end of the service makes everything visible in any case.
@@ -104,9 +122,13 @@ public:
         return server_.replies().try_send(words, publishes) == protocol::RingStatus::done;
     }
     // Tells the host that no more replies come; receive() and reply() do this when they answer false.
-    ISTHMUS_KERNEL_FUNCTION void end() { (void)server_.end(protocol::ServiceState::ended); }
+    ISTHMUS_KERNEL_FUNCTION void end() {
+        (void)server_.end(protocol::ServiceState::ended);
+    }
     // The underlying protocol, for kernels that take many messages at once.
-    ISTHMUS_KERNEL_FUNCTION protocol::ServiceServer<protocol::SystemAtomics>& protocol() { return server_; }
+    ISTHMUS_KERNEL_FUNCTION protocol::ServiceServer<protocol::SystemAtomics>& protocol() {
+        return server_;
+    }
 
 private:
     protocol::ServiceServer<protocol::SystemAtomics> server_;

@@ -48,21 +48,13 @@ public:
 
     // Waits for the next request. false: the service is over, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool receive(std::uint32_t* request, Publishes publishes = Publishes::all_memory) {
-        for (std::uint32_t looks = 0;; ++looks) {
-            RingStatus status = requests_.try_receive(request, publishes);
-            if (status == RingStatus::wait && (looks + 1) % Atomics::looks_between_commands == 0) {
-                const ServiceCommand command = commanded();
-                if (command == ServiceCommand::abandon) return end(ServiceState::ended);
-                if (command == ServiceCommand::finish) {
-                    // Requests sent before the command are visible now, though the first look may have missed them.
-                    status = requests_.try_receive(request, publishes);
-                    if (status == RingStatus::wait) return end(ServiceState::ended);
-                }
-            }
-            if (status == RingStatus::done) return true;
-            if (status == RingStatus::broken) return end(ServiceState::broken);
-            atomics_.pause(looks);
-        }
+        return until_received([&] { return requests_.try_receive(request, publishes); });
+    }
+    // The same for as many as are there, at most Most (RingConsumer::try_receive_some).
+    template <std::uint32_t Words, std::uint32_t Most>
+    ISTHMUS_KERNEL_FUNCTION bool receive_some(std::uint32_t (&requests)[Most][Words], std::uint32_t& received,
+                                              Publishes publishes = Publishes::all_memory) {
+        return until_received([&] { return requests_.try_receive_some(requests, received, publishes); });
     }
     // Waits for room. false: the service is over, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool reply(const std::uint32_t* message, Publishes publishes = Publishes::all_memory) {
@@ -91,6 +83,25 @@ public:
     }
 
 private:
+    template <class Try>
+    ISTHMUS_KERNEL_FUNCTION bool until_received(Try attempt) {
+        for (std::uint32_t looks = 0;; ++looks) {
+            RingStatus status = attempt();
+            if (status == RingStatus::wait && (looks + 1) % Atomics::looks_between_commands == 0) {
+                const ServiceCommand command = commanded();
+                if (command == ServiceCommand::abandon) return end(ServiceState::ended);
+                if (command == ServiceCommand::finish) {
+                    // Requests sent before the command are visible now, though the first look may have missed them.
+                    status = attempt();
+                    if (status == RingStatus::wait) return end(ServiceState::ended);
+                }
+            }
+            if (status == RingStatus::done) return true;
+            if (status == RingStatus::broken) return end(ServiceState::broken);
+            atomics_.pause(looks);
+        }
+    }
+
     Atomics atomics_;
     Cell command_;
     Cell state_;
