@@ -43,7 +43,14 @@ std::uint64_t driver_address(const CopySide& side, bool host_memory);
 
 // Copies on the calling thread, through host views.
 Result<void> copy_on_host(const CopyJob& job);
-// Through bounce buffers: pageable memory to the device (up), or back (down).
+ArgumentUse writing(const CopySide& side, const rules::CopyShape& shape);  // the use of a copy's destination
+// The part of a shape without gaps behind its first `done` bytes.
+rules::CopyShape behind(rules::CopyShape shape, std::size_t done);
+// Gives pageable memory to the driver where rules::pageable_way() says so. `host`: the address of the pageable side.
+// Returns how many bytes were copied; the rest is for bounce buffers.
+Result<std::size_t> staged_by_driver(StreamState& stream, const CopyJob& job, bool up, std::byte* host);
+// Pageable memory to the device (up), or back (down): by the driver, through bounce buffers, or first the one, then the
+// other.
 Result<void> bounce_up(StreamState& stream, const CopyJob& job);
 Result<void> bounce_down(StreamState& stream, const CopyJob& job);
 

@@ -16,6 +16,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
+constexpr std::size_t looks_before_others = 2;
 constexpr std::size_t line_bytes = 128;  // ranges of different copies share no cache line
 
 }  // namespace
@@ -44,9 +45,10 @@ Result<void> CopyBounce::make(DeviceSession& device) {
     return {};
 }
 
-platform::Status CopyBounce::note_finished(DeviceSession& device, bool all) {
+platform::Status CopyBounce::note_finished(DeviceSession& device, std::size_t looks, bool all) {
     for (Slot& slot : slots_) {
         if (slot.held || slot.event == nullptr) continue;
+        if (looks-- == 0) break;
         const platform::Status status = device.execution.query_event(slot.event->handle);
         if (status.code == Code::not_ready) continue;
         if (!status.ok()) return status;
@@ -75,16 +77,16 @@ Result<CopyBounce::Range> CopyBounce::try_take(DeviceSession& device, std::uint6
         const bool open = !slot.held && !slot.lost && slot.event != nullptr && slot.stream_id == stream_id;
         if (open && slot.used + bytes <= buffer_bytes) return hand_out(slot, stream_id, bytes);
     }
+    // The first buffers are asked about before others are taken, so that a long copy goes on in the same few, which the
+    // CPU's caches hold.
+    const platform::Status status = note_finished(device, looks_before_others);
     const auto free = [&] {
         return std::find_if(slots_.begin(), slots_.end(), [&](auto& slot) { return idle(slot); });
     };
     auto found = free();
-    if (found == slots_.end()) {
-        if (const platform::Status status = note_finished(device, false); !status.ok()) {
-            return device.failure(status, "waiting for pinned memory of earlier copies");
-        }
-        found = free();
-    }
+    const platform::Status all = !status.ok() || found != slots_.end() ? status : note_finished(device, buffers);
+    if (!all.ok()) return device.failure(all, "waiting for pinned memory of earlier copies");
+    if (found == slots_.end()) found = free();
     if (found == slots_.end()) return Range{};
     return hand_out(*found, stream_id, bytes);
 }
@@ -125,7 +127,7 @@ void CopyBounce::give_up(const Range& range) {
 bool CopyBounce::trim(DeviceSession& device) {
     const std::lock_guard lock(mutex_);
     if (memory_.bytes == 0 || !device.usable()) return false;
-    if (!note_finished(device, true).ok()) return false;
+    if (!note_finished(device, buffers, true).ok()) return false;
     if (!std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return idle(slot); })) return false;
     const platform::Status status = device.driver->memory().release(memory_, platform::StreamHandle::none);
     if (!status.ok()) {  // the memory is kept and used as before

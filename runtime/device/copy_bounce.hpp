@@ -22,8 +22,9 @@ struct FenceEvent;
 // Thread-safe. A holder of a range may wait for the device, but never for another range: this prevents deadlock.
 class CopyBounce {
 public:
-    static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
-    static constexpr std::size_t buffers = 4;
+    // Two of them stay in a core's second cache, while the one is filled and the other is copied.
+    static constexpr std::size_t buffer_bytes = std::size_t{512} << 10;
+    static constexpr std::size_t buffers = 8;
 
     struct Range {  // of a bounce buffer
         std::size_t slot = 0;
@@ -52,9 +53,9 @@ private:
         bool held = false;
         bool lost = false;
     };
-    Result<void> make(DeviceSession& device);                         // expects mutex_ to be held
-    platform::Status note_finished(DeviceSession& device, bool all);  // the same; queries the events until one has
-                                                                      // completed, or all of them
+    Result<void> make(DeviceSession& device);  // expects mutex_ to be held, as does note_finished()
+    // Queries the events of at most `looks` buffers in use, until one has completed, or all of them.
+    platform::Status note_finished(DeviceSession& device, std::size_t looks, bool all = false);
     bool idle(const Slot& slot) const { return !slot.held && !slot.lost && slot.event == nullptr; }
     Range hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes);
 

@@ -41,9 +41,10 @@ bool elsewhere(const CopySideFacts& side) {
     return site_of(side) == Site::gpu && side.owner == CopyOwner::other_gpu && !side.reached;
 }
 
-// Pageable memory is never given to the driver, even where the device reaches it. Drivers differ in when they read such
-// a source, and in when they return from writing such a destination (a driver may read before earlier work of the
-// stream has written), and no deadline ends their wait.
+// Pageable memory is never given to the driver behind other work, even where the device reaches it. Drivers differ in
+// when they read such a source, and in when they return from writing such a destination (a driver may read before
+// earlier work of the stream has written), and no deadline ends their wait. On an idle stream none of this matters:
+// pageable_way().
 bool in_place(const CopySideFacts& side) {
     switch (site_of(side)) {
         case Site::pageable: return false;
@@ -105,11 +106,13 @@ CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts
     }
     if (!in_place(to) && is_host_memory(to)) {
         if (is_host_memory(from)) return plan(CopyPath::on_host, "both sides are host memory: no device is needed");
-        return plan(CopyPath::bounce_down, "pageable memory: through bounce buffers, written when the call returns");
+        return plan(CopyPath::bounce_down,
+                    "pageable memory: through bounce buffers, or staged by the driver; written when the call returns");
     }
     if (!in_place(from) && is_host_memory(from)) {
         if (is_host_memory(to)) return plan(CopyPath::on_host, "both sides are host memory: no device is needed");
-        return plan(CopyPath::bounce_up, "pageable memory: through bounce buffers, read when the call returns");
+        return plan(CopyPath::bounce_up,
+                    "pageable memory: through bounce buffers, or staged by the driver; read when the call returns");
     }
     if (elsewhere(to) || elsewhere(from)) {
         return plan(CopyPath::between_devices, "the devices do not see each other's memory: the driver stages");
@@ -127,6 +130,21 @@ CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const Copy
     CopyPlan found = plan(CopyPath::driver, "the device reaches both sides: a node of the graph");
     found.direction = direction(to, from);
     return found;
+}
+
+// Memory of other kinds: a managed or mapped destination was not measured, and a copy that reaches over two mapped
+// handles needs a current context.
+PageableWay pageable_way(const CopySideFacts& gpu, const PageableFacts& facts) {
+    const bool plain = gpu.kind == MemoryKind::device || gpu.kind == MemoryKind::pool;
+    const bool in_order = gpu.path == LaunchPath::pass || gpu.path == LaunchPath::stage;
+    if (!plain || !in_order || gpu.owner != CopyOwner::same || !facts.one_range) return PageableWay::bounce;
+    // One DRAM: both ways are copies by the CPU, and which is faster was not measured.
+    if (facts.memory == MemoryModel::shared_dram || facts.memory == MemoryModel::host) return PageableWay::bounce;
+    // Nothing may come before the copy once the stream was seen idle; the driver's call might wait for a service, and
+    // might end a capture of another thread.
+    if (facts.others_submit || facts.capture_is_open || facts.service_runs) return PageableWay::bounce;
+    if (facts.bytes < (facts.up ? driver_up_bytes : driver_down_bytes)) return PageableWay::bounce;
+    return facts.up && facts.bytes <= facts.bounce_bytes ? PageableWay::driver_if_idle : PageableWay::driver;
 }
 
 Fit fit(CopyLayout& layout, const CopyBox& box, std::size_t elements) {

@@ -2,6 +2,7 @@
 // Two sides of a copy → the stream that carries it, its path and why; and which shapes may be copied. Pure.
 #pragma once
 
+#include <isthmus/capability.hpp>
 #include <isthmus/copy.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/sharing_use.hpp>
@@ -41,6 +42,32 @@ CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts
 // plan_copy() for a captured stream. In a graph the driver reads and writes when the copy is executed. Pageable buffers
 // may therefore take part where the device reaches them; the caller's own memory may be freed by then.
 CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
+
+// How a copy of pageable memory (bounce_up, bounce_down) is carried: through bounce buffers, or in calls of the driver,
+// which stages it itself, faster from a size on (ADR 107).
+enum class PageableWay : std::uint8_t {
+    bounce,
+    driver_if_idle,  // bounce buffers take it without a wait for the stream: the driver gets it where there is none
+    driver,          // the host waits for the stream first, as it would for bounce buffers
+};
+struct PageableFacts {
+    bool up = false;
+    bool one_range = true;         // no gaps on either side
+    bool others_submit = false;    // other code gives the stream work
+    bool capture_is_open = false;  // of this runtime, on any stream
+    bool service_runs = false;     // on the device
+    std::size_t bytes = 0;
+    std::size_t bounce_bytes = 0;  // of all bounce buffers of the device
+    MemoryModel memory = MemoryModel::separate;
+};
+// Measured on an H200 (docs/hardware.md, "Copies of pageable memory"): the driver is slower at 64 KiB both ways and at
+// 1 MiB down, faster at 1 MiB up and at 16 MiB both ways. Between these sizes the borders are assumed.
+inline constexpr std::size_t driver_up_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t driver_down_bytes = std::size_t{4} << 20;
+// What one call of the driver copies. The stream's lock is held for its time: about 5 ms.
+inline constexpr std::size_t driver_piece_bytes = std::size_t{64} << 20;
+// `gpu`: the side that is not pageable.
+PageableWay pageable_way(const CopySideFacts& gpu, const PageableFacts& facts);
 
 // For these sides the driver gets the host address, for the others the device address.
 bool is_host_memory(const CopySideFacts& side);

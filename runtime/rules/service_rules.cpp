@@ -65,6 +65,8 @@ constexpr std::array<ServingAnswer, driver_use_count> answers{{
     {U::destroy_stream, "destroying a stream", false, E::seen, "cuStreamDestroy returns while a kernel runs", {}},
     {U::change_mapping, "changing what is mapped", true, E::documented,
      "cuMemUnmap and cuMemSetAccess may wait for the device", "map memory and grow buffers before the service starts"},
+    {U::copy_pageable, "letting the driver copy pageable memory", true, E::assumed,
+     "the driver's own copies of pageable memory may wait for the device", "copies pass through bounce buffers"},
 }};
 
 constexpr bool in_order() {

@@ -36,8 +36,9 @@ enum class DriverUse : std::uint8_t {
     switch_peer_access,
     destroy_stream,
     change_mapping,
+    copy_pageable,
 };
-inline constexpr int driver_use_count = 22;
+inline constexpr int driver_use_count = 23;
 
 enum class Evidence : std::uint8_t {
     seen,        // observed on hardware

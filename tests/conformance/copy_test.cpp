@@ -174,6 +174,32 @@ TEST(Copies, LargePageableMemoryGoesThroughBounceBuffersBothWays) {  // keeps K2
     });
 }
 
+TEST(Copies, LargePageableMemoryArrivesBehindWorkOfTheStreamAndItsSourceMayChangeAtOnce) {  // keeps K22, S1
+    constexpr std::size_t count = (std::size_t{70} << 20) / sizeof(std::int32_t) + 3;       // more than one call copies
+    on_every_device([](Device& device, Stream stream) {
+        auto buffer = device.allocate<std::int32_t>(count).value();
+        auto busy = device.allocate<std::int32_t>(1 << 12).value();
+        stream.fill_bytes(busy, 0).value();
+        (void)stream.launch(churn, busy.size(), busy, rounds(2000)).value();
+        stream.fill(buffer, 9).value();
+        std::vector<std::int32_t> source = numbers(count, 5);
+        const long before = driver_calls("cuMemcpyHtoDAsync_v2");
+        stream.copy_from_host(buffer, source).value();
+        // Where CPU and GPU have memory of their own the driver stages it, 64 MiB at a time.
+        const MemoryModel memory = device.capabilities().memory;
+        if (counts_calls(device) && memory != MemoryModel::shared_dram) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemcpyHtoDAsync_v2") - before == 2));
+        }
+        source.assign(count, 0);
+        (void)stream.launch(churn, 1, buffer, 1).value();  // changes the first number
+        std::vector<std::int32_t> read(count, -1);
+        stream.copy_to_host(read, buffer).value();
+        std::vector<std::int32_t> wanted = numbers(count, 5);
+        wanted[0] = static_cast<std::int32_t>(5u * 1664525u + 1013904223u);
+        EXPECT_TRUE(read == wanted);
+    });
+}
+
 TEST(Copies, ManySmallOnesOfPageableMemoryDoNotWaitForEachOther) {  // keeps K22
     on_every_device([](Device& device, Stream stream) {
         auto buffer = device.allocate<std::int32_t>(1000).value();

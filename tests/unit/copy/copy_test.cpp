@@ -20,6 +20,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,12 @@ TEST(Copies, ThatAreLargerThanAllBounceBuffersWaitWithADeadline) {  // keeps K22
     const std::vector<int> source = numbers(count, 3);
     std::vector<int> read(count);
     world.stuck = true;
+    EXPECT_EQ(devices[0].stream().copy_from_host(buffer, source).code(), Code::timed_out) << "by the driver";
+    EXPECT_EQ(world.count("allocate pinned"), 0u);
+    // Beside a service the driver gets no pageable memory.
+    using namespace std::chrono_literals;
+    isthmus::detail::RunningServices& services = devices[0].state()->services;
+    (void)services.begin("answering", {isthmus::Wait::at_most(1s), 1s}, isthmus::WaitPolicy::adaptive).value();
     EXPECT_EQ(devices[0].stream().copy_from_host(buffer, source).code(), Code::timed_out);
     EXPECT_EQ(devices[0].stream().copy_to_host(read, buffer).code(), Code::timed_out);
     world.stuck = false;
@@ -126,6 +133,77 @@ TEST(Copies, ThatAreLargerThanAllBounceBuffersWaitWithADeadline) {  // keeps K22
     devices[0].stream().copy_to_host(read, buffer).value();
     EXPECT_TRUE(read == source);
     EXPECT_EQ(world.count("allocate pinned"), 1u);
+}
+
+TEST(Copies, OfLargePageableMemoryAreOneCallOfTheDriverOnAnIdleStream) {  // keeps K22
+    FakeWorld world;
+    std::vector<Device> devices = open(world);
+    Stream& stream = devices[0].stream();
+    constexpr std::size_t count = (CopyBounce::buffers + 2) * CopyBounce::buffer_bytes / sizeof(int);
+    Buffer<int> buffer = devices[0].allocate<int>(count).value();
+    stream.fill(buffer, 5).value();
+    const std::vector<int> wanted = numbers(count, 3);
+    std::vector<int> source = wanted;
+    world.calls.clear();
+    stream.copy_from_host(buffer, source).value();
+    EXPECT_EQ(world.count("copy up"), 1u);
+    EXPECT_EQ(world.count("allocate pinned"), 0u);
+    std::fill(source.begin(), source.end(), 0);
+    std::vector<int> read(count);
+    world.calls.clear();
+    stream.copy_to_host(read, buffer).value();
+    EXPECT_EQ(world.count("copy down"), 1u);
+    EXPECT_TRUE(read == wanted);
+}
+
+TEST(Copies, OfMediumPageableMemoryPassThroughBounceBuffersWhileTheStreamHasWork) {  // keeps K22
+    FakeWorld world;
+    std::vector<Device> devices = open(world);
+    Stream& stream = devices[0].stream();
+    constexpr std::size_t count = (std::size_t{2} << 20) / sizeof(int);
+    Buffer<int> buffer = devices[0].allocate<int>(count).value();
+    std::vector<int> source = numbers(count, 3);
+    world.stuck = true;
+    stream.fill(buffer, 5).value();
+    world.calls.clear();
+    stream.copy_from_host(buffer, source).value();  // does not wait
+    EXPECT_EQ(world.count("copy up"), 2 * (std::size_t{1} << 20) / CopyBounce::buffer_bytes);
+    std::fill(source.begin(), source.end(), 0);
+    world.stuck = false;
+    std::vector<int> read(count);
+    stream.copy_to_host(read, buffer).value();
+    EXPECT_TRUE(read == numbers(count, 3));
+    world.calls.clear();
+    stream.copy_from_host(buffer, source).value();
+    EXPECT_EQ(world.count("copy up"), 1u) << "the stream is idle now";
+}
+
+TEST(Copies, OfLargePageableMemoryLeaveTheDriverAloneDuringACaptureAndBesideAService) {  // keeps K22, G10
+    FakeWorld world;
+    std::vector<Device> devices = open(world);
+    constexpr std::size_t count = (std::size_t{6} << 20) / sizeof(int);
+    constexpr std::size_t chunks = count * sizeof(int) / CopyBounce::buffer_bytes;
+    Buffer<int> buffer = devices[0].allocate<int>(count).value();
+    const std::vector<int> source = numbers(count, 3);
+    const auto calls = [&] {
+        world.calls.clear();
+        devices[0].stream().copy_from_host(buffer, source).value();
+        return world.count("copy up");
+    };
+    isthmus::detail::DeviceState& device = *devices[0].state();
+    EXPECT_EQ(calls(), 1u);
+    isthmus::detail::OpenCaptures& captures = device.books->captures;
+    std::thread other([&] { captures.begun(); });
+    const std::thread::id by = other.get_id();
+    other.join();
+    EXPECT_EQ(calls(), chunks);
+    captures.ended(by);
+    using namespace std::chrono_literals;
+    const std::uint64_t service =
+        device.services.begin("answering", {isthmus::Wait::at_most(1s), 1s}, isthmus::WaitPolicy::adaptive).value();
+    EXPECT_EQ(calls(), chunks);
+    device.services.end(service);
+    EXPECT_EQ(calls(), 1u);
 }
 
 TEST(Copies, AskAboutForeignPinnedMemoryOnceAndThenCallOnce) {  // keeps K22, A10

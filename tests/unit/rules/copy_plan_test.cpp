@@ -92,7 +92,7 @@ TEST(CopyPlan, EveryPathIsOneThatBothSidesAllow) {  // keeps K22
     EXPECT_EQ(seen.size(), 6u) << "every path is taken by something";
 }
 
-TEST(CopyPlan, PageableMemoryIsNeverLeftToTheDriver) {  // keeps K22
+TEST(CopyPlan, PageableMemoryIsNeverLeftToTheDriverBehindOtherWork) {  // keeps K22
     for_every_side([](const CopySideFacts& other) {
         for_every_side([&](const CopySideFacts& one) {
             if (!pageable(one)) return;
@@ -102,6 +102,51 @@ TEST(CopyPlan, PageableMemoryIsNeverLeftToTheDriver) {  // keeps K22
             }
         });
     });
+}
+
+// Every side × memory × flag × size on both sides of each border, against the conditions one by one.
+TEST(CopyPlan, TheDriverStagesOnlyWhatItMayAndOnlyLargePieces) {  // keeps K22
+    constexpr std::size_t bounce_bytes = std::size_t{4} << 20;
+    std::map<PageableWay, std::size_t> seen;
+    for_every_side([&](const CopySideFacts& gpu) {
+        for (const auto memory :
+             {isthmus::MemoryModel::host, isthmus::MemoryModel::separate, isthmus::MemoryModel::shared_dram,
+              isthmus::MemoryModel::coherent_node, isthmus::MemoryModel::coherent_hidden}) {
+            for (unsigned flags = 0; flags < 32; ++flags) {
+                for (const std::size_t bytes :
+                     {std::size_t{1}, driver_up_bytes - 1, driver_up_bytes, bounce_bytes - 1, bounce_bytes,
+                      bounce_bytes + 1, driver_down_bytes - 1, driver_down_bytes, std::size_t{1} << 40}) {
+                    PageableFacts facts;
+                    facts.up = (flags & 1) != 0;
+                    facts.one_range = (flags & 2) == 0;
+                    facts.others_submit = (flags & 4) != 0;
+                    facts.capture_is_open = (flags & 8) != 0;
+                    facts.service_runs = (flags & 16) != 0;
+                    facts.bytes = bytes;
+                    facts.bounce_bytes = bounce_bytes;
+                    facts.memory = memory;
+                    const PageableWay way = pageable_way(gpu, facts);
+                    ++seen[way];
+                    const bool own = (gpu.kind == MemoryKind::device || gpu.kind == MemoryKind::pool) &&
+                                     gpu.owner == CopyOwner::same &&
+                                     (gpu.path == LaunchPath::pass || gpu.path == LaunchPath::stage);
+                    const bool alone = (flags & ~1u) == 0;
+                    const bool apart =
+                        memory != isthmus::MemoryModel::host && memory != isthmus::MemoryModel::shared_dram;
+                    const bool large = bytes >= (facts.up ? driver_up_bytes : driver_down_bytes);
+                    ASSERT_EQ(way != PageableWay::bounce, own && alone && apart && large);
+                    // Uploads that bounce buffers hold never wait for earlier work.
+                    if (facts.up && bytes <= bounce_bytes) {
+                        ASSERT_NE(way, PageableWay::driver);
+                    }
+                    if (way == PageableWay::driver_if_idle) {
+                        ASSERT_TRUE(facts.up && bytes <= bounce_bytes);
+                    }
+                }
+            }
+        }
+    });
+    EXPECT_EQ(seen.size(), 3u);
 }
 
 TEST(CopyPlan, TheCpuDeviceCopiesWhatItSeesAndLeavesTheRestToItsOwner) {  // keeps K22, A6

@@ -28,8 +28,9 @@ TEST(ServiceRules, EveryCallIsAnsweredAndARefusalSaysWhatWorksInstead) {
 // keeps G10
 TEST(ServiceRules, WhatWaitsForTheDeviceIsRuledOutAndWhatFollowsAStreamIsNot) {
     using U = rules::DriverUse;
-    for (const U use : {U::free_device, U::free_managed, U::free_pinned, U::unregister_host, U::synchronize_device,
-                        U::wait_for_service, U::load_code, U::switch_peer_access, U::change_mapping}) {
+    for (const U use :
+         {U::free_device, U::free_managed, U::free_pinned, U::unregister_host, U::synchronize_device,
+          U::wait_for_service, U::load_code, U::switch_peer_access, U::change_mapping, U::copy_pageable}) {
         EXPECT_TRUE(rules::while_serving(use).waits) << static_cast<int>(use);
     }
     for (const U use :

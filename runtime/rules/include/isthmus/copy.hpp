@@ -32,8 +32,8 @@ enum class CopyPath : std::uint8_t {
     on_host = 0,          // the calling thread copies, after waiting for the device work that uses the buffers
     driver = 1,           // ordered on the stream; the host does not wait
     between_devices = 2,  // ordered on the stream; the driver stages memory that the devices cannot reach
-    bounce_up = 3,        // pageable source, through bounce buffers: it has been read when the call returns
-    bounce_down = 4,      // pageable destination, through bounce buffers: it has been written when the call returns
+    bounce_up = 3,        // pageable source, through pinned memory: it has been read when the call returns
+    bounce_down = 4,      // pageable destination, through pinned memory: it has been written when the call returns
     refuse = 5,
 };
 
