@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept for the next allocation: every kind × placement, every size around the borders of classes, every way of
+// release, every statement of the limit.
+#include "some_devices.hpp"
+
+#include <cache_rules.hpp>
+
+#include <limits>
+#include <set>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::rules;
+using namespace some_devices;
+using K = MemoryKind;
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+TEST(Cache, KindsAreKeptThatNeitherAPoolNorAnotherProcessHas) {  // keeps M1, M6
+    std::set<int> numbers;
+    for_every_kind([&](K kind) {
+        const bool keeps = kind == K::device || kind == K::pinned || kind == K::write_combined || kind == K::managed ||
+                           kind == K::registered || kind == K::host;
+        EXPECT_EQ(kept_kind(kind) >= 0, keeps) << name(kind);
+        EXPECT_EQ(may_be_kept(kind, {}), keeps) << name(kind);
+        if (keeps) {
+            EXPECT_TRUE(numbers.insert(kept_kind(kind)).second);
+        }
+    });
+    EXPECT_EQ(numbers.size(), static_cast<std::size_t>(kept_kind_count));
+    EXPECT_EQ(*numbers.begin(), 0);
+    EXPECT_EQ(*numbers.rbegin(), kept_kind_count - 1);
+}
+
+TEST(Cache, PlacementThatIsPromisedAnewIsNotKept) {  // keeps M1
+    constexpr std::array localities = {Locality::anywhere, Locality::local,       Locality::near_device,
+                                       Locality::node,     Locality::interleaved, Locality::unbound};
+    for_every_kind([&](K kind) {
+        for (const Locality locality : localities) {
+            for (const bool strict : {false, true}) {
+                HostPlacement placement;
+                placement.locality = locality;
+                placement.strict = strict;
+                bool keeps = kept_kind(kind) >= 0;
+                const bool anywhere = locality == Locality::anywhere || locality == Locality::unbound;
+                if (kind == K::host) keeps = !strict && anywhere;
+                if (kind == K::registered) keeps = !strict && locality != Locality::local;
+                EXPECT_EQ(may_be_kept(kind, placement), keeps) << name(kind) << ' ' << name(locality) << ' ' << strict;
+            }
+        }
+    });
+}
+
+TEST(Cache, PlacementsAreTheSameIfEveryWishIs) {
+    const HostPlacement one;
+    EXPECT_TRUE(same_placement(one, one));
+    std::vector<HostPlacement> others(6);
+    others[0].locality = Locality::node;
+    others[1].node = 1;
+    others[2].strict = true;
+    others[3].page_size = PageSize::huge;
+    others[4].prefault = true;
+    others[5].lock = true;
+    for (const HostPlacement& other : others) {
+        EXPECT_FALSE(same_placement(one, other));
+        EXPECT_TRUE(same_placement(other, other));
+    }
+}
+
+TEST(Cache, ClassesFollowOneAnotherWithoutAGap) {
+    for (int at = 0; at + 1 < size_class_count; ++at) {
+        const std::size_t largest = largest_of_class(at);
+        EXPECT_EQ(size_class(largest), at);
+        EXPECT_EQ(size_class(largest + 1), at + 1);
+        EXPECT_EQ(size_class(largest - 1), at);
+        if (largest > 4096) {
+            EXPECT_LE((largest_of_class(at + 1) - largest) * 4, largest);
+        }
+    }
+    EXPECT_EQ(size_class(1), 0);
+    EXPECT_EQ(size_class(std::size_t{1} << 46), size_class_count - 2);
+    EXPECT_EQ(size_class(std::numeric_limits<std::size_t>::max()), size_class_count - 1);
+}
+
+TEST(Cache, APieceServesWhatLeavesAtMostAThirdOfItUnused) {
+    for (int at = 0; at < 60; ++at) {
+        const std::size_t piece = largest_of_class(at);
+        EXPECT_TRUE(serves(piece, piece));
+        EXPECT_FALSE(serves(piece, piece + 1));
+        for (int asked = 0; asked <= at; ++asked) {
+            const std::size_t least = asked == 0 ? 1 : largest_of_class(asked - 1) + 1;
+            EXPECT_EQ(serves(piece, least), at - asked <= 1);
+            if (serves(piece, least)) {
+                EXPECT_LE(piece - least, std::max<std::size_t>(1023, piece / 3)) << piece << ' ' << least;
+            }
+        }
+    }
+}
+
+TEST(Cache, OnlyMemoryThatNothingUsesIsKept) {  // keeps M3, M7
+    for (const bool made : {false, true}) {
+        for (const bool in_stream : {false, true}) {
+            for (const bool usable : {false, true}) {
+                for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{101}}) {
+                    for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}}) {
+                        const Released piece{made, in_stream, usable, bytes};
+                        const bool keeps = made && !in_stream && usable && bytes > 0 && bytes <= limit;
+                        EXPECT_EQ(keeping(piece, limit) == Keeping::keep, keeps);
+                    }
+                }
+            }
+        }
+    }
+    EXPECT_EQ(keeping({false, true, false, 1}, 10), Keeping::free_not_made_for_it);
+    EXPECT_EQ(keeping({true, true, false, 1}, 10), Keeping::free_in_stream);
+    EXPECT_EQ(keeping({true, false, false, 1}, 10), Keeping::free_unusable);
+    EXPECT_EQ(keeping({true, false, true, 11}, 10), Keeping::free_too_large);
+}
+
+TEST(Cache, TheLongestKeptGoesFirst) {
+    EXPECT_TRUE(goes_before(1, 2));
+    EXPECT_FALSE(goes_before(2, 1));
+    EXPECT_FALSE(goes_before(2, 2));
+}
+
+TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsThenAShareOfTheHost) {  // keeps M5
+    EXPECT_EQ(cache_limit(7, "9", 64 * mib), 7u);
+    EXPECT_EQ(cache_limit(0, "9", 64 * mib), 0u);
+    EXPECT_EQ(cache_limit({}, "9", 64 * mib), 9u);
+    EXPECT_EQ(cache_limit({}, "0", 64 * mib), 0u);
+    EXPECT_EQ(cache_limit({}, "", 64 * mib), 4 * mib);
+    EXPECT_EQ(cache_limit({}, "", 64 * 1024 * mib), 256 * mib);
+    EXPECT_EQ(cache_limit({}, "", 0), 0u);
+    for (const char* wrong : {"-1", "1M", " 1", "1 ", "0x10", "99999999999999999999", "many"}) {
+        EXPECT_FALSE(cache_limit({}, wrong, 64 * mib)) << wrong;
+        EXPECT_EQ(cache_limit(1, wrong, 64 * mib), 1u) << "the environment is not looked at";
+    }
+}
+
+}  // namespace
