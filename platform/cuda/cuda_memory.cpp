@@ -212,6 +212,10 @@ Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
     return status;
 }
 
+void CudaMemory::lend(std::uint64_t device, std::size_t bytes) noexcept {
+    if (const isthmus_sim_lend_fn tell = context_.library().lend_simulated) tell(device, bytes);
+}
+
 Status CudaMemory::memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) {
     std::size_t free_now = 0;
     std::size_t total = 0;

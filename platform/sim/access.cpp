@@ -75,7 +75,8 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
         return refuse("the GPU has another address for it: ask cuMemHostGetDevicePointer");
     }
     if (region.absent) return refuse("its graph has not allocated it yet, or it was freed");
-    if (bytes > region.bytes - found.offset_bytes) return refuse("it leaves its allocation");
+    if (region.lent_bytes == 0) return refuse("it was released, and its program keeps it for a later allocation");
+    if (bytes > region.usable_bytes(found.offset_bytes)) return refuse("it leaves its allocation");
     if (writes && region.kind == Kind::registered && (region.flags & 8) != 0) {
         return refuse("it was registered as read-only");
     }
@@ -98,7 +99,7 @@ CopySide check_copy_side(const Driver& d, int device, Address address, std::size
         bool gapless = false;
         mappings_of(d, address, bytes, gapless);
         if (!gapless) side.code = result::invalid_value;
-    } else if (found.region->freed || bytes > found.region->bytes - found.offset_bytes) {
+    } else if (found.region->freed || bytes > found.region->usable_bytes(found.offset_bytes)) {
         side.code = result::invalid_value;
     }
     side.pointer = found.pointer();
@@ -115,7 +116,7 @@ void update_managed_access(Driver& d) {
         if (!concurrent(d, device) && d.engine().has_unobserved_work(device)) busy = device;
     }
     for (Region* region : d.regions.all()) {
-        if (region->kind != Kind::managed) continue;
+        if (region->kind != Kind::managed || region->lent_bytes == 0) continue;
         bool close = region->attachment == 1 && busy >= 0;
         if (region->attachment == 4) close = d.engine().has_unobserved_work(region->attached_to);
         if (close == region->closed) continue;

@@ -89,6 +89,27 @@ __attribute__((visibility("default"))) int isthmus_sim_set_memory_bytes(int devi
     return 0;
 }
 
+__attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t device_address, std::size_t bytes) {
+    Driver* const d = driver();
+    if (!d) return;
+    {
+        const std::lock_guard lock(d->mutex);
+        const Found found = d->regions.find(device_address);
+        if (!found) return;
+        Region& region = *found.region;
+        const bool host_memory = region.kind == Kind::pinned || region.kind == Kind::managed;
+        region.lent_bytes = bytes;
+        if (host_memory && region.mapped_bytes > 0 && bytes == 0 && !region.closed) {
+            d->protection.close(region.host, region.mapped_bytes, std::max(region.device, 0), Why::released);
+            region.closed = true;
+        } else if (host_memory && bytes != 0 && region.closed) {
+            d->protection.open(region.host, region.mapped_bytes);
+            region.closed = false;
+        }
+    }
+    update_managed_access(*d);
+}
+
 __attribute__((visibility("default"))) int isthmus_sim_set_seed(std::uint64_t seed) {
     return driver() && driver()->engine().set_seed(seed) ? 0 : 1;
 }

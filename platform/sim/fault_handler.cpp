@@ -82,6 +82,8 @@ void explain(std::uintptr_t address) {
         line.add(" that no CPU can reach on this machine; copy it, or allocate memory that both can reach\n");
     } else if (slot->why.load(std::memory_order_relaxed) == Why::no_access) {
         line.add(", which is mapped without access for anybody: cuMemSetAccess gives it\n");
+    } else if (slot->why.load(std::memory_order_relaxed) == Why::released) {
+        line.add(", memory that was released: its program keeps it for a later allocation\n");
     } else {
         line.add(", managed memory, before work of device ");
         line.add(device);

@@ -8,6 +8,7 @@
 #include "module.hpp"
 #include "updates.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -71,7 +72,7 @@ bool check_pointers(const Driver& d, const KernelLaunch& launch, std::vector<std
         std::size_t bytes = static_cast<std::size_t>(view.size) * parameter.element_bytes;
         if (!counted) {
             const Found found = d.regions.find(view.data);
-            bytes = found ? found.region->bytes - found.offset_bytes : 1;
+            bytes = found ? std::max<std::size_t>(found.region->usable_bytes(found.offset_bytes), 1) : 1;
         }
         const GpuAccess access = check_gpu_access(d, launch.agent, view.data, bytes, parameter.writes());
         if (!access.allowed) {

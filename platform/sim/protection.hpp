@@ -13,7 +13,7 @@
 
 namespace isthmus::sim {
 
-enum class Why : std::uint8_t { device_memory, device_work_unfinished, no_access };
+enum class Why : std::uint8_t { device_memory, device_work_unfinished, no_access, released };
 
 class Protection {
 public:

@@ -76,6 +76,12 @@ struct Region {
     std::uint64_t nonce = 0;
     HintMap hints;
     bool sync_memops = false;
+    std::size_t lent_bytes = ~std::size_t{0};  // isthmus_sim_lend(): the rest may not be accessed
+    // That may be accessed from this offset on.
+    std::size_t usable_bytes(std::size_t offset_bytes) const {
+        const std::size_t end = bytes < lent_bytes ? bytes : lent_bytes;
+        return offset_bytes < end ? end - offset_bytes : 0;
+    }
 
     bool aliased() const { return base != reinterpret_cast<Address>(host); }
 };

@@ -355,5 +355,54 @@ TEST(SimAccess, GraphReplayIsCheckedLikeALaunch) {
     });
 }
 
+// keeps M2: memory that a program keeps for its next allocation
+TEST(SimAccess, OnlyWhatIsLentOfAnAllocationMayBeAccessed) {
+    in_own_process([] {
+        open_device();
+        const Address memory = device_memory(4096);
+        const Address other = device_memory(4096);
+        isthmus_sim_reset_counts();
+        isthmus_sim_lend(memory, 1000);
+        REQUIRE_THAT(isthmus_sim_call_count(nullptr) == 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 1000), 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 1001), 1);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 1000, other, 1), 1);
+        isthmus_sim_lend(memory, 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 1), 1);
+        isthmus_sim_lend(memory, 4096);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 4096), 0);
+        isthmus_sim_lend(memory, 0);
+        REQUIRE_CODE(cuMemFree_v2(memory), 0);
+        REQUIRE_CODE(cuMemFree_v2(other), 0);
+        isthmus_sim_lend(memory, 1);  // of nothing
+        void* pinned = nullptr;
+        REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
+        auto* const values = static_cast<volatile int*>(pinned);
+        values[0] = 7;
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 16);
+        REQUIRE_THAT(values[0] == 7);
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
+        REQUIRE_CODE(cuMemFreeHost(pinned), 0);
+    });
+}
+
+// keeps M2
+TEST(SimAccess, TheCpuCannotTouchMemoryThatIsNotLent) {
+    in_own_process_faults(
+        [] {
+            open_device();
+            void* pinned = nullptr;
+            REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
+            isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
+            if (std::strcmp(isthmus_sim_protection(), "off") == 0) {  // nothing is closed to the CPU
+                std::fputs("memory that was released", stderr);
+                std::raise(SIGSEGV);
+            }
+            *static_cast<volatile int*>(pinned) = 1;
+        },
+        "memory that was released");
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test
