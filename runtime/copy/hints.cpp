@@ -213,6 +213,7 @@ Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advic
     if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
     platform::Transfers* const transfers = device.driver->transfers();
     if (transfers == nullptr) return driver_took_none;
+    buffer.exposed.store(true, std::memory_order_relaxed);  // advice stays with the addresses until they are freed
     const platform::Place where = platform_place(device, {advice == Advice::prefer_host, node});
     const platform::Status status =
         transfers->advise(hinted_address(buffer), buffer.memory->bytes, advice_of(advice), where);

@@ -128,6 +128,10 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
         if (stands || (gathered && *gathered)) return gathered;
     }
     if (Result<void> waited = wait_until_unused(deadline); !waited) return std::move(waited).error();
+    if (!only_known_uses_ended()) {
+        device->books->ledger.exclude_from_cache(held->block.id);
+        device->books->ledger.exclude_from_cache(held->host_block.id);
+    }
     return std::shared_ptr<StreamState>();
 }
 
@@ -196,12 +200,25 @@ Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) 
 }
 
 Result<void> BufferState::wait_until_unused(const Deadline& deadline) {
-    for (const Use& use : conflicting(ArgumentUse::write)) {
-        if (use.stream->device->is_lost()) continue;
-        Result<void> waited = use.stream->wait_until(use.last, deadline.left());
-        if (!waited && !use.stream->device->is_lost()) return waited;
+    // A fence behind the last use may have queued the return of managed memory to the host: it is waited for as well.
+    const int rounds = memory->path == LaunchPath::attach ? 2 : 1;
+    for (int round = 0; round < rounds; ++round) {
+        for (const Use& use : conflicting(ArgumentUse::write)) {
+            if (use.stream->device->is_lost()) continue;
+            Result<void> waited = use.stream->wait_until(use.last, deadline.left());
+            if (!waited && !use.stream->device->is_lost()) return waited;
+        }
     }
     return {};
+}
+
+// Whether the memory can be handed to another owner at once: the driver, whose free waits for all work, is not asked.
+bool BufferState::only_known_uses_ended() {
+    if (exposed.load(std::memory_order_relaxed) || touched_by_loss()) return false;
+    if (memory->path != LaunchPath::attach) return true;
+    const std::lock_guard lock(views);
+    if (sides.attached_to() != nullptr) return false;
+    return sides.brought_by() == nullptr || sides.brought_by()->reached(sides.brought_at());
 }
 
 bool BufferState::touched_by_loss() {

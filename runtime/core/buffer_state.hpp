@@ -23,6 +23,7 @@
 #include "sharing_rules.hpp"
 #include "stream_uses.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,7 +58,10 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     BufferSides sides;     // for copied or attached memory: which side is current
     HeldBlocks held;       // the blocks to give back
     OrderHistory order;    // guarded by the order checker
-    FarPlace far;          // whether a device uses it that may not reach it; ends first
+    // Something may use the memory that the runtime does not see, or its driver was told more about it than its
+    // content: it goes back to the driver, and is not kept for the next allocation.
+    std::atomic<bool> exposed{false};
+    FarPlace far;  // whether a device uses it that may not reach it; ends first
 
     // A buffer that shrank may have fewer bytes than parts that were made before.
     bool holds(std::size_t first_byte, std::size_t count) const noexcept {
@@ -161,6 +165,7 @@ private:
     void forget_ended_uses();
     void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
+    bool only_known_uses_ended();
 };
 
 // A buffer under construction. Its maker fills in facts and blocks, and calls make(); without that, the destructor

@@ -34,7 +34,8 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
       books(std::move(memory_books)),
       reachable(rules::reachable_kinds(capabilities)),
       paths(all_paths(capabilities)),
-      atomics(capabilities) {}
+      atomics(capabilities),
+      cache(driver->memory(), config->cache_bytes) {}
 
 DeviceState::~DeviceState() {
     if (config->forked()) {  // the child owns no objects of the driver
@@ -51,6 +52,7 @@ DeviceState::~DeviceState() {
         while (std::optional<Piece> piece = unreturned.next()) {
             process::keep_until_exit(std::make_shared<Piece>(*std::move(piece)));
         }
+        for (Piece& piece : cache.take_out(0)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         return;
     }
     orphaned_calls_.drop_all();  // calls without a fence behind them; all other calls have run
@@ -64,6 +66,7 @@ DeviceState::~DeviceState() {
 void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
+    for (Piece& piece : cache.take_out(0)) free_at_end(*this, std::move(piece));
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {

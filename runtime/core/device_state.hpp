@@ -16,6 +16,7 @@
 #include "host_calls.hpp"
 #include "launch_path.hpp"
 #include "memory_pool_state.hpp"
+#include "piece_cache.hpp"
 #include "unreturned_pieces.hpp"
 
 #include <array>
@@ -55,6 +56,7 @@ struct DeviceState final : DeviceSession {
     std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is created
     DevicePools pools;
     DeviceSlabs slabs;
+    PieceCache cache;
     struct Copies {
         CopyBounce bounce;
         std::mutex mutex;

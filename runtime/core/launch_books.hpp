@@ -25,6 +25,10 @@ public:
         if (devices_.size() <= index) devices_.resize(index + 1);
         devices_[index] = device;
     }
+    std::size_t size() const {
+        const std::lock_guard lock(mutex_);
+        return devices_.size();
+    }
     std::shared_ptr<DeviceState> at(std::size_t index) const {
         const std::lock_guard lock(mutex_);
         return index < devices_.size() ? devices_[index].lock() : nullptr;

@@ -3,6 +3,7 @@
 #include "piece_release.hpp"
 
 #include "access_rules.hpp"
+#include "cache_rules.hpp"
 #include "composed.hpp"
 #include "core_errors.hpp"
 #include "device_state.hpp"
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -106,6 +108,17 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
     return free_now(device, piece, after.get(), std::move(call));
 }
 
+// Pieces from the cache, which nothing uses and no buffer waits for.
+std::uint64_t free_all(DeviceState& device, std::vector<Piece> pieces) {
+    std::uint64_t bytes = 0;
+    for (Piece& piece : pieces) {
+        bytes += piece.bytes();
+        piece.may_be_kept = false;
+        free_or_keep(device, std::move(piece), "that was kept for a later allocation");
+    }
+    return bytes;
+}
+
 // One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
 // call fails: then only the records are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
@@ -156,16 +169,38 @@ void keep_mappings(Piece& piece) {
 }
 }  // namespace
 
+namespace {
+
+// Before the driver is asked: needs no call, so that neither a service nor other work delays it.
+Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
+    rules::Released released;
+    released.made_for_it = piece.may_be_kept;
+    released.in_stream = after != nullptr;
+    released.device_usable = device.usable();
+    released.bytes = piece.bytes();
+    if (rules::keeping(released, device.cache.limit_bytes()) != rules::Keeping::keep) {
+        return free_beside_services(device, piece, after);
+    }
+    free_all(device, device.cache.keep(piece));
+    return {};
+}
+
+}  // namespace
+
+std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
+    return free_all(device, device.cache.take_out(keep_bytes));
+}
+
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
-    if (!captures.any()) return free_beside_services(device, piece, after);
+    if (!captures.any()) return keep_or_free(device, piece, after);
     // The driver would accept some of these frees, although a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
-    const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
+    const std::uint64_t bytes = kept->bytes();
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
     captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
         owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-        if (Result<void> freed = free_beside_services(*owner, *kept, after); !freed) {
+        if (Result<void> freed = keep_or_free(*owner, *kept, after); !freed) {
             keep(*owner, std::move(*kept), freed.error(), "after a capture");
         }
     });

@@ -18,15 +18,19 @@ namespace detail {
 struct DeviceState;
 struct StreamState;
 
-// Frees a piece taken from the ledger; if pooled, behind the work of `after` (nullptr: nothing uses it any more).
-// Success: the caller has released it. During a capture the free is deferred, and memory of the runtime that the driver
-// does not take back now is kept and tried again (ADR 78). On an error the piece is unchanged: the driver still has
-// adopted memory registered, or work still runs that pooled memory cannot be freed behind.
+// Keeps a piece taken from the ledger for a later allocation where rules::keeping() allows that, and otherwise frees
+// it; if pooled, behind the work of `after` (nullptr: nothing uses it any more). Success: the caller has released it.
+// During a capture the free is deferred, and memory of the runtime that the driver does not take back now is kept and
+// tried again (ADR 78). On an error the piece is unchanged: the driver still has adopted memory registered, or work
+// still runs that pooled memory cannot be freed behind.
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after);
 // Frees it now, even while a capture is open. `call` keeps a service from starting meanwhile.
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});
 // For a caller that cannot report an error: what cannot be freed now is tried again later.
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
+// Gives kept pieces back, oldest first, until at most so many bytes are kept; answers how many bytes went. While a
+// capture is open or a service runs, they go back after it. Expects no lock.
+std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes);
 // The same for a block of the ledger whose buffer is gone.
 void release_later(DeviceState& device, const MemoryBlock& block);
 // Tries again what the driver did not take back, oldest first, up to the first failure. May call release functions of

@@ -40,6 +40,7 @@ struct RuntimeConfig {
     WaitPolicy wait_policy = WaitPolicy::adaptive;
     LogCallback log;
     rules::BudgetOptions budget;
+    std::uint64_t cache_bytes = 0;  // that each device keeps of released memory
     std::vector<LitmusFinding> litmus_findings;
     std::vector<ExportFinding> export_findings;
     std::vector<DeviceProfile> profiles;

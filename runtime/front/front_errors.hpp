@@ -31,6 +31,10 @@ inline constexpr auto too_many_cpu_threads =
     error_entry("R005", Code::invalid_argument,
                 "{threads:number} threads for the CPU device are too many; at most {most:number} run its kernels",
                 "set RuntimeOptions::cpu_threads to the number of CPUs that its kernels may use, or to 0 for none");
+inline constexpr auto unknown_cache_limit =
+    error_entry("R006", Code::invalid_argument,
+                "the environment variable ISTHMUS_CACHE_BYTES is '{value}', which is no number of bytes",
+                "set it to a decimal number, 0 for no cache, or unset it; RuntimeOptions::cache_bytes decides before it");
 // clang-format on
 
 }  // namespace errors

@@ -79,7 +79,7 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
     if (!facts) return std::move(facts).error();
     const Result<std::vector<CallInFlight>> calls = enter_all({owner}, making);
     if (!calls) return calls.error();
-    Untyped made = allocate_from(owner, MemorySource(owner, MemoryKind::device),
+    Untyped made = allocate_from(owner, MemorySource(owner, MemoryKind::device).uncached(),
                                  {static_cast<std::size_t>(facts->mapped_bytes), 1, 1},
                                  "made to be exported: device memory by an older handle", nullptr, true);
     if (!made) return std::move(made).error();

@@ -28,7 +28,9 @@ std::string_view BufferBase::explain() const noexcept {
     return state_ ? state_->memory->reason : std::string_view();
 }
 std::uint64_t BufferBase::device_address() const noexcept {
-    return state_ ? state_->memory->device_address : 0;
+    if (!state_) return 0;
+    state_->exposed.store(true, std::memory_order_relaxed);  // other code may use it behind the runtime's back
+    return state_->memory->device_address;
 }
 PlacementReport BufferBase::placement() const {
     return state_ ? state_->device->books->ledger.placement(state_->held->block.id) : PlacementReport{};

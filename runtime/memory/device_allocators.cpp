@@ -6,6 +6,7 @@
 #include "allocation.hpp"
 #include "device_state.hpp"
 #include "memory_source.hpp"
+#include "piece_release.hpp"
 #include "stream_state.hpp"
 
 #include <isthmus/device.hpp>
@@ -101,6 +102,14 @@ Allocator Device::current_allocator() const {
 }
 void Device::set_allocator(Allocator allocator) {
     allocators_->set(std::move(allocator));
+}
+CacheUsage Device::cache_usage() const {
+    const detail::PieceCache::Usage usage = state_->cache.usage();
+    return {usage.bytes, usage.pieces, state_->cache.limit_bytes(), usage.taken, usage.missed};
+}
+Result<std::uint64_t> Device::trim_cache(std::uint64_t keep_bytes) {
+    if (state_->bars(rules::PublicCall::release_memory)) return state_->refusal(rules::PublicCall::release_memory);
+    return detail::trim_cache(*state_, keep_bytes);
 }
 void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler) {
     state_->set_out_of_memory_handler(std::move(handler));

@@ -220,6 +220,11 @@ inline constexpr auto allocator_answered_unaligned =
     error_entry("M052", Code::invalid_argument,
                 "an allocator answered with memory that is not aligned to the {alignment:number} bytes asked for",
                 "let the allocator keep AllocationRequest::alignment, or answer with an Error");
+inline constexpr auto adoption_of_released_memory =
+    error_entry("M053", Code::in_use,
+                "memory was to be adopted that was released, and that a device of this runtime keeps for its next "
+                "allocation",
+                "use memory that is not released; Device::trim_cache() gives kept memory back");
 // clang-format on
 
 }  // namespace errors

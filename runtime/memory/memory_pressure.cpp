@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "memory_budget.hpp"
 #include "memory_errors.hpp"
+#include "piece_release.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -47,9 +48,24 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     const bool advised = last.call().empty() && !last.remedy().empty();
     const std::string_view remedy = advised ? last.remedy() : "release memory, ask for less";
     return make_error<errors::memory_exhausted>(bytes, name(kind), shared ? now.host_available : now.device_free,
-                                                amounts.cached_bytes, amounts.pending_bytes + put_off, last.message(),
-                                                remedy)
+                                                amounts.cached_bytes + device.cache.usage().bytes,
+                                                amounts.pending_bytes + put_off, last.message(), remedy)
         .from_call(last.call(), last.driver_code());
+}
+
+// Gives back what the devices of the runtime keep of released memory: the host's memory serves all of them. A free
+// would wait for a running service.
+bool give_back_kept(DeviceState& device) {
+    std::uint64_t bytes = 0;
+    const auto trim = [&](DeviceState& other) {
+        if (other.usable() && !other.services.any()) bytes += trim_cache(other, 0);
+    };
+    trim(device);
+    for (std::size_t index = 0; index < device.books->launches.devices.size(); ++index) {
+        const std::shared_ptr<DeviceState> other = device.books->launches.devices.at(index);
+        if (other && other.get() != &device) trim(*other);
+    }
+    return bytes > 0;
 }
 
 }  // namespace
@@ -84,6 +100,8 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // any further call could end the capture
+    if (give_back_kept(device)) made = attempt();
+    if (!short_of_memory()) return made;
     // While a service runs, freeing slabs and pieces would wait for it: only the pools and the user's handler make
     // room.
     std::optional<CallInFlight> freeing = device.services.enter(rules::DriverUse::free_pinned);

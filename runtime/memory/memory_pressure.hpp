@@ -20,8 +20,8 @@ struct DeviceState;
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
 
 using Attempt = std::function<Result<void>()>;
-// Retries after each step that may free memory (K19): caches of slabs and pools, frees that wait for work, the user's
-// handler. The final error states the amounts available, cached and pending.
+// Retries after each step that may free memory (K19): released memory that is kept, caches of slabs and pools, frees
+// that wait for work, the user's handler. The final error states the amounts available, cached and pending.
 Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> first,
                        const Attempt& attempt);
 

@@ -4,6 +4,7 @@
 
 #include "access_rules.hpp"
 #include "alignment_rules.hpp"
+#include "cache_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_errors.hpp"
@@ -133,15 +134,36 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     AllocationRequest whole = request;
     whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
+    const bool keeps = may_keep();
+    if (keeps) {
+        if (std::optional<Piece> kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment)) {
+            place(request, *kept, block);
+            return enter(block, *std::move(kept), nullptr);
+        }
+    }
     // Around the budget too: cached memory counts against it, so making room helps.
     Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {
         Result<void> within = within_budget(*device_, kind_, whole.bytes);
         return within ? obtain(whole, block, piece) : within;
     });
     if (!made) return std::move(made).error();
+    piece.may_be_kept = keeps;
+    if (piece.host_part) piece.host_part->asked = placement_;
+    return enter(block, std::move(piece), request.stream);
+}
+
+// Whether memory for this source may come from the cache, and go back there. Memory that the thread allocates while it
+// has a capture open does neither (K13).
+bool MemorySource::may_keep() const {
+    return cached_ && !pool_ && device_->cache.keeps_anything() && rules::may_be_kept(kind_, placement_) &&
+           !device_->books->captures.here();
+}
+
+Result<MemoryBlock> MemorySource::enter(MemoryBlock block, Piece piece, Stream* stream) {
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {
-        const auto after = request.stream != nullptr ? request.stream->state()->weak_from_this().lock() : nullptr;
+        piece.may_be_kept = false;
+        const auto after = stream != nullptr ? stream->state()->weak_from_this().lock() : nullptr;
         if (!free_piece(*device_, piece, after)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         return std::move(id).error();
     }
@@ -149,10 +171,13 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     return block;
 }
 
-Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
-    if (is_of_pages(kind_)) return from_system(request, block, piece);
-    Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
-    if (!made) return made;
+// The block within memory of the driver; memory of the system begins where its last block began.
+void MemorySource::place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const {
+    if (piece.host_part) {
+        block.host = piece.block.host;
+        block.device = piece.block.device;
+        return;
+    }
     // Where CPU and device have different addresses of the memory, the CPU's address is aligned.
     void* const host = rules::host_finds(kind_) ? piece.allocation.host : nullptr;
     const std::uint64_t first = host != nullptr ? reinterpret_cast<std::uintptr_t>(host) : piece.allocation.device;
@@ -160,6 +185,13 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
         request.alignment > rules::driver_alignment ? rules::lead_bytes(first, request.alignment) : 0;
     block.device = piece.allocation.device + lead;
     if (host != nullptr) block.host = static_cast<std::byte*>(host) + lead;
+}
+
+Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+    if (is_of_pages(kind_)) return from_system(request, block, piece);
+    Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
+    if (!made) return made;
+    place(request, piece, block);
     if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it
         block.kind = MemoryKind::graph;
         block.host = nullptr;

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace isthmus {
 inline namespace v0 {
@@ -20,15 +21,21 @@ struct DeviceState;
 struct PoolState;
 struct StreamState;
 
-// Order of checks: limits of any machine → this device's features → an open capture → the budget and the driver call,
-// both retried by memory_pressure.hpp → the ledger. A failed step leaves nothing behind; the first three call no
-// driver. Thread-safe.
+// Order of checks: limits of any machine → this device's features → an open capture → memory kept from a release → the
+// budget and the driver call, both retried by memory_pressure.hpp → the ledger. A failed step leaves nothing behind;
+// the first three call no driver. Thread-safe.
 class MemorySource {
 public:
     // `placement` is for kinds of system memory (host, host_numa, registered).
     MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement = {});
     // Allocates from this pool.
     MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool);
+
+    // From here on its memory is fresh from the driver or the system, and goes back there at its release.
+    MemorySource&& uncached() && noexcept {
+        cached_ = false;
+        return std::move(*this);
+    }
 
     MemoryKind kind() const noexcept { return kind_; }
     Result<MemoryBlock> allocate(const AllocationRequest& request);
@@ -37,6 +44,9 @@ public:
 
 private:
     Result<void> allowed(const AllocationRequest& request) const;
+    bool may_keep() const;
+    Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream);
+    void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
     Result<void> from_driver(std::size_t bytes, Piece& piece);
     Result<void> from_pool(const AllocationRequest& request, Piece& piece);
@@ -48,6 +58,7 @@ private:
     MemoryKind kind_;   // kind obtained: the CPU device has host memory only
     HostPlacement placement_;
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
+    bool cached_ = true;               // memory that was released is taken again, where the kind allows it
 };
 
 // An error if a GPU device lacks the feature that the kind needs (K7).

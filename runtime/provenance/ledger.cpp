@@ -225,6 +225,11 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     return piece;
 }
 
+void Ledger::exclude_from_cache(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = entries_.find(id); found != entries_.end()) found->second.piece.may_be_kept = false;
+}
+
 void Ledger::put_back(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     const MemoryBlock block = piece.block;

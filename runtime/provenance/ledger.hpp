@@ -35,6 +35,7 @@ std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // answers the first o
 struct HostPart {
     platform::os::HostPages pages;
     bool registered = false;  // the pages are registered with the device's driver
+    HostPlacement asked;      // of memory that may be kept: as requested
     std::shared_ptr<HostSlabs> slabs;
     SlabPiece cut;
     std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
@@ -69,6 +70,8 @@ struct Piece {
     std::unique_ptr<HostPart> host_part;   // from the system
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
     MemoryBlock block;                     // as recorded in the ledger; set by take()
+    bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
+    std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0
 };
 
 // Thread-safe. Every live piece is also in the address map, with two ranges where its device address differs from its
@@ -99,6 +102,9 @@ public:
     // Removes the piece: the caller then has to free it, and every other release is refused. Errors, which change
     // nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
     Result<Piece> take(const MemoryBlock& block, std::size_t device);
+    // The piece is given back to the driver at its release, instead of being kept: something may use it that the
+    // runtime does not know, or has changed more than its content. Unknown identities are ignored.
+    void exclude_from_cache(std::uint64_t id);
     // Records again, under its old identity, a piece that take() removed and that could not be freed.
     void put_back(std::size_t device, Piece& piece);
     // Records adopted memory without a buffer as plain host memory in the address map, because the driver still counts

@@ -24,6 +24,7 @@ protected:
     void SetUp() override {
         RuntimeOptions options;
         options.wait_timeout = std::chrono::milliseconds(20);
+        options.cache_bytes = 0;  // every release asks the driver
         runtime_.emplace(Runtime::open(options).value());
         if (device().is_cpu() || plan() == nullptr) GTEST_SKIP() << "only the simulator holds a call up";
         if (device().capabilities().has(Feature::kernel_timeout)) GTEST_SKIP() << "no kernel stays here";

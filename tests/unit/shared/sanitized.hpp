@@ -9,3 +9,12 @@
 #define ISTHMUS_SANITIZED 1
 #endif
 #endif
+
+// ISTHMUS_ADDRESS_SANITIZED: built with AddressSanitizer.
+#if defined(__SANITIZE_ADDRESS__)
+#define ISTHMUS_ADDRESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ISTHMUS_ADDRESS_SANITIZED 1
+#endif
+#endif

@@ -37,6 +37,16 @@ struct PoolUsage {
     std::uint64_t used_high_bytes = 0;
 };
 
+// What a device keeps of released memory for its next allocations (RuntimeOptions::cache_bytes). The last two count
+// since the runtime was opened.
+struct CacheUsage {
+    std::uint64_t kept_bytes = 0;
+    std::uint64_t kept_pieces = 0;
+    std::uint64_t limit_bytes = 0;  // kept at most; 0: nothing is kept
+    std::uint64_t served = 0;       // allocations that kept memory served, without a driver or system call
+    std::uint64_t missed = 0;       // allocations of kinds that are kept, for which the driver or the system was asked
+};
+
 // Made by Device::create_pool and Device::pool. A handle: copies name the same pool, which exists as long as a handle,
 // an allocator or memory of it. Thread-safe. Errors of all functions: device_lost, and the driver's.
 class ISTHMUS_API MemoryPool {

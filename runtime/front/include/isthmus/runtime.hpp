@@ -47,6 +47,11 @@ struct RuntimeOptions {
     std::uint32_t host_reserve_permille = 20;
     // Allow managed memory beyond the device's free memory: pages then move back and forth. Refused by default.
     bool oversubscribe_managed = false;
+    // Released memory that each device keeps for its next allocations, at most; 0: none, so that every allocation and
+    // release is the driver's or the system's own, as compute-sanitizer needs it. None here: the environment variable
+    // ISTHMUS_CACHE_BYTES (a decimal number; read once, by open(); ignored in set-user-ID programs), otherwise 256 MiB
+    // or a sixteenth of the host's memory, whichever is less. Memory that was kept has its old content.
+    std::optional<std::uint64_t> cache_bytes{};
     // Findings of `isthmus litmus` on this machine: remove from the devices' capabilities what did not hold, and never
     // add (G13). A finding of another device or driver is ignored, and the log says so.
     std::vector<LitmusFinding> litmus_findings{};
@@ -85,8 +90,9 @@ public:
     // says why. Creates no CUDA context; the first use of a device does (about 120 ms on an H200). After a fault in
     // this process it creates a context for each device, to find which devices still answer: the others are not
     // healthy() from the start.
-    // Errors: invalid_argument (ISTHMUS_LAUNCH_MODE names no launch mode; cpu_threads exceeds 1024; the profile that
-    // was asked for cannot be read; a profile is damaged), unsupported (the profile has another version's schema).
+    // Errors: invalid_argument (ISTHMUS_LAUNCH_MODE names no launch mode; ISTHMUS_CACHE_BYTES is no number; cpu_threads
+    // exceeds 1024; the profile that was asked for cannot be read; a profile is damaged), unsupported (the profile has
+    // another version's schema).
     static Result<Runtime> open(const RuntimeOptions& options = {});
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// PieceCache: whole pieces of one device that were released and are kept for the next request of their class.
+#pragma once
+
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/placement.hpp>
+
+#include <platform/driver.hpp>
+
+#include "cache_rules.hpp"
+#include "ledger.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+// Nothing uses a kept piece, no ledger and no address map knows it, and its content is that of its last owner. A
+// simulator and AddressSanitizer take every access to it for an error. Thread-safe; calls neither the driver nor the
+// system, and allocates only to hold more pieces than ever before.
+class PieceCache {
+public:
+    PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
+    PieceCache(const PieceCache&) = delete;
+    PieceCache& operator=(const PieceCache&) = delete;
+
+    // false: nothing is ever kept.
+    bool keeps_anything() const noexcept { return limit_bytes_ != 0; }
+    std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
+
+    // A piece of at least so many bytes, the one released last; nullopt: none is kept. `alignment`: of the first byte
+    // of memory of the system. From here on the first `bytes` of it are accessible.
+    std::optional<Piece> take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes,
+                              std::size_t alignment);
+    // Keeps it, and yields the pieces that are beyond the limit from now on, oldest first. The caller frees them. The
+    // piece must be one that rules::keeping() keeps; it is empty afterwards.
+    std::vector<Piece> keep(Piece& piece);
+    // Takes pieces out, oldest first, until at most so many bytes are kept.
+    std::vector<Piece> take_out(std::uint64_t keep_bytes);
+    // Whether a kept piece contains the address.
+    bool holds(std::uint64_t address) const;
+
+    struct Usage {
+        std::uint64_t bytes = 0;   // kept now
+        std::uint64_t pieces = 0;  // kept now
+        std::uint64_t taken = 0;   // requests that a kept piece served
+        std::uint64_t missed = 0;  // requests that asked the driver or the system
+    };
+    Usage usage() const;
+
+private:
+    struct Kept {
+        Piece piece;
+        std::uint64_t release = 0;  // number of its release
+    };
+    using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
+
+    std::optional<Piece> take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes,
+                                   std::size_t alignment);
+    Piece take_at(Shelf& shelf, std::size_t at);
+    // Expects the lock.
+    void take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece>& out);
+    void close(const Piece& piece) const;                    // to every access
+    void open(const Piece& piece, std::size_t bytes) const;  // its first bytes; the rest stays closed
+
+    platform::Memory& memory_;
+    const std::uint64_t limit_bytes_;
+    mutable std::mutex mutex_;
+    std::array<std::vector<Shelf>, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
+    std::uint64_t bytes_ = 0;
+    std::uint64_t pieces_ = 0;
+    std::uint64_t releases_ = 0;
+    std::uint64_t taken_ = 0;
+    std::uint64_t missed_ = 0;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
