@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures allocation and release of memory on a stream: pools of isthmus, the driver's own functions, and CUB's
-// caching allocator. pool_torch.py measures PyTorch's.
+// Measures allocation and release of memory: shared buffers with and without the cache; on a stream, pools of isthmus,
+// the driver's own functions, and CUB's caching allocator. pool_torch.py measures PyTorch's.
 //   bench_pool --benchmark_enable_random_interleaving=true --benchmark_repetitions=7
 //              --benchmark_report_aggregates_only=true
 #include "raw_driver.hpp"
@@ -25,11 +25,20 @@ using isthmus::MemoryKind;
 using isthmus::Stream;
 
 constexpr std::int64_t sizes_bytes[] = {256, 4 << 10, 1 << 20, 64 << 20};
+constexpr std::int64_t shared_sizes_bytes[] = {64, 4 << 10, 1 << 20, 8 << 20};
 // Pairs between two synchronisations, which are not timed: the driver's records must not pile up.
 constexpr int batch = 64;
 
 isthmus::Runtime& runtime() {
     static isthmus::Runtime opened = isthmus::Runtime::open().value();
+    return opened;
+}
+
+// A runtime that keeps no released memory: every pair is the driver's and the system's own.
+isthmus::Runtime& uncached() {
+    isthmus::RuntimeOptions options;
+    options.cache_bytes = 0;
+    static isthmus::Runtime opened = isthmus::Runtime::open(options).value();
     return opened;
 }
 
@@ -148,6 +157,64 @@ void raw_sync(benchmark::State& state) {
         [] {});
 }
 
+// allocate_shared and its end, where nothing else of its kind lives. The CPU device has host memory for every kind.
+void shared_buffers(benchmark::State& state, Device& device, MemoryKind kind) {
+    isthmus::SharedUse use;
+    use.kind = kind;
+    run(
+        state, [&] { return device.allocate_shared<std::uint8_t>(bytes_of(state), use).ok(); }, [] {});
+}
+
+void raw_host(benchmark::State& state, unsigned flags) {
+    Raw raw;
+    if (!raw.open() || !raw.driver.find_host()) return state.SkipWithError("no GPU");
+    run(
+        state,
+        [&] {
+            void* memory = nullptr;
+            if (raw.driver.allocate_host(&memory, bytes_of(state), flags) != 0) return false;
+            benchmark::DoNotOptimize(memory);
+            return raw.driver.free_host(memory) == 0;
+        },
+        [] {});
+}
+
+void raw_managed(benchmark::State& state) {
+    Raw raw;
+    if (!raw.open() || !raw.driver.find_host()) return state.SkipWithError("no GPU");
+    run(
+        state,
+        [&] {
+            std::uint64_t address = 0;
+            if (raw.driver.allocate_managed(&address, bytes_of(state), 1) != 0) return false;
+            benchmark::DoNotOptimize(address);
+            return raw.driver.free(address) == 0;
+        },
+        [] {});
+}
+
+void add_shared() {
+    const auto add = [](const std::string& name, auto body) {
+        auto* benchmark = benchmark::RegisterBenchmark(name.c_str(), body);
+        for (const std::int64_t bytes : shared_sizes_bytes) benchmark->Arg(bytes);
+    };
+    for (const MemoryKind kind :
+         {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed, MemoryKind::registered, MemoryKind::host}) {
+        const std::string of_kind(isthmus::name(kind));
+        add("shared/" + of_kind + "/kept",
+            [kind](benchmark::State& state) { shared_buffers(state, runtime().default_device(), kind); });
+        add("shared/" + of_kind + "/uncached",
+            [kind](benchmark::State& state) { shared_buffers(state, uncached().default_device(), kind); });
+    }
+    add("shared/cpu_device/kept",
+        [](benchmark::State& state) { shared_buffers(state, runtime().cpu(), MemoryKind::host); });
+    add("shared/cpu_device/uncached",
+        [](benchmark::State& state) { shared_buffers(state, uncached().cpu(), MemoryKind::host); });
+    constexpr unsigned portable_mapped = 3;
+    add("raw/cuMemHostAlloc", [](benchmark::State& state) { raw_host(state, portable_mapped); });
+    add("raw/cuMemAllocManaged", raw_managed);
+}
+
 #if defined(ISTHMUS_BENCH_CUB)
 // Bins by powers of two from 256 B to 128 MiB; nothing is returned to the driver. Each size here fits a bin exactly.
 void cub_caching(benchmark::State& state) {
@@ -191,6 +258,7 @@ int main(int argc, char** argv) {
     add("cub/CachingDeviceAllocator", cub_caching);
     add("isthmus/device/block", device_blocks);
     add("raw/cuMemAlloc", raw_sync);
+    add_shared();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

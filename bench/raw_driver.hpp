@@ -77,6 +77,10 @@ struct RawDriver {
     int (*map)(std::uint64_t, std::size_t, std::size_t, std::uint64_t, unsigned long long) = nullptr;
     int (*unmap)(std::uint64_t, std::size_t) = nullptr;
     int (*set_access)(std::uint64_t, std::size_t, const MemoryAccess*, std::size_t) = nullptr;
+    // Set by find_host().
+    int (*allocate_host)(void**, std::size_t, unsigned) = nullptr;
+    int (*free_host)(void*) = nullptr;
+    int (*allocate_managed)(std::uint64_t*, std::size_t, unsigned) = nullptr;
     void* opened = nullptr;
 
     // Uses the libcuda that the runtime has opened; false where there is none.
@@ -106,6 +110,10 @@ struct RawDriver {
         return find(reserve_address, "cuMemAddressReserve") && find(free_address, "cuMemAddressFree") &&
                find(create_memory, "cuMemCreate") && find(release_memory, "cuMemRelease") && find(map, "cuMemMap") &&
                find(unmap, "cuMemUnmap") && find(set_access, "cuMemSetAccess");
+    }
+    bool find_host() {
+        return find(allocate_host, "cuMemHostAlloc") && find(free_host, "cuMemFreeHost") &&
+               find(allocate_managed, "cuMemAllocManaged");
     }
     template <class Function>
     bool find(Function& slot, const char* name) const {
