@@ -138,7 +138,7 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
 // Finds a stream of this device that still uses the memory, and makes it wait for all other uses. nullptr: no such
 // stream.
 Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& deadline) {
-    const std::vector<Use> running = conflicting(ArgumentUse::write);
+    const Running running = conflicting(ArgumentUse::write);
     std::shared_ptr<StreamState> last;
     const auto consider = [&](const Use& use) {
         if (use.stream->device == device && use.stream->takes_work()) last = use.stream;
@@ -348,7 +348,7 @@ Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, co
             "let the concurrent view go out of scope first; only a kernel that takes it as an AtomicView runs "
             "beside one";
     }
-    const std::string buffer = rules::text(span, "a buffer");
+    const Words buffer = rules::text(span, "a buffer");
     const std::string_view purpose = rules::purpose(open.use);
     if (open.span.whole()) return make_error<errors::argument_open_on_host>(argument, deed, buffer, purpose, remedy);
     return make_error<errors::argument_open_on_host_in_part>(argument, deed, buffer, rules::text(open.span, "it"),
@@ -359,12 +359,12 @@ bool BufferState::opens_at_once() const noexcept {
     return memory->host != nullptr && !staged() && views.plain() && first_use.stream() == nullptr && uses.all_ended();
 }
 
-std::vector<BufferState::Use> BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
+BufferState::Running BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
     const std::lock_guard lock(views);
     return conflicting_locked(host_use, span);
 }
 
-std::vector<BufferState::Use> BufferState::conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span) {
+BufferState::Running BufferState::conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span) {
     if (StreamState* stream = first_use.stream()) touch(*stream, first_use.position(), ArgumentUse::write);
     return uses.running(host_use, [&](const Use& use) { return views.last_use(use.stream.get(), use, span); });
 }
@@ -373,7 +373,7 @@ Result<void> BufferState::wait_for_uses(ArgumentUse host_use, Wait wait, const r
     return wait_for_uses(conflicting(host_use, span), host_use, wait);
 }
 
-Result<void> BufferState::wait_for_uses(const std::vector<Use>& found, ArgumentUse host_use, Wait wait) {
+Result<void> BufferState::wait_for_uses(const Running& found, ArgumentUse host_use, Wait wait) {
     if (found.empty()) return {};
     const Deadline deadline(wait, device->config->wait_timeout);
     for (const Use& use : found) {

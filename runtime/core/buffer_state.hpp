@@ -141,10 +141,11 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     Result<Making> making_before_use(StreamState& stream);
 
     // The uses that a view of this use must wait for; a release waits as a writing view does.
-    std::vector<Use> conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
-    std::vector<Use> conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span);  // expects the lock
+    using Running = StreamUses::Running;
+    Running conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
+    Running conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span);  // expects the lock
     Result<void> wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span = {});
-    Result<void> wait_for_uses(const std::vector<Use>& found, ArgumentUse host_use, Wait wait);
+    Result<void> wait_for_uses(const Running& found, ArgumentUse host_use, Wait wait);
     // As wait_for_uses(write), without the work that was lost with its device: a lost device runs nothing any more.
     Result<void> wait_until_unused(const Deadline& deadline);
     // Whether the owner, or a device that used the buffer, was lost.

@@ -127,7 +127,7 @@ std::string DeviceState::suspects(int driver_code) {
         }
         if (last.position == 0) return;
         if (const AccessAnswer answer = buffer_access(*this, buffer); !answer) {
-            buffers.push_back({last, buffer.memory->bytes, described(buffer), answer.reason});
+            buffers.push_back({last, buffer.memory->bytes, std::string(described(buffer).view()), answer.reason});
         }
     });
     facts.work = work;

@@ -18,8 +18,8 @@ namespace detail {
 namespace {
 
 Error already_open(const OpenUse& open, const OpenUse& wanted) {
-    const std::string is_open = rules::text(open.span, "the buffer") + (open.span.whole() ? " is" : " are");
-    const std::string was_wanted = rules::text(wanted.span, "it") + (wanted.span.whole() ? " was" : " were");
+    const Words is_open = rules::text(open.span, "the buffer").append(open.span.whole() ? " is" : " are");
+    const Words was_wanted = rules::text(wanted.span, "it").append(wanted.span.whole() ? " was" : " were");
     const std::string_view purpose = rules::purpose(open.use);
     const std::string_view wanted_purpose = rules::purpose(wanted.use);
     if (open.native != nullptr) {
@@ -77,7 +77,7 @@ Result<void> refuse_gone(const BufferState& buffer) {
 }
 
 // `running` receives the uses that the view has to wait for.
-Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::vector<BufferState::Use>& running) {
+Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, BufferState::Running& running) {
     const std::lock_guard lock(buffer.views);
     running = buffer.conflicting_locked(wanted.use, wanted.span);
     Result<ViewScope> scope = mark_open(buffer, wanted);
@@ -120,7 +120,7 @@ Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wa
     if (rules::writes(use) && buffer.memory->read_only) {
         return make_error<errors::host_write_view_of_read_only_memory>();
     }
-    std::vector<BufferState::Use> running;
+    BufferState::Running running;
     Result<ViewScope> scope = begin_view(buffer, wanted, running);
     if (!scope) return scope;
     std::optional<Deadline> deadline;  // only a staged buffer waits several times

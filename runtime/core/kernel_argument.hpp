@@ -9,7 +9,6 @@
 #include "sharing_rules.hpp"
 
 #include <cstdint>
-#include <string>
 
 namespace isthmus {
 inline namespace v0 {
@@ -23,9 +22,9 @@ inline bool is_native(const KernelInfo& kernel) noexcept {
     return kernel.symbol == nullptr;
 }
 // "kernel 'scale', argument 'out',", or "work 'blur', argument 0,": the beginning of a message about it.
-inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {
-    if (is_native(kernel)) return composed("work '{}', argument {},", kernel.name, argument);
-    return composed("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
+inline Words argument_text(const KernelInfo& kernel, std::uint32_t argument) {
+    if (is_native(kernel)) return worded("work '{}', argument {},", kernel.name, argument);
+    return worded("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
 }
 
 }  // namespace detail

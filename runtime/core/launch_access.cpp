@@ -262,16 +262,15 @@ std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const P
     return lost ? memory.owner : nullptr;
 }
 
-std::string described(const BufferState& buffer) {
-    return composed("{} memory of {}", name(buffer.memory->kind), named(*buffer.device));
+Words described(const BufferState& buffer) {
+    return worded("{} memory of {}", name(buffer.memory->kind), named(*buffer.device));
 }
 
-std::string described(const Provenance& memory) {
-    if (memory.kind == MemoryKind::unknown) return "unknown memory";
-    if (memory.id == 0) return "ordinary host memory";
-    std::string text = memory.foreign ? "foreign " : "";
-    text += composed("{} memory", name(memory.kind));
-    if (memory.owner) text += composed(" of {}", named(*memory.owner));
+Words described(const Provenance& memory) {
+    if (memory.kind == MemoryKind::unknown) return Words().append("unknown memory");
+    if (memory.id == 0) return Words().append("ordinary host memory");
+    Words text = worded("{}{} memory", memory.foreign ? "foreign " : "", name(memory.kind));
+    if (memory.owner) text.append(" of ").append(named(*memory.owner));
     return text;
 }
 

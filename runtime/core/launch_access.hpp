@@ -5,10 +5,12 @@
 #include <isthmus/access.hpp>
 #include <isthmus/memory_kind.hpp>
 
+#include "composed.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
 namespace isthmus {
 inline namespace v0 {
@@ -72,8 +74,8 @@ inline constexpr std::string_view instead_of_lost =
     "take what the host can still read (read_on_host, salvage_on_host) into a buffer of a device that works";
 
 // "managed memory of H200" for messages.
-std::string described(const Provenance& memory);
-std::string described(const BufferState& buffer);
+Words described(const Provenance& memory);
+Words described(const BufferState& buffer);
 
 }  // namespace detail
 }  // namespace v0

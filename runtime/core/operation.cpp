@@ -40,20 +40,14 @@ Operation::Operation(StreamState& stream, const char* name, const KernelInfo* ke
 
 void Operation::add_viewable(BufferState& buffer) {
     special_ |= buffer.memory->path == LaunchPath::stage || buffer.memory->path == LaunchPath::attach;
-    if (viewable_count_ == few_viewable_.size()) many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
-    if (viewable_count_ >= few_viewable_.size()) {
-        many_viewable_.push_back(&buffer);
-    } else {
-        few_viewable_[viewable_count_] = &buffer;
-    }
-    ++viewable_count_;
+    viewable_.push_back(&buffer);
 }
 
 void Operation::only(const rules::ByteRange& range, const rules::ByteSpan& span) {
-    if (device_.books->order != nullptr) ranges_.emplace_back(count_ - 1, range);
+    if (device_.books->order != nullptr) ranges_.emplace_back(entries_.size() - 1, range);
     if (span.whole()) return;
-    spans_.emplace_back(count_ - 1, span);
-    const BufferState& buffer = *entries()[count_ - 1].buffer;
+    spans_.emplace_back(entries_.size() - 1, span);
+    const BufferState& buffer = *entries_.back().buffer;
     if (buffer.views_of_parts()) parts_key_ = part_key(parts_key_, buffer, span);
 }
 
@@ -71,14 +65,14 @@ rules::ByteRange Operation::range_of(std::size_t entry) const noexcept {
     return {};
 }
 
-std::string Operation::who(std::uint32_t argument) const {
-    return kernel_ == nullptr ? std::string(name_) : argument_text(*kernel_, argument);
+Words Operation::who(std::uint32_t argument) const {
+    return kernel_ == nullptr ? Words().append(name_) : argument_text(*kernel_, argument);
 }
 
 Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
-    if (const std::size_t lost = first_lost(device_, entries(), count_); lost < count_) {
+    if (const std::size_t lost = first_lost(device_, entries_.data(), entries_.size()); lost < entries_.size()) {
         return make_error<errors::operation_uses_memory_of_lost_device>(
-            who(entries()[lost].argument), described(*entries()[lost].buffer), owner_is_lost, instead_of_lost);
+            who(entries_[lost].argument), described(*entries_[lost].buffer), owner_is_lost, instead_of_lost);
     }
     for (;;) {
         if (special_) {
@@ -101,8 +95,8 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
 // For staged buffers that another stream uploads, and attached ones that it returns: the lock of that stream is taken
 // alone, before the lock of this operation's stream.
 Result<void> Operation::order_uploads() {
-    for (std::size_t at = 0; at < count_; ++at) {
-        BufferState& buffer = *entries()[at].buffer;
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        BufferState& buffer = *entries_[at].buffer;
         if (Result<void> ordered = order_first_use(buffer); !ordered) return drop_waits(), std::move(ordered).error();
         std::shared_ptr<StreamState> other;
         std::uint64_t position = 0;
@@ -137,8 +131,8 @@ OrderChecker::Attempt Operation::order_attempt() {
     OrderChecker& order = *device_.books->order;
     OrderChecker::Attempt attempt{stream_, name_, kept_kernel()};
     attempt.uses = within_;
-    for (std::size_t at = 0; at < count_ && within_.empty(); ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size() && within_.empty(); ++at) {
+        const Entry& entry = entries_[at];
         attempt.uses.push_back({entry.buffer, entry.use, entry.argument, range_of(at)});
     }
     for (const BufferState::Making& maker : makers_) attempt.behind.join(order.before(*maker.stream, maker.position));
@@ -162,17 +156,16 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (*capture != 0) return record_elsewhere(action, erased, *capture);
     }
     // On the CPU device an operation has buffers only when it is recorded: work that runs there uses host scopes.
-    if (device_.synchronous && count_ != 0) return make_error<errors::capture_ended_during_recording>();
+    if (device_.synchronous && entries_.size() != 0) return make_error<errors::capture_ended_during_recording>();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
     }
-    BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
         // Operations on other parts of the same buffers are separated by a fence: a view of the earlier parts must not
         // wait for this operation.
         Result<void> left =
-            stream_.tail_parts == parts_key_ ? stream_.depart(viewable, viewable_count_) : stream_.fence();
+            stream_.tail_parts == parts_key_ ? stream_.depart(viewable_.data(), viewable_.size()) : stream_.fence();
         if (!left) return std::move(left).error();
     }
     // After the departure, which may return memory to the host: seeing that return does not mean seeing what this
@@ -197,9 +190,9 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     unordered_ = order.happened(position_);
     stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
-    for (std::size_t at = 0; at < viewable_count_; ++at) {
-        if (at < tail.size() && tail[at] == viewable[at]) continue;  // in the order that depart() found: no search
-        if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
+    for (std::size_t at = 0; at < viewable_.size(); ++at) {
+        if (at < tail.size() && tail[at] == viewable_[at]) continue;  // in the order that depart() found: no search
+        if (std::find(tail.begin(), tail.end(), viewable_[at]) == tail.end()) tail.push_back(viewable_[at]);
     }
     if (stream_.external) stream_.fence_external();
     if (status.ok()) return true;
@@ -214,8 +207,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
 // The runtime does not see the launches of a graph that other code captures: it can do nothing around a launch, and
 // claims nothing.
 Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint64_t capture) {
-    for (std::size_t at = 0; at < count_; ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        const Entry& entry = entries_[at];
         if (Result<void> here = refuse_graph_memory(entry, capture); !here) return std::move(here).error();
         if (entry.buffer->memory->path != LaunchPath::attach && entry.buffer->memory->path != LaunchPath::stage)
             continue;
@@ -244,8 +237,8 @@ Error Operation::refuse_released(const Entry& entry) const {
 // recorded.
 Result<bool> Operation::record(Recording& recording, Action action, void* erased) {
     if (recording.outer && closure_) return make_error<errors::host_function_in_body>();
-    for (std::size_t at = 0; at < count_; ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        const Entry& entry = entries_[at];
         if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
             return std::move(here).error();
         }
@@ -264,8 +257,8 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     RecordedOperation operation;
     operation.name = name_;
     operation.kernel = kept_kernel();
-    for (std::size_t at = 0; at < count_; ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        const Entry& entry = entries_[at];
         // Memory of the graph needs no claim outside the graph.
         if (entry.buffer->memory->recorded_in != 0) continue;
         operation.uses.emplace_back(entry.buffer->weak_from_this().lock(), rules::recorded_use(entry.use, span_of(at)),
@@ -297,9 +290,9 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
 
 // Called before anything is claimed, so that a refusal leaves no trace on the other buffers.
 Result<void> Operation::refuse_views() const {
-    for (std::size_t at = 0; at < count_; ++at) {
-        BufferState& buffer = *entries()[at].buffer;
-        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        BufferState& buffer = *entries_[at].buffer;
+        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries_[at], 0);
         if (buffer.memory->host == nullptr && !buffer.views.seen().any_open()) continue;
         // A check without the lock; claim() repeats it under the lock.
         if (!buffer.views.seen().any_open() && !buffer.views.released() && !buffer.memory->read_only) continue;
@@ -311,8 +304,8 @@ Result<void> Operation::refuse_views() const {
 
 // Expects the buffer's lock.
 Result<void> Operation::refuse_views(std::size_t entry) const {
-    const auto& [buffer, asked, argument] = entries()[entry];
-    if (buffer->views.released()) return refuse_released(entries()[entry]);
+    const auto& [buffer, asked, argument] = entries_[entry];
+    if (buffer->views.released()) return refuse_released(entries_[entry]);
     const rules::ByteSpan part = span_of(entry);
     // While the memory is attached to a stream, even a read by the host is a fault (89=0).
     const ArgumentUse against = buffer->memory->path == LaunchPath::attach
@@ -327,11 +320,11 @@ Result<void> Operation::refuse_views(std::size_t entry) const {
 // it.
 Result<bool> Operation::claim() {
     touched_ = false;
-    if (count_ > 1) {
+    if (entries_.size() > 1) {
         if (Result<void> closed = refuse_views(); !closed) return std::move(closed).error();
     }
-    for (std::size_t at = 0; at < count_; ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        const Entry& entry = entries_[at];
         BufferState& buffer = *entry.buffer;
         if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entry, 0).error();
         if (buffer.memory->host == nullptr) {
@@ -373,8 +366,8 @@ Result<bool> Operation::claim() {
 ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     bool reading = false;
     bool writing = false;
-    for (std::size_t at = 0; at < count_; ++at) {
-        const Entry& entry = entries()[at];
+    for (std::size_t at = 0; at < entries_.size(); ++at) {
+        const Entry& entry = entries_[at];
         if (entry.buffer != &staged) continue;
         const ArgumentUse use = rules::claimed_use(entry.use, staged.memory->path, span_of(at));
         reading |= reads(use);

@@ -9,9 +9,9 @@
 #include <platform/driver.hpp>
 
 #include "buffer_state.hpp"
+#include "few.hpp"
 #include "order_check.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,13 +39,7 @@ public:
     Operation(StreamState& stream, const char* name, const KernelInfo* kernel);
 
     void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
-        if (count_ == few_.size()) many_.assign(few_.begin(), few_.end());
-        if (count_ >= few_.size()) {
-            many_.push_back({&buffer, use, argument});
-        } else {
-            few_[count_] = {&buffer, use, argument};
-        }
-        ++count_;
+        entries_.push_back({&buffer, use, argument});
         if (buffer.memory->host != nullptr) add_viewable(buffer);
         if (buffer.uses.ordered()) special_ = true;
     }
@@ -57,7 +51,7 @@ public:
     }
     // Restricts the buffer named last to this range; otherwise all of it is touched. For the order checker (OrderBook),
     // and where parts of the buffer are in use.
-    void only(const rules::ByteRange& range) { only(range, touched(*entries()[count_ - 1].buffer, range)); }
+    void only(const rules::ByteRange& range) { only(range, touched(*entries_.back().buffer, range)); }
     // Something besides buffers that a graph has to hold if this operation is recorded.
     void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
     // Code of modules that a graph has to hold if this operation is recorded.
@@ -130,28 +124,26 @@ private:
     void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span, std::unique_lock<OpenViews>& held);
     void restore_sides();
     void drop_waits();
-    std::string who(std::uint32_t argument) const;
-    const Entry* entries() const noexcept { return count_ <= few_.size() ? few_.data() : many_.data(); }
+    Words who(std::uint32_t argument) const;
 
     StreamState& stream_;
     DeviceState& device_;
     const char* name_;  // outlives the operation once attempt() has begun
     const KernelInfo* const kernel_;
-    std::array<Entry, 16> few_;
-    std::vector<Entry> many_;  // all of them, once few_ is too small
-    std::size_t count_ = 0;
-    std::array<BufferState*, 16> few_viewable_;  // buffers that the host may view
-    std::vector<BufferState*> many_viewable_;
-    std::size_t viewable_count_ = 0;
-    bool special_ = false;  // some buffer is staged, attached, or was allocated in the order of a stream
-    std::vector<Upload> waits_;
-    std::vector<BufferState::Making> makers_;  // streams that allocated what this operation uses first
-    std::vector<Sides> sides_;
-    std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
-    std::vector<std::pair<std::size_t, rules::ByteSpan>> spans_;  // of entries that are parts
-    std::uint64_t parts_key_ = 0;                                 // the key of all parts: StreamState::tail_parts
+    // Room for the operations of most programs: more need the heap.
+    static constexpr std::size_t usual = 64;
+    static constexpr std::size_t usual_parts = 16;
+    Few<Entry, usual> entries_;
+    Few<BufferState*, usual> viewable_;  // buffers that the host may view
+    bool special_ = false;               // some buffer is staged, attached, or was allocated in the order of a stream
+    Few<Upload, usual_parts> waits_;
+    Few<BufferState::Making, 4> makers_;  // streams that allocated what this operation uses first
+    Few<Sides, usual_parts> sides_;
+    std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;     // for the order checker
+    Few<std::pair<std::size_t, rules::ByteSpan>, usual_parts> spans_;  // of entries that are parts
+    std::uint64_t parts_key_ = 0;                                      // the key of all parts: StreamState::tail_parts
     std::vector<OrderChecker::Use> within_;
-    std::vector<std::pair<StreamState*, std::uint64_t>> behind_;
+    Few<std::pair<StreamState*, std::uint64_t>, 4> behind_;
     std::uint64_t staged_bytes_ = 0;
     std::uint32_t unordered_ = 0;
     std::uint64_t position_ = 0;

@@ -226,7 +226,7 @@ std::string OrderChecker::stream_text(std::uint64_t stream) const {
 }
 
 std::string OrderChecker::text(const OrderUse& use) const {
-    const std::string who = use.kernel != nullptr ? argument_text(*use.kernel, use.argument) : std::string(use.name);
+    const Words who = use.kernel != nullptr ? argument_text(*use.kernel, use.argument) : Words().append(use.name);
     const std::string where = use.position == 0 ? " of the capture" : composed(" (position {})", use.position);
     const char* const deed = use.concurrent ? " uses concurrently" : use.writes ? " writes" : " reads";
     return composed("{}{} on {}{}", who, deed, stream_text(use.stream), where);

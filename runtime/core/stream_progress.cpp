@@ -15,12 +15,6 @@
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
-namespace {
-
-constexpr std::size_t max_fences = 64;
-
-}  // namespace
-
 // Threads raise it without a lock: the greatest position wins. Pairs with the acquire in reached().
 void StreamState::raise(std::uint64_t position) noexcept {
     if (device->books->order != nullptr) device->books->order->seen(*this, position);
@@ -52,7 +46,7 @@ void StreamState::add_fence(FenceEvent* event) {
     fenced_.become(issued);
     {
         const std::lock_guard lock(fences_mutex_);
-        if (fences_.size() < max_fences) return fences_.push_back({issued, event});
+        if (fences_.size() < Fences::most) return fences_.push_back({issued, event});
     }
     note_reached(0);
     thin_fences();
@@ -60,31 +54,31 @@ void StreamState::add_fence(FenceEvent* event) {
     fences_.push_back({issued, event});
 }
 
-// The list is bounded, because no wait may ever come. The older half is released if it has completed; otherwise every
+// The older half is released if it has completed; otherwise every
 // second fence of it is dropped (a wait for one then lasts until the next kept one).
 void StreamState::thin_fences() {
     std::uint64_t ended = 0;
-    std::vector<FenceEvent*> thinned;
+    std::array<FenceEvent*, Fences::most> thinned;
+    std::size_t dropped = 0;
     {
         const std::lock_guard lock(fences_mutex_);
-        if (fences_.size() < max_fences) return;
+        if (fences_.size() < Fences::most) return;
         const std::size_t half = fences_.size() / 2;
         const Fence& middle = fences_[half - 1];
         if (device->execution.query_event(middle.event->handle).ok()) {
             ended = middle.position;
         } else {
-            std::deque<Fence> kept;
             for (std::size_t at = 0; at < fences_.size(); ++at) {
                 if (at < half && at % 2 == 0) {
-                    thinned.push_back(fences_[at].event);
+                    thinned[dropped++] = fences_[at].event;
                 } else {
-                    kept.push_back(fences_[at]);
+                    fences_[at - dropped] = fences_[at];
                 }
             }
-            fences_ = std::move(kept);
+            fences_.keep_first(fences_.size() - dropped);
         }
     }
-    for (FenceEvent* event : thinned) device->drop_event(event);
+    for (std::size_t at = 0; at < dropped; ++at) device->drop_event(thinned[at]);
     if (ended != 0) note_reached(ended);
 }
 

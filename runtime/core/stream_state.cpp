@@ -75,7 +75,7 @@ StreamState::~StreamState() {
     if (!device->is_lost() && !reached(issued)) leave_last_work();
     // After leave_last_work(): a wait for ended streams reads the order book first, and then the device's list.
     if (device->books->order != nullptr) device->books->order->ended(*this);
-    for (const Fence& fence : fences_) device->drop_event(fence.event);
+    for (; !fences_.empty(); fences_.pop_front()) device->drop_event(fences_.front().event);
     if (handle == platform::StreamHandle::none || external) return;
     // Its work continues; the driver frees the stream afterwards.
     (void)device->driver->execution().destroy_stream(handle);
@@ -217,11 +217,11 @@ bool StreamState::any_fence() {
 StreamState::Fence StreamState::recorded_fence(std::uint64_t position) {
     if (fenced_ < position) return {position, nullptr};
     const std::lock_guard lock(fences_mutex_);
-    const auto found =
-        std::find_if(fences_.begin(), fences_.end(), [&](const Fence& fence) { return fence.position >= position; });
-    if (found == fences_.end()) return {position, nullptr};
-    found->event->keep();
-    return *found;
+    std::size_t at = 0;
+    while (at < fences_.size() && fences_[at].position < position) ++at;
+    if (at == fences_.size()) return {position, nullptr};
+    fences_[at].event->keep();
+    return fences_[at];
 }
 
 Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {

@@ -17,7 +17,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -208,6 +207,26 @@ private:
         std::uint64_t position;
         FenceEvent* event;
     };
+    // At most `most` of them, ascending. The list is bounded, because no wait may ever come; see thin_fences().
+    class Fences {
+    public:
+        static constexpr std::size_t most = 64;
+        std::size_t size() const noexcept { return count_; }
+        bool empty() const noexcept { return count_ == 0; }
+        Fence& operator[](std::size_t at) noexcept { return ring_[(first_ + at) % most]; }
+        Fence& front() noexcept { return ring_[first_]; }
+        void push_back(const Fence& fence) noexcept { (*this)[count_++] = fence; }
+        void pop_front() noexcept {
+            first_ = (first_ + 1) % most;
+            --count_;
+        }
+        void keep_first(std::size_t count) noexcept { count_ = count; }
+
+    private:
+        std::array<Fence, most> ring_;
+        std::size_t first_ = 0;
+        std::size_t count_ = 0;
+    };
     // Kernels of one image lie at equal distances, often at a multiple of 256 bytes. A multiple of the golden ratio
     // (Fibonacci hashing) places such neighbours apart.
     static constexpr std::size_t cached_kernels = 32;
@@ -231,9 +250,9 @@ private:
 
     std::atomic<std::uint64_t> completed_{0};
     std::atomic<const char*> giving_{nullptr};
-    std::mutex fences_mutex_;   // also held while events are queried, which gives the driver no work
-    std::deque<Fence> fences_;  // ascending; appended to with both locks held
-    SharedCount fenced_;        // position of the newest recorded fence; changes with `mutex` held
+    std::mutex fences_mutex_;  // also held while events are queried, which gives the driver no work
+    Fences fences_;            // appended to with both locks held
+    SharedCount fenced_;       // position of the newest recorded fence; changes with `mutex` held
     std::vector<std::shared_ptr<BufferState>> kept_;  // guarded by fences_mutex_
     std::array<CachedKernel, cached_kernels> kernels_{};
     std::array<std::atomic<const char*>, 64> names_{};

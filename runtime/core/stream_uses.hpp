@@ -3,6 +3,7 @@
 // without a lock.
 #pragma once
 
+#include "few.hpp"
 #include "part_book.hpp"
 
 #include <algorithm>
@@ -93,9 +94,10 @@ public:
 
     // The running uses that may not run beside a host view of this use. `narrow(use)`: the part of a use that is looked
     // at.
+    using Running = Few<StreamUse, 4>;
     template <class Narrow>
-    Uses running(ArgumentUse host_use, Narrow narrow) const {
-        Uses found;
+    Running running(ArgumentUse host_use, Narrow narrow) const {
+        Running found;
         for (const StreamUse& use : uses_) {
             if (ended(use, use.before(host_use))) continue;
             StreamUse waited{narrow(use), use.stream};

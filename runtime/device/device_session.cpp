@@ -98,8 +98,8 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
     return error;
 }
 
-std::string named(const DeviceSession& device) {
-    return composed("{} (device {})", device.driver->facts().name, device.index);
+Words named(const DeviceSession& device) {
+    return worded("{} (device {})", device.driver->facts().name, device.index);
 }
 
 Error in_capture(std::string_view what) {

@@ -13,6 +13,7 @@
 #include <platform/driver.hpp>
 
 #include "admission_rules.hpp"
+#include "composed.hpp"
 #include "event_pool.hpp"
 #include "memory_budget.hpp"
 #include "open_captures.hpp"
@@ -134,7 +135,7 @@ private:
 };
 
 // "NVIDIA H200 (device 1)", for messages: machines often have several devices with one name.
-std::string named(const DeviceSession& device);
+Words named(const DeviceSession& device);
 
 // The error of a call that would invalidate this thread's open capture (K13).
 Error in_capture(std::string_view what);

@@ -55,7 +55,7 @@ AtomicQuestion question_of(const AtomicWish& wish, MemoryKind kind, std::uint64_
 }
 
 // "adding to signed words of 4 bytes in pinned memory of H200"
-std::string in_words(const AtomicWish& wish, int operation, const std::string& memory) {
+std::string in_words(const AtomicWish& wish, int operation, std::string_view memory) {
     const std::string what =
         operation < 0 ? "atomics" : composed("atomic {}", name(static_cast<AtomicOperation>(operation)));
     const bool is_float = operation == static_cast<int>(AtomicOperation::float_add);
@@ -212,7 +212,7 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     const bool updates_nothing = wish.operations == AtomicSet::load_store;
     if ((updates_nothing && wish.width_bytes < 16) || buffer.memory->bytes == 0) return {};
     const Capabilities& decides = buffer.device->capabilities;
-    const std::string memory = described(buffer);
+    const Words memory = described(buffer);
     AtomicQuestion question =
         question_of(wish, buffer.memory->kind, reinterpret_cast<std::uintptr_t>(buffer.memory->host));
     question.io_memory = buffer.memory->io_memory;

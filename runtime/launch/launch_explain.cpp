@@ -30,7 +30,7 @@ using detail::StreamState;
 using Doing = JudgedArgument::Doing;
 
 std::string owner_name(const BufferState& buffer) {
-    return named(*buffer.device);
+    return std::string(named(*buffer.device).view());
 }
 
 // The launch path of a buffer that is passed: its own path on its own GPU, otherwise LaunchPath::pass.

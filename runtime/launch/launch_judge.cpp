@@ -126,7 +126,7 @@ bool plainly_own(const DeviceState& device, const LaunchArgument& argument, std:
     return device.reaches(record.kind) && !two_names && !attached && bytes <= record.bytes - (address - record.base);
 }
 
-void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument, const std::string& what,
+void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument, std::string_view what,
           std::uint64_t source, const AccessAnswer& answer) {
     LaunchBooks& books = device.books->launches;
     books.unverified_arguments.fetch_add(1, std::memory_order_relaxed);
@@ -249,7 +249,8 @@ Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const 
 
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged) {
-    const std::string what = judged.memory.kind == MemoryKind::unknown ? "a raw pointer" : described(judged.memory);
+    const Words what =
+        judged.memory.kind == MemoryKind::unknown ? Words().append("a raw pointer") : described(judged.memory);
     return make_error_as<errors::argument_refused>(judged.code, argument_text(kernel, argument), what, named(device),
                                                    judged.answer.reason, judged.answer.remedy);
 }

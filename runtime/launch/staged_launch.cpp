@@ -29,7 +29,7 @@ using rules::StagingPlan;
 rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
                             std::uint32_t which) {
     const std::shared_ptr<BufferState>& buffer = *arguments[which].buffer;
-    std::vector<rules::SpanUse> uses;
+    rules::SpanUses uses;
     const auto use_of = [&](std::size_t at) {
         const rules::ByteSpan span = span_of(arguments[at], kernel.parameter[at]);
         return rules::SpanUse{rules::claimed_span(buffer->memory->path, span),
@@ -227,17 +227,17 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
     if (buffer->memory->bytes == 0) return {};
     const rules::SpanUse all = combined_use(kernel_, arguments_, count_, at);
     if (all.span.begin >= all.span.end) return {};
-    const auto is_open = [&](const auto& one) { return one.first == buffer.get() && one.second.span == all.span; };
+    const auto is_open = [&](const auto& one) { return one.buffer == buffer.get() && one.all.span == all.span; };
     if (std::any_of(opened_.begin(), opened_.end(), is_open)) return {};
     Result<ViewScope> scope =
         in_place_ ? open_for_launch(*buffer, all.use, all.span)
                   : open_scope(*buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
     if (!scope) {
         const Error& error = scope.error();
-        return make_error_as<errors::argument_not_usable>(error.code(), argument_text(kernel_, at), error.message(),
-                                                          error.remedy());
+        return make_error_as<errors::argument_not_usable>(
+            error.code(), argument_text(kernel_, at), detail::message_in_words(error), detail::remedy_in_words(error));
     }
-    opened_.emplace_back(buffer.get(), all);
+    opened_.push_back({buffer.get(), all});
     scopes_.push_back(std::move(scope).value());
     return {};
 }

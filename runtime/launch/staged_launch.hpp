@@ -9,11 +9,13 @@
 
 #include <platform/status.hpp>
 
+#include "few.hpp"
 #include "launch_judge.hpp"
 #include "sharing_rules.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -35,7 +37,9 @@ public:
     // if it is open already or empty.
     Result<void> open(std::uint32_t at);
     // Hands the open scopes over.
-    std::vector<ViewScope> take() && noexcept { return std::move(scopes_); }
+    std::vector<ViewScope> take() && {
+        return {std::move_iterator(scopes_.begin()), std::move_iterator(scopes_.end())};
+    }
     // Work of the stream up to `position` may still use the buffers after these scopes end: views of them wait for it.
     void leave_to(StreamState& stream, std::uint64_t position);
 
@@ -44,8 +48,13 @@ private:
     const LaunchArgument* const arguments_;
     const std::size_t count_;
     const bool in_place_;
-    std::vector<std::pair<BufferState*, rules::SpanUse>> opened_;
-    std::vector<ViewScope> scopes_;
+    static constexpr std::size_t usual = 64;  // more need the heap
+    struct Opened {
+        BufferState* buffer;
+        rules::SpanUse all;
+    };
+    Few<Opened, usual> opened_;
+    Few<ViewScope, usual> scopes_;
 };
 
 // What a staged launch runs between its copies: a kernel, or work of other code. give(data) is called once, with the

@@ -21,10 +21,12 @@ AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchP
     return answer;
 }
 
-void join(std::vector<SpanUse>& uses) {
-    std::erase_if(uses, [](const SpanUse& one) { return one.span.begin >= one.span.end; });
+void join(SpanUses& uses) {
+    for (std::size_t at = uses.size(); at-- > 0;) {
+        if (uses[at].span.begin >= uses[at].span.end) uses.erase(uses.begin() + at);
+    }
     for (std::size_t at = 0; at < uses.size();) {
-        const auto other = std::find_if(uses.begin() + static_cast<std::ptrdiff_t>(at) + 1, uses.end(),
+        const auto other = std::find_if(uses.begin() + at + 1, uses.end(),
                                         [&](const SpanUse& one) { return overlap(one.span, uses[at].span); });
         if (other == uses.end()) {
             ++at;
@@ -38,9 +40,9 @@ void join(std::vector<SpanUse>& uses) {
     }
 }
 
-std::string text(const ByteSpan& span, std::string_view buffer) {
-    if (span.whole()) return std::string(buffer);
-    return composed("bytes {} to {} of {}", span.begin, span.end - 1, buffer);
+Words text(const ByteSpan& span, std::string_view buffer) {
+    if (span.whole()) return Words().append(buffer);
+    return worded("bytes {} to {} of {}", span.begin, span.end - 1, buffer);
 }
 
 std::string_view purpose(ArgumentUse use) noexcept {

@@ -8,12 +8,13 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/sharing_use.hpp>
 
+#include "composed.hpp"
+#include "few.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace isthmus::rules {
 
@@ -51,7 +52,8 @@ struct SpanUse {
 };
 // Merges overlapping uses, so that opening them one after the other does not conflict with itself. Uses of no byte are
 // dropped.
-void join(std::vector<SpanUse>& uses);
+using SpanUses = detail::Few<SpanUse, 8>;
+void join(SpanUses& uses);
 
 // May the CPU access memory of this kind, owned by a device with these capabilities, while that device accesses it?
 // `path`: what a launch of the owner does with the memory. `io_memory`: it is device memory (IOMEMORY).
@@ -86,6 +88,6 @@ std::string_view purpose(ArgumentUse use) noexcept;
 // "reads", "writes", "uses concurrently": what an operation does with memory.
 std::string_view deed(ArgumentUse use) noexcept;
 // "a buffer", or "bytes 0 to 99 of a buffer".
-std::string text(const ByteSpan& span, std::string_view buffer);
+Words text(const ByteSpan& span, std::string_view buffer);
 
 }  // namespace isthmus::rules

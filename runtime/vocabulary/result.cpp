@@ -5,6 +5,8 @@
 #include "error_entry.hpp"
 
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -36,11 +38,12 @@ std::string_view remedy_of(detail::AnyErrorEntry entry) noexcept {
 class FieldValues {
 public:
     void add(const TextField& field) {
-        const std::size_t start = bytes_.size();
-        bytes_.append(sizeof(std::uint32_t), '\0');
-        field.append_to(bytes_);
-        const auto length = static_cast<std::uint32_t>(bytes_.size() - start - sizeof(std::uint32_t));
-        std::memcpy(bytes_.data() + start, &length, sizeof length);
+        TextField::Digits digits;
+        const std::string_view text = field.text(digits);
+        const auto length = static_cast<std::uint32_t>(text.size());
+        char bytes[sizeof length];
+        std::memcpy(bytes, &length, sizeof length);
+        bytes_.append(std::string_view(bytes, sizeof bytes)).append(text);
     }
     std::string_view at(std::size_t place) const noexcept {
         for (std::string_view rest = bytes_; rest.size() >= sizeof(std::uint32_t); --place) {
@@ -54,17 +57,62 @@ public:
     }
 
 private:
-    std::string bytes_;
+    TextOf<448> bytes_;
 };
 
-std::string filled(std::string_view format, const detail::ErrorFields& fields, const FieldValues& values) {
-    std::string line;
+template <class Line>
+Line filled(std::string_view format, const detail::ErrorFields& fields, const FieldValues& values) {
+    Line line;
     for (detail::FieldPlace place = detail::next_field(format); place.found(); place = detail::next_field(format)) {
         line.append(format.substr(0, place.begin)).append(values.at(fields.place_of(place.name)));
         format.remove_prefix(place.end);
     }
-    return line.append(format);
+    line.append(format);
+    return line;
 }
+
+detail::ErrorFields fields_of(detail::AnyErrorEntry entry) noexcept {
+    detail::ErrorFields fields;
+    fields.add_all_of(message_of(entry));
+    fields.add_all_of(remedy_of(entry));
+    return fields;
+}
+
+// Memory of errors. A program that is refused again and again, as one that asks whether work has ended, takes it from a
+// few places instead of the heap. A place knows where it belongs, because two copies of this file may be in a process.
+template <class T>
+class Places {
+public:
+    void* take() {
+        std::uint32_t seen = taken_.load(std::memory_order_relaxed);
+        while (seen != all) {
+            const std::uint32_t bit = ~seen & (seen + 1);  // the lowest that is free
+            // Acquire: pairs with the release in give_back(), so that the earlier user is done.
+            if (taken_.compare_exchange_weak(seen, seen | bit, std::memory_order_acquire, std::memory_order_relaxed)) {
+                Place& place = places_[std::countr_zero(bit)];
+                place.owner = &taken_;
+                place.bit = bit;
+                return place.room;
+            }
+        }
+        return (new Place)->room;
+    }
+    static void give_back(void* room) noexcept {
+        Place* const place = reinterpret_cast<Place*>(static_cast<unsigned char*>(room) - offsetof(Place, room));
+        if (place->owner == nullptr) return delete place;
+        place->owner->fetch_and(~place->bit, std::memory_order_release);
+    }
+
+private:
+    struct Place {
+        std::atomic<std::uint32_t>* owner = nullptr;  // nullptr: from the heap
+        std::uint32_t bit = 0;
+        alignas(std::max_align_t) unsigned char room[sizeof(T)] = {};
+    };
+    static constexpr std::uint32_t all = ~std::uint32_t{0};
+    std::atomic<std::uint32_t> taken_{0};
+    Place places_[32] = {};
+};
 
 }  // namespace
 
@@ -72,7 +120,7 @@ struct Error::Detail {
     Code code = Code::invalid_handle;
     int driver_code = 0;
     detail::AnyErrorEntry entry = nullptr;  // in the catalogue; nullptr: `texts` were given
-    std::string call;
+    TextOf<64> call;
     FieldValues values;
     std::atomic<const Texts*> texts{nullptr};  // for an entry: composed when first read
 
@@ -85,6 +133,8 @@ struct Error::Detail {
           values(other.values),
           texts(other.entry == nullptr && other.texts.load() != nullptr ? new Texts(*other.texts.load()) : nullptr) {}
     Detail& operator=(const Detail&) = delete;
+    static void* operator new(std::size_t);
+    static void operator delete(void* memory) noexcept;
     ~Detail() { delete texts.load(std::memory_order_acquire); }
 
     // nullptr: out of memory.
@@ -104,16 +154,22 @@ struct Error::Detail {
 
 private:
     const Texts* put_into_words() {
-        detail::ErrorFields fields;
-        fields.add_all_of(message_of(entry));
-        fields.add_all_of(remedy_of(entry));
-        auto made = std::make_unique<Texts>(
-            Texts{filled(message_of(entry), fields, values), filled(remedy_of(entry), fields, values)});
+        const detail::ErrorFields fields = fields_of(entry);
+        auto made = std::make_unique<Texts>(Texts{filled<std::string>(message_of(entry), fields, values),
+                                                  filled<std::string>(remedy_of(entry), fields, values)});
         const Texts* known = nullptr;
         if (texts.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
         return known;  // another thread was first
     }
 };
+
+void* Error::Detail::operator new(std::size_t) {
+    static constinit Places<Detail> places;
+    return places.take();
+}
+void Error::Detail::operator delete(void* memory) noexcept {
+    Places<Detail>::give_back(memory);
+}
 
 namespace detail {
 
@@ -125,7 +181,22 @@ struct ErrorMaker {
         for (const TextField& field : fields) made->values.add(field);
         return Error(std::move(made));
     }
+    static Words words(const Error& error, std::string_view (*format_of)(AnyErrorEntry),
+                       std::string_view (Error::*text)() const noexcept) {
+        const Error::Detail* const told = error.detail_.get();
+        if (told == nullptr || told->entry == nullptr) return Words().append((error.*text)());
+        return filled<Words>(format_of(told->entry), fields_of(told->entry), told->values);
+    }
 };
+
+Words message_in_words(const Error& error) {
+    return ErrorMaker::words(
+        error, [](AnyErrorEntry entry) { return message_of(entry); }, &Error::message);
+}
+Words remedy_in_words(const Error& error) {
+    return ErrorMaker::words(
+        error, [](AnyErrorEntry entry) { return remedy_of(entry); }, &Error::remedy);
+}
 
 Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields) {
     if (const auto watcher = errors_watcher.load(std::memory_order_acquire); watcher != nullptr) watcher(id_of(entry));
@@ -154,7 +225,8 @@ Error::~Error() = default;
 
 Error&& Error::from_call(std::string_view call, int driver_code) && {
     if (!detail_) detail_ = std::make_unique<Detail>();
-    detail_->call = call;
+    detail_->call = {};
+    detail_->call.append(call);
     detail_->driver_code = driver_code;
     return std::move(*this);
 }
@@ -169,7 +241,7 @@ int Error::driver_code() const noexcept {
     return detail_ ? detail_->driver_code : 0;
 }
 std::string_view Error::call() const noexcept {
-    return detail_ ? std::string_view(detail_->call) : std::string_view();
+    return detail_ ? detail_->call.view() : std::string_view();
 }
 std::string_view Error::message() const noexcept {
     if (!detail_) return {};

@@ -96,6 +96,10 @@ using AnyErrorEntry = const std::uint8_t*;
 // BadResult.
 [[gnu::cold]] ISTHMUS_API Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields);
 
+// The texts of an error for the fields of another, without composing them for good.
+[[gnu::cold]] ISTHMUS_API Words message_in_words(const Error& error);
+[[gnu::cold]] ISTHMUS_API Words remedy_in_words(const Error& error);
+
 template <class T>
 inline constexpr bool is_number_field = std::integral<T>;
 
