@@ -15,6 +15,7 @@
 #include "admission_rules.hpp"
 #include "composed.hpp"
 #include "event_pool.hpp"
+#include "kept_blocks.hpp"
 #include "memory_budget.hpp"
 #include "open_captures.hpp"
 #include "process.hpp"
@@ -99,6 +100,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
         return events.take(execution, kind, out);
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
+    const OwnedBlocks event_states{new KeptBlocks};  // of users' events
 
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy
 

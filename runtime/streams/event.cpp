@@ -66,20 +66,20 @@ void EventState::abandon(FenceEvent* next) noexcept {
     if (next != taken) device->drop_event(next);
 }
 
-Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
+Result<void> EventState::record_on(StreamState& on) {
     const std::lock_guard lock(mutex);
     Result<FenceEvent*> next = next_to_record();
     if (!next) return std::move(next).error();
-    Result<bool> fence = on->record_user_event(**next);
+    Result<bool> fence = on.record_user_event(**next);
     if (!fence) return abandon(*next), std::move(fence).error();
     recorded(*next);
-    if (stream != on) stream = on;
-    position = on->issued;
+    if (stream.get() != &on) stream = on.weak_from_this().lock();
+    position = on.issued;
     is_fence = *fence;
     captured = nullptr;
-    const bool over = kind != platform::EventKind::timing && !shared && !on->others() && on->reached(position);
+    const bool over = kind != platform::EventKind::timing && !shared && !on.others() && on.reached(position);
     complete.store(over, std::memory_order_release);
-    if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
+    if (shared && device->books->order != nullptr) device->books->order->shown(on, position);
     return {};
 }
 
@@ -144,7 +144,8 @@ Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOption
     if (const platform::Status status = device->take_event(taken, kind); !status.ok()) {
         return device->failure(status, "creating an event");
     }
-    return Event(std::make_shared<EventState>(device, kind, taken));
+    return Event(
+        std::allocate_shared<EventState>(KeptAllocator<EventState>(*device->event_states), device, kind, taken));
 }
 
 }  // namespace detail

@@ -53,7 +53,7 @@ struct EventState {
     void recorded(FenceEvent* next) noexcept;
     void abandon(FenceEvent* next) noexcept;
     // Expects the stream's mutex to be held, and its handle to be open.
-    Result<void> record_on(const std::shared_ptr<StreamState>& on);
+    Result<void> record_on(StreamState& on);
     // Expects `mutex` to be held.
     void share() noexcept;
 };

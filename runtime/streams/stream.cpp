@@ -70,7 +70,7 @@ Result<void> Stream::record(Event& event) {
     }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // The state itself: the event must not hold the wrapper of an external stream.
-    return event.state()->record_on(stream.weak_from_this().lock());
+    return event.state()->record_on(stream);
 }
 
 Result<void> Stream::wait(const Event& event) {

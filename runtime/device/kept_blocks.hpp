@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// KeptBlocks: memory of small objects that come and go, kept for the next one.
+#pragma once
+
+#include "process.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+// Blocks of one size. Thread-safe. The owner closes it; it lives until the last block comes back, because an object may
+// hold its owner until then. In a forked child no lock is taken: a block goes back to the heap.
+class KeptBlocks {
+public:
+    static constexpr std::size_t most = 256;  // idle blocks; further ones go back to the heap
+
+    KeptBlocks() = default;
+    KeptBlocks(const KeptBlocks&) = delete;
+    KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+    // Always of the same size, of at least a pointer's.
+    void* take(std::size_t bytes) {
+        {
+            const std::lock_guard lock(mutex_);
+            ++lent_;
+            if (Idle* const idle = idle_; idle != nullptr) {
+                idle_ = idle->next;
+                --idle_count_;
+                return idle;
+            }
+        }
+        return ::operator new(bytes);
+    }
+    void give_back(void* block) noexcept {
+        if (generation_ != process::generation()) return ::operator delete(block);
+        bool last = false;
+        {
+            const std::lock_guard lock(mutex_);
+            last = --lent_ == 0 && closed_;
+            if (!closed_ && idle_count_ < most) {
+                idle_ = ::new (block) Idle{idle_};
+                ++idle_count_;
+                return;
+            }
+        }
+        ::operator delete(block);
+        if (last) delete this;
+    }
+    void close() noexcept {
+        bool last = false;
+        {
+            const std::lock_guard lock(mutex_);
+            closed_ = true;
+            last = lent_ == 0;
+            while (idle_ != nullptr) ::operator delete(std::exchange(idle_, idle_->next));
+        }
+        if (last) delete this;
+    }
+    struct Close {
+        void operator()(KeptBlocks* blocks) const noexcept { blocks->close(); }
+    };
+
+private:
+    struct Idle {
+        Idle* next;
+    };
+    ~KeptBlocks() = default;
+
+    const std::uint64_t generation_ = process::generation();
+    std::mutex mutex_;
+    Idle* idle_ = nullptr;
+    std::size_t idle_count_ = 0;
+    std::size_t lent_ = 0;
+    bool closed_ = false;
+};
+using OwnedBlocks = std::unique_ptr<KeptBlocks, KeptBlocks::Close>;
+
+// For std::allocate_shared().
+template <class T>
+struct KeptAllocator {
+    using value_type = T;
+    explicit KeptAllocator(KeptBlocks& kept) noexcept : blocks(&kept) {}
+    template <class U>
+    KeptAllocator(const KeptAllocator<U>& other) noexcept : blocks(other.blocks) {}
+    T* allocate(std::size_t count) { return static_cast<T*>(blocks->take(count * sizeof(T))); }
+    void deallocate(T* block, std::size_t) noexcept { blocks->give_back(block); }
+    friend bool operator==(const KeptAllocator&, const KeptAllocator&) noexcept = default;
+    KeptBlocks* blocks;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
