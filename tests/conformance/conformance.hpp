@@ -5,6 +5,7 @@
 
 #include "atomic_words.hpp"
 #include "expectations.hpp"
+#include "many_views.hpp"
 
 #include <isthmus/isthmus.hpp>
 
@@ -19,6 +20,9 @@
 
 namespace conformance {
 
+ISTHMUS_DECLARE_KERNEL(no_argument, isthmus::Index i);
+// Adds 1 to all of the first; more arguments than operations have room for at hand.
+ISTHMUS_DECLARE_KERNEL(many_views, isthmus::Index i, CONFORMANCE_24_VIEWS);
 ISTHMUS_DECLARE_KERNEL(add_one, isthmus::Index i, isthmus::View<std::int32_t> data);
 ISTHMUS_DECLARE_KERNEL(scale_into, isthmus::Index i, isthmus::Out<std::int32_t> out,
                        isthmus::View<const std::int32_t> in, std::int32_t factor);

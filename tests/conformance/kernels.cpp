@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that the conformance tests launch.
 #include "atomic_words.hpp"
+#include "many_views.hpp"
 
 #include <isthmus/kernel.hpp>
 #include <isthmus/mapping/alias_fence.hpp>
@@ -10,6 +11,12 @@
 namespace conformance {
 
 using namespace isthmus;
+
+ISTHMUS_KERNEL(no_argument, Index) {}
+
+ISTHMUS_KERNEL(many_views, Index i, CONFORMANCE_24_VIEWS) {
+    a0[i] += 1;
+}
 
 ISTHMUS_KERNEL(add_one, Index i, View<std::int32_t> data) {
     data[i] += 1;

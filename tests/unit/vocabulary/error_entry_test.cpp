@@ -70,6 +70,34 @@ TEST(ErrorEntry, KeepsItsValuesAndNotTheirMemory) {
     EXPECT_NE(after.message().data(), error.message().data());
 }
 
+// More than the library has places for, and values longer than a place.
+TEST(ErrorEntry, KeepsItsValuesHoweverManyThereAreAndHoweverLong) {
+    std::vector<Error> many;
+    for (int at = 0; at < 100; ++at) {
+        const std::string kind(static_cast<std::size_t>(at) * 11, 'k');
+        many.push_back(
+            make_error<too_large>(at, kind, at).from_call(std::string(static_cast<std::size_t>(at), 'c'), at));
+    }
+    const std::vector<Error> copies = many;
+    for (int at = 0; at < 100; ++at) {
+        const std::string number = std::to_string(at);
+        const std::string kind(static_cast<std::size_t>(at) * 11, 'k');
+        for (const Error* each : {&many[static_cast<std::size_t>(at)], &copies[static_cast<std::size_t>(at)]}) {
+            EXPECT_EQ(each->message(), number + " bytes of " + kind + " memory; at most " + number + " are there");
+            EXPECT_EQ(each->call(), std::string(static_cast<std::size_t>(at), 'c'));
+        }
+    }
+}
+
+TEST(ErrorEntry, GivesItsTextsToAnotherErrorWithoutComposingItsOwn) {
+    const Error error = make_error<too_large>(3, std::string(300, 'k'), 4);
+    EXPECT_EQ(detail::message_in_words(error).view(), error.message());
+    EXPECT_EQ(detail::remedy_in_words(error).view(), error.remedy());
+    const Error own(Code::in_use, "a text", "a remedy");
+    EXPECT_EQ(detail::message_in_words(own).view(), "a text");
+    EXPECT_EQ(detail::remedy_in_words(own).view(), "a remedy");
+}
+
 TEST(ErrorEntry, IsPutIntoWordsOnceByManyThreads) {
     for (int round = 0; round < 50; ++round) {
         const Error error = make_error<too_large>(7, "managed", 8);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts what the library asks of the system on this thread: heap, mutexes and system calls.
+// counting.cpp replaces malloc() and others in the program, so it belongs to programs that count.
+#pragma once
+
+#include <string>
+
+namespace conformance {
+
+struct Counts {
+    long allocations = 0;   // blocks from the heap, by malloc() or operator new
+    long mutexes = 0;       // locked; the locks of buffers, which are words, are not among them
+    long system_calls = 0;  // sleeps, yields, futexes and mappings
+    std::string where;      // the calls that led to the first allocation
+};
+
+// false: built with a sanitizer, which has its own malloc().
+bool counts_allocations() noexcept;
+
+// What the driver does for a call is not counted, whether it is the simulator or a real one.
+class Counting {
+public:
+    Counting() noexcept;
+    ~Counting() { (void)end(); }
+    Counting(const Counting&) = delete;
+    Counting& operator=(const Counting&) = delete;
+    Counts end();  // stops
+};
+
+}  // namespace conformance

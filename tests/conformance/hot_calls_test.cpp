@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each call of a hot path may do once its program runs steadily: one table for the CPU device, every simulated
+// machine and real hardware. docs/performance.md has it in words.
+#include "counting.hpp"
+#include "gate.hpp"
+#include "scenario.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace conformance {
+namespace {
+
+constexpr std::size_t items = 16;
+
+std::vector<Buffer<std::int32_t>> several(Device& device, std::size_t count) {
+    std::vector<Buffer<std::int32_t>> made;
+    for (std::size_t at = 0; at < count; ++at) made.push_back(shared_numbers(device, items, MemoryKind::pinned));
+    return made;
+}
+
+struct Scene {
+    Device& device;
+    Stream stream = device.create_stream().value();
+    Stream beside = device.create_stream().value();
+    Buffer<std::int32_t> own = device.allocate<std::int32_t>(items).value();
+    Buffer<std::int32_t> of_the_host = device.allocate_shared<std::int32_t>(items).value();
+    Buffer<std::int32_t> shared = pinned(device, items, 0);
+    Buffer<std::int32_t> other = pinned(device, items, 0);
+    Buffer<std::int32_t> copied = shared_numbers(device, items, MemoryKind::device);
+    Buffer<std::int32_t> managed = managed_or_pinned(device);
+    Buffer<std::int32_t> viewed = pinned(device, items, 0);
+    Buffer<std::int32_t> parted = pinned(device, items, 0);
+    BufferPart<std::int32_t> part = parted.part(4, 4).value();
+    std::vector<Buffer<std::int32_t>> many = several(device, 24);
+    Event event = device.create_event().value();
+    FrameRing<std::int32_t> ring = FrameRing<std::int32_t>::create(device, items, {}).value();
+    std::uint64_t position = 0;
+    std::optional<HostView<const std::int32_t>> open = viewed.read_on_host().value();
+
+    explicit Scene(Device& used) : device(used) { set_all(copied, 0); }
+    static Buffer<std::int32_t> managed_or_pinned(Device& device) {
+        SharedUse use;
+        use.kind = MemoryKind::managed;
+        auto made = device.allocate_shared<std::int32_t>(items, use);
+        return made ? std::move(made).value() : shared_numbers(device, items, MemoryKind::pinned);
+    }
+};
+
+template <class T>
+Code code_of(const Result<T>& result) {
+    return result.code();
+}
+template <std::size_t... at>
+Result<LaunchReport> launch_many(Scene& s, std::index_sequence<at...>) {
+    return s.stream.launch(many_views, items, s.many[at]...);
+}
+template <std::size_t... at>
+Result<std::uint64_t> enqueue_many(Scene& s, std::index_sequence<at...>) {
+    return s.stream.enqueue_native(
+        "nothing", [](void*, auto*...) {}, updates(s.many[at])...);
+}
+
+struct May {
+    long allocate = 0;
+    long lock = 0;          // mutexes
+    long enter_system = 0;  // -1: it waits, and may sleep
+    long call_driver = 0;   // on a GPU; -1: it waits, and asks again and again
+};
+struct Row {
+    const char* name;
+    Code answer;
+    May may;
+    Code (*call)(Scene&);
+};
+
+constexpr Code ok = Code::ok;
+const Row rows[] = {
+#include "hot_calls.inc"
+};
+
+bool prints() {
+    const char* const asked = std::getenv("ISTHMUS_PRINT_COUNTS");
+    return asked != nullptr && *asked != 0;
+}
+
+// Keeps the simulator's queue short, so that no call waits for room in it.
+void settle(Scene& scene) {
+    EXPECT_TRUE(worked(scene.stream.synchronize()));
+    EXPECT_TRUE(worked(scene.beside.synchronize()));
+}
+
+void count(Scene& scene, const Row& row) {
+    SCOPED_TRACE(row.name);
+    constexpr int warm = 160;  // beyond the 64 fences that a stream keeps, twice
+    constexpr int counted = 64;
+    for (int i = 0; i < warm; ++i) {
+        const Code answered = row.call(scene);
+        ASSERT_EQ(answered, row.answer) << name(answered);
+        if (i % 16 == 15) settle(scene);
+    }
+    Counts sum;
+    long calls_of_driver = 0;
+    for (int i = 0; i < counted; ++i) {
+        const long before = driver_calls();
+        Counting counting;
+        const Code answered = row.call(scene);
+        const Counts counts = counting.end();
+        calls_of_driver += driver_calls() - before;
+        ASSERT_EQ(answered, row.answer) << name(answered);
+        sum.allocations += counts.allocations;
+        sum.mutexes += counts.mutexes;
+        sum.system_calls += counts.system_calls;
+        if (sum.where.empty()) sum.where = counts.where;
+        if (i % 16 == 15) settle(scene);
+    }
+    if (prints()) {
+        std::printf("%-52s %6.2f allocations %6.2f mutexes %6.2f system calls %6.2f driver calls\n", row.name,
+                    static_cast<double>(sum.allocations) / counted, static_cast<double>(sum.mutexes) / counted,
+                    static_cast<double>(sum.system_calls) / counted, static_cast<double>(calls_of_driver) / counted);
+        if (!sum.where.empty()) std::printf("%s\n", sum.where.c_str());
+        return;
+    }
+    EXPECT_LE(sum.allocations, row.may.allocate * counted) << sum.where;
+    EXPECT_LE(sum.mutexes, row.may.lock * counted);
+    if (row.may.enter_system >= 0) {
+        EXPECT_LE(sum.system_calls, row.may.enter_system * counted);
+    }
+    if (counts_calls(scene.device) && row.may.call_driver >= 0) {
+        EXPECT_LE(calls_of_driver, row.may.call_driver * counted);
+    }
+}
+
+TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
+    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    on_every_device([](Device& device) {
+        Scene scene(device);
+        for (const Row& row : rows) count(scene, row);
+    });
+}
+
+// Work that has not ended refuses a view that does not wait, and is asked about as often as the program likes.
+TEST(HotCalls, AskAboutWorkThatRunsWithoutTheHeap) {
+    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = pinned(device, items, 7);
+        Event event = device.create_event().value();
+        Gate gate(device);
+        ASSERT_TRUE(worked(stream.launch(when_raised, 1, gate.words(), data, 10)));
+        ASSERT_TRUE(worked(stream.record(event)));
+        if (!gate.holds()) return;
+        const auto ask = [&] {
+            EXPECT_EQ(data.read_on_host(Wait::never()).code(), Code::not_ready);
+            EXPECT_EQ(data.write_on_host(Wait::never()).code(), Code::not_ready);
+            EXPECT_EQ(data.read_on_host(Wait::at_most(std::chrono::microseconds(1))).code(), Code::timed_out);
+            EXPECT_FALSE(event.finished().value());
+            EXPECT_EQ(event.synchronize(Wait::never()).code(), Code::not_ready);
+            EXPECT_FALSE(stream.finished().value());
+            EXPECT_EQ(stream.synchronize(Wait::never()).code(), Code::not_ready);
+            EXPECT_TRUE(stream.poll().ok());
+        };
+        for (int i = 0; i < 16; ++i) ask();
+        Counting counting;
+        for (int i = 0; i < 16; ++i) ask();
+        const Counts counts = counting.end();
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_EQ(counts.system_calls, 0);
+        gate.raise();
+        EXPECT_EQ((*data.read_on_host())[0], 17);
+    });
+}
+
+// A counter that counts nothing would let everything pass
+TEST(HotCalls, AreCountedWhereTheyAllocateAndLock) {
+    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    on_every_device([](Device& device) {
+        Counting counting;
+        (void)device.create_stream().value();
+        const Counts counts = counting.end();
+        EXPECT_GT(counts.allocations, 0);
+        EXPECT_FALSE(counts.where.empty());
+        Event event = device.create_event().value();
+        Counting again;
+        (void)device.stream().record(event);
+        EXPECT_GT(again.end().mutexes, 0);
+    });
+}
+
+}  // namespace
+}  // namespace conformance
