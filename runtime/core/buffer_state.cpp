@@ -11,6 +11,7 @@
 #include "timed_lock.hpp"
 #include "wait_pause.hpp"
 
+#include <isthmus/detail/host_fence.hpp>
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
@@ -35,6 +36,7 @@ bool driver_ended(const DeviceState& device) {
 // dropped. Pool memory is freed in the order of the service's stream, without a wait.
 bool put_off_behind_service(BufferState* buffer) {
     if (buffer->freed_in_order()) return false;
+    (void)buffer->conflicting(ArgumentUse::write);  // enters what launches stored
     for (const BufferState::Use& use : buffer->uses) {
         StreamState& stream = *use.stream;
         if (!stream.serves.load(std::memory_order_acquire) || stream.reached(use.last)) continue;
@@ -105,6 +107,7 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     }
     if (!after && after.code() != Code::timed_out && device->is_lost()) after = std::shared_ptr<StreamState>();
     std::vector<std::shared_ptr<StreamState>> standing;
+    (void)conflicting(ArgumentUse::write);    // enters what launches stored: a stream's tail may name this buffer
     for (const Use& use : uses.take_all()) {  // a stream that keeps this buffer must not be kept by it
         if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
     }
@@ -249,9 +252,24 @@ void BufferState::note_far_use(const DeviceState& user) {
 }
 
 void BufferState::forget_ended_uses() {
-    for (const void* ended : uses.forget_ended({first_use.stream(), sides.attached_to(), sides.brought_by()})) {
+    enter_first_use();
+    // Memory that the host may view gives up its first stream, too: no thread is about to store a position if only
+    // buffers hold the stream.
+    StreamState* const first = first_use.stream();
+    const bool stays = !first_use.viewable();
+    for (const void* ended : uses.forget_ended({stays ? first : nullptr, sides.attached_to(), sides.brought_by()})) {
         views.forget(ended);
+        if (ended == first) first_use.end();
     }
+}
+
+// What the first stream's launches stored without the lock. The fence pairs with that of claim_in_place(): a launch
+// that did not see this thread's lock is seen here.
+void BufferState::enter_first_use() {
+    StreamState* const stream = first_use.stream();
+    if (stream == nullptr) return;
+    if (first_use.viewable()) host_fence<std::memory_order_seq_cst>();
+    touch(*stream, first_use.position(), first_use.use());
 }
 
 Error BufferState::refuse_released(const char* what) const {
@@ -307,6 +325,7 @@ void BufferState::make_parted() {
     views.note_part();
     if (!views_of_parts()) return;
     const std::lock_guard lock(views);
+    enter_first_use();
     views.make_parted(uses);
 }
 
@@ -356,7 +375,7 @@ Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, co
 }
 
 bool BufferState::opens_at_once() const noexcept {
-    return memory->host != nullptr && !staged() && views.plain() && first_use.stream() == nullptr && uses.all_ended();
+    return memory->host != nullptr && !staged() && views.plain() && uses.all_ended();
 }
 
 BufferState::Running BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
@@ -365,7 +384,7 @@ BufferState::Running BufferState::conflicting(ArgumentUse host_use, const rules:
 }
 
 BufferState::Running BufferState::conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span) {
-    if (StreamState* stream = first_use.stream()) touch(*stream, first_use.position(), ArgumentUse::write);
+    enter_first_use();
     return uses.running(host_use, [&](const Use& use) { return views.last_use(use.stream.get(), use, span); });
 }
 

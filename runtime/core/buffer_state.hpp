@@ -51,7 +51,7 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     std::vector<std::shared_ptr<StreamState>> end();
 
     const std::shared_ptr<DeviceState> device;
-    FirstUse first_use;    // for memory that the host can never view
+    FirstUse first_use;    // the stream that claims it by a store
     BufferStorage memory;  // the facts about the memory
     OpenViews views;       // open host views; also the lock of everything below
     StreamUses uses;       // the streams that use it
@@ -88,6 +88,18 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 
     // touch() and the functions up to opens_at_once() expect the lock.
     void touch(StreamState& stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span = {});
+    // touch() for a use of all of it in place; later ones of the same sort by this stream need only uses_again() and
+    // FirstUse::raise(). Expects the stream's lock, too.
+    void touch_viewable(StreamState& stream, std::uint64_t position, ArgumentUse use) {
+        touch(stream, position, use);
+        if (StreamState* const first = first_use.stream(); first != nullptr && first != &stream) return;
+        enter_first_use();
+        first_use.begin_viewable(stream, position, rules::writes(use));
+    }
+    bool uses_again(const StreamState& stream, ArgumentUse use) const noexcept {
+        return use != ArgumentUse::concurrent && first_use.is_again(stream, rules::writes(use)) &&
+               views.seen().claimed_again();
+    }
     // Whether an open view, a native scope, or memory that may only be read, forbids this use by a device.
     // `own`: the native scope that the use belongs to, whose marks do not count.
     bool host_forbids(ArgumentUse use, const rules::ByteSpan& span = {}, const void* own = nullptr) const noexcept;
@@ -164,6 +176,7 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
+    void enter_first_use();
     void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
     bool only_known_uses_ended();

@@ -20,18 +20,32 @@ namespace detail {
 
 struct StreamState;
 
-// The first stream that uses memory which the host can never view; its launches store their position without a lock.
-// The place is that stream's for good: if passed on, a late store could be taken for another stream's position.
+// The first stream that uses a buffer; its launches store their position without a lock. The place is that stream's as
+// long as it may be given work: if passed on, a late store could be taken for another stream's position.
+// Two sorts: memory that the host can never view, where is() answers; and memory that it may view and that the stream
+// uses in place, where is_again() does. There a view that opens at the same time has to see the position, or the launch
+// the view: see claim_in_place().
 class FirstUse {
 public:
     bool is(const StreamState& stream) const noexcept {
         return stream_.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(&stream);
     }
+    bool is_again(const StreamState& stream, bool writes) const noexcept {
+        return stream_.load(std::memory_order_relaxed) ==
+               (reinterpret_cast<std::uintptr_t>(&stream) | (writes ? viewable_write : viewable_read));
+    }
     StreamState* stream() const noexcept {  // nullptr: none so far
-        return reinterpret_cast<StreamState*>(stream_.load(std::memory_order_relaxed) & ~held_back);
+        return reinterpret_cast<StreamState*>(stream_.load(std::memory_order_relaxed) & ~marks);
+    }
+    bool viewable() const noexcept {
+        return (stream_.load(std::memory_order_relaxed) & (viewable_read | viewable_write)) != 0;
+    }
+    // What the launches that position() counts do.
+    ArgumentUse use() const noexcept {
+        return (stream_.load(std::memory_order_relaxed) & viewable_read) != 0 ? ArgumentUse::read : ArgumentUse::write;
     }
     std::uint64_t position() const noexcept { return position_.load(std::memory_order_relaxed); }
-    // Expects is(stream), and that stream's lock.
+    // Expects is(stream) or is_again(), and that stream's lock.
     void raise(std::uint64_t position) noexcept { position_.store(position, std::memory_order_relaxed); }
     // Does nothing if there is a first stream already. Expects the buffer's lock.
     void begin(StreamState& stream, std::uint64_t position) noexcept {
@@ -39,6 +53,19 @@ public:
         position_.store(position, std::memory_order_relaxed);
         const std::uintptr_t held = stream_.load(std::memory_order_relaxed) & held_back;
         stream_.store(reinterpret_cast<std::uintptr_t>(&stream) | held, std::memory_order_release);
+    }
+    // The same for memory that the host may view; the position before must have been entered elsewhere. Expects the
+    // stream's lock, too.
+    void begin_viewable(StreamState& stream, std::uint64_t position, bool writes) noexcept {
+        if (StreamState* const first = this->stream(); first != nullptr && first != &stream) return;
+        position_.store(position, std::memory_order_relaxed);
+        const std::uintptr_t held = stream_.load(std::memory_order_relaxed) & held_back;
+        stream_.store(reinterpret_cast<std::uintptr_t>(&stream) | held | (writes ? viewable_write : viewable_read),
+                      std::memory_order_release);
+    }
+    // The stream is given no more work. Expects the buffer's lock.
+    void end() noexcept {
+        stream_.store(stream_.load(std::memory_order_relaxed) & held_back, std::memory_order_release);
     }
     // While a native scope is open, is() answers no for every stream, so that launches take the lock and find the
     // scope. Expects the buffer's lock.
@@ -48,7 +75,11 @@ public:
     }
 
 private:
-    static constexpr std::uintptr_t held_back = 1;  // in stream_, beside the address
+    // In stream_, beside the address.
+    static constexpr std::uintptr_t held_back = 1;
+    static constexpr std::uintptr_t viewable_read = 2;
+    static constexpr std::uintptr_t viewable_write = 4;
+    static constexpr std::uintptr_t marks = held_back | viewable_read | viewable_write;
     std::atomic<std::uintptr_t> stream_{0};
     std::atomic<std::uint64_t> position_{0};
 };

@@ -35,6 +35,9 @@ struct ViewWord {
     constexpr bool opens_at_once(bool writes) const noexcept {
         return writes ? bits == 0 : !has(locked | slow | others | abandoned | writer | reader * max_readers);
     }
+    // Whether a stream that claimed the memory before claims it again by a store alone: opening any view takes the
+    // lock, nobody has it, and no view is open.
+    constexpr bool claimed_again() const noexcept { return (bits & ~read_only) == slow; }
     // Whether the step that left this word closed the last view of a buffer that nothing else holds.
     constexpr bool ends() const noexcept { return has(abandoned) && !any_open(); }
 };

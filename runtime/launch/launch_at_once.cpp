@@ -55,8 +55,7 @@ void write_view(const BufferState& buffer, const ParameterInfo& parameter, void*
         if (buffer == nullptr) return AtOnce::not_so_simple;
         if (!buffer->only_for(stream, device)) {
             if (count == claims.size() || updates(parameter)) return AtOnce::not_so_simple;
-            if (!used_in_place(*buffer, parameter.use, device)) return AtOnce::not_so_simple;
-            if (buffer->views.seen().any_open()) return AtOnce::not_so_simple;  // checked before anything is claimed
+            if (!claimable(*buffer, parameter.use, stream, device)) return AtOnce::not_so_simple;
             claims[count++] = {buffer, parameter.use};
         }
         write_view(*buffer, parameter, pack);

@@ -119,8 +119,7 @@ bool at_once(StreamState& stream, const NativeRequest& request, Result<std::uint
         if (buffer == nullptr || argument.is_part) return false;
         if (!buffer->only_for(stream, device)) {
             const ArgumentUse use = request.parameters[at].use;
-            if (count == claims.size() || !used_in_place(*buffer, use, device)) return false;
-            if (buffer->views.seen().any_open()) return false;
+            if (count == claims.size() || !claimable(*buffer, use, stream, device)) return false;
             claims[count++] = {buffer, use};
         }
         request.views[at].data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer->memory->device_address));

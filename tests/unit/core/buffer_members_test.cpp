@@ -110,6 +110,42 @@ TEST(Sides, KnowWhichStreamBroughtThemAndWhichHasThem) {  // keeps K6
     EXPECT_EQ(sides.attached_to(), nullptr);
 }
 
+TEST(FirstUses, ViewableMemoryIsUsedAgainByTheSameSortOfUseOnly) {  // keeps G8
+    Names names;
+    auto& one = const_cast<StreamState&>(names.one());
+    auto& other = const_cast<StreamState&>(names.other());
+    for (const bool writes : {false, true}) {
+        FirstUse use;
+        EXPECT_FALSE(use.is_again(one, writes));
+        use.begin_viewable(one, 3, writes);
+        EXPECT_TRUE(use.viewable());
+        EXPECT_TRUE(use.is_again(one, writes));
+        EXPECT_FALSE(use.is_again(one, !writes));
+        EXPECT_FALSE(use.is_again(other, writes));
+        EXPECT_FALSE(use.is(one)) << "the way of memory that the host can never view";
+        EXPECT_EQ(use.use(), writes ? U::write : U::read);
+        use.begin_viewable(other, 9, writes);
+        EXPECT_EQ(use.stream(), &one);
+        EXPECT_EQ(use.position(), 3u);
+        use.hold_back(true);
+        EXPECT_FALSE(use.is_again(one, writes));
+        EXPECT_EQ(use.use(), writes ? U::write : U::read);
+        use.begin_viewable(one, 4, !writes);
+        EXPECT_FALSE(use.is_again(one, !writes)) << "still held back";
+        use.hold_back(false);
+        EXPECT_TRUE(use.is_again(one, !writes));
+        use.end();
+        EXPECT_EQ(use.stream(), nullptr);
+        use.begin_viewable(other, 9, writes);
+        EXPECT_TRUE(use.is_again(other, writes));
+    }
+    FirstUse never;
+    never.begin(one, 1);
+    EXPECT_FALSE(never.viewable());
+    EXPECT_EQ(never.use(), U::write);
+    EXPECT_FALSE(never.is_again(one, true));
+}
+
 // keeps W3: the short way of launches compares the stream, and takes the long way while a native scope is open
 TEST(FirstUses, NoStreamIsTheFirstWhileThePlaceIsHeldBack) {
     Names names;

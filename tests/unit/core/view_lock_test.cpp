@@ -26,6 +26,8 @@ TEST(ViewWord, OpensAtOnceBesideReadersOnlyAndAWriterBesideNobody) {  // keeps G
             EXPECT_EQ(word.any_open(), count > 0 || word.has(ViewWord::writer) || word.has(ViewWord::others));
             EXPECT_EQ(word.ends(), word.has(ViewWord::abandoned) && !word.any_open());
             EXPECT_EQ(word.at_rest(), count == 0 && (flags == 0 || flags == ViewWord::read_only));
+            EXPECT_EQ(word.claimed_again(),
+                      count == 0 && (flags == ViewWord::slow || flags == (ViewWord::slow | ViewWord::read_only)));
             EXPECT_EQ(word.opens_at_once(true), flags == 0 && count == 0);
             const bool alone = (flags & ~(ViewWord::contended | ViewWord::read_only)) == 0;
             EXPECT_EQ(word.opens_at_once(false), alone && count < ViewWord::max_readers);
