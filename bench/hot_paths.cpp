@@ -21,6 +21,12 @@ using namespace isthmus;
 
 constexpr std::size_t count = 64;
 
+std::vector<Buffer<int>> shared_buffers(Device& device) {
+    std::vector<Buffer<int>> made;
+    for (int at = 0; at < 64; ++at) made.push_back(device.allocate<int>(count, MemoryKind::pinned).value());
+    return made;
+}
+
 struct Scene {
     Runtime runtime = Runtime::open().value();
     Device& device = runtime.default_device();
@@ -31,8 +37,18 @@ struct Scene {
     Buffer<int> shared =
         device.allocate_shared<int>(count, {.host = Use::writes_often, .device = Use::reads_and_writes}).value();
     MemoryPool pool = device.create_pool().value();
+    Stream beside = device.create_stream().value();
+    Event event = device.create_event().value();
+    Buffer<int> viewed = device.allocate<int>(count, MemoryKind::pinned).value();
+    HostView<const int> open = viewed.read_on_host().value();
+    std::vector<Buffer<int>> many = shared_buffers(device);
     std::vector<int> ordinary = std::vector<int>(count);
 };
+
+template <class Kernel, std::size_t... at>
+void launch_all(Scene& s, const Kernel& kernel, std::index_sequence<at...>) {
+    s.stream.launch(kernel, 1, s.many[at]...).value();
+}
 
 using Deed = std::pair<const char*, void (*)(Scene&)>;
 constexpr Deed deeds[] = {
@@ -41,6 +57,15 @@ constexpr Deed deeds[] = {
     {"launch_shared_buffer", [](Scene& s) { s.stream.launch(bench::one_view, 1, s.shared).value(); }},
     {"launch_four_buffers",
      [](Scene& s) { s.stream.launch(bench::four_views, 1, s.own, s.other, s.other, s.other).value(); }},
+    {"launch_16_shared_buffers", [](Scene& s) { launch_all(s, bench::views_16, std::make_index_sequence<16>{}); }},
+    {"launch_64_shared_buffers", [](Scene& s) { launch_all(s, bench::views_64, std::make_index_sequence<64>{}); }},
+    {"event_fresh", [](Scene& s) { (void)s.stream.record().value(); }},
+    {"event_recorded_and_waited_for",
+     [](Scene& s) {
+         s.stream.record(s.event).value();
+         s.beside.wait(s.event).value();
+     }},
+    {"refused_view", [](Scene& s) { (void)s.viewed.write_on_host(); }},
     {"view_for_reading", [](Scene& s) { (void)s.pinned.read_on_host().value(); }},
     {"view_for_writing", [](Scene& s) { (void)s.pinned.write_on_host().value(); }},
     {"launch_and_view",

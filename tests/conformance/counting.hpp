@@ -14,7 +14,7 @@ struct Counts {
     std::string where;      // the calls that led to the first allocation
 };
 
-// false: built with a sanitizer, which has its own malloc().
+// false: built with a sanitizer, which has its own malloc(), or for another C library than glibc.
 bool counts_allocations() noexcept;
 
 // What the driver does for a call is not counted, whether it is the simulator or a real one.

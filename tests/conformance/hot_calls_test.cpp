@@ -140,7 +140,7 @@ void count(Scene& scene, const Row& row) {
 }
 
 TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
-    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
     on_every_device([](Device& device) {
         Scene scene(device);
         for (const Row& row : rows) count(scene, row);
@@ -149,7 +149,7 @@ TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
 
 // Work that has not ended refuses a view that does not wait, and is asked about as often as the program likes.
 TEST(HotCalls, AskAboutWorkThatRunsWithoutTheHeap) {
-    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
     on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = pinned(device, items, 7);
         Event event = device.create_event().value();
@@ -178,9 +178,48 @@ TEST(HotCalls, AskAboutWorkThatRunsWithoutTheHeap) {
     });
 }
 
+// A launch over a buffer that the stream used before stores its position without the buffer's lock: views see it all
+// the same, and by the use that was stored.
+TEST(HotCalls, AViewWaitsForALaunchThatTookNoLock) {  // keeps G8
+    on_every_device([](Device& device, Stream stream, Stream first) {
+        Buffer<std::int32_t> written = pinned(device, items, 1);
+        Buffer<std::int32_t> read = pinned(device, items, 5);
+        Buffer<std::int32_t> beside = pinned(device, items, 0);
+        const auto launch = [&] { return stream.launch(scale_into, items, written, read, 3); };
+        ASSERT_TRUE(worked(launch()));
+        ASSERT_TRUE(worked(stream.synchronize()));
+        Gate gate(device);
+        ASSERT_TRUE(worked(first.launch(when_raised, 1, gate.words(), beside, 10)));
+        ASSERT_TRUE(worked(stream.wait_stream(first)));
+        ASSERT_TRUE(worked(launch()));
+        if (gate.holds()) {
+            EXPECT_TRUE(refused_as(written.read_on_host(Wait::never()), Code::not_ready));
+            EXPECT_TRUE(refused_as(read.write_on_host(Wait::never()), Code::not_ready));
+            EXPECT_TRUE(worked(read.read_on_host(Wait::never()))) << "both read";
+            gate.raise();
+        }
+        expect_all(written, 15);
+        set_all(read, 6);  // waits
+        ASSERT_TRUE(worked(launch()));
+        expect_all(written, 18);
+    });
+}
+
+// The stream that claims without a lock is forgotten when nothing but buffers holds it.
+TEST(HotCalls, AnotherStreamTakesThePlaceOfOneThatIsGone) {  // keeps G8
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> shared = pinned(device, items, 0);
+        for (int round = 1; round <= 6; ++round) {
+            Stream stream = device.create_stream().value();
+            for (int times = 0; times < 3; ++times) ASSERT_TRUE(worked(stream.launch(add_one, items, shared)));
+            expect_all(shared, 3 * round);
+        }
+    });
+}
+
 // A counter that counts nothing would let everything pass
 TEST(HotCalls, AreCountedWhereTheyAllocateAndLock) {
-    if (!counts_allocations()) GTEST_SKIP() << "a sanitizer has its own malloc()";
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
     on_every_device([](Device& device) {
         Counting counting;
         (void)device.create_stream().value();

@@ -82,7 +82,8 @@ TEST(ErrorEntry, KeepsItsValuesHoweverManyThereAreAndHoweverLong) {
     for (int at = 0; at < 100; ++at) {
         const std::string number = std::to_string(at);
         const std::string kind(static_cast<std::size_t>(at) * 11, 'k');
-        for (const Error* each : {&many[static_cast<std::size_t>(at)], &copies[static_cast<std::size_t>(at)]}) {
+        const auto place = static_cast<std::size_t>(at);
+        for (const Error* each : std::initializer_list<const Error*>{&many[place], &copies[place]}) {
             EXPECT_EQ(each->message(), number + " bytes of " + kind + " memory; at most " + number + " are there");
             EXPECT_EQ(each->call(), std::string(static_cast<std::size_t>(at), 'c'));
         }
