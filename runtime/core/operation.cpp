@@ -215,9 +215,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
         return make_error<errors::argument_handed_over_in_foreign_capture>(who(entry.argument));
     }
     if (!makers_.empty()) return make_error<errors::unallocated_memory_in_foreign_capture>();
-    for (std::size_t at = 0; at < count_; ++at) {
-        entries()[at].buffer->exposed.store(true, std::memory_order_relaxed);
-    }
+    for (const Entry& entry : entries_) entry.buffer->exposed.store(true, std::memory_order_relaxed);
     const platform::Status status = action(erased);
     failed_in_capture_ = native_ && !status.ok();
     if (!status.ok()) return device_.failure(status, name_);

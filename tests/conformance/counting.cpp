@@ -3,7 +3,7 @@
 // frame that is not one of the system's is the library's, or one of the program's that the library's headers made.
 #include "counting.hpp"
 
-#include "../unit/shared/sanitized.hpp"
+#include "sanitized.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -7,7 +7,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -21,8 +20,7 @@ class TextOf {
 public:
     TextOf& append(std::string_view text) {
         if (more_.empty() && text.size() <= room - count_) {
-            std::memcpy(here_ + count_, text.data(), text.size());
-            count_ += text.size();
+            count_ += text.copy(here_ + count_, text.size());
         } else {
             if (more_.empty()) more_.assign(here_, count_);
             more_.append(text);

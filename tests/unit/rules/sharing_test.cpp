@@ -133,7 +133,8 @@ TEST(Sharing, JoinedUsesAreDisjointAndCoverWhatTheyWereMadeOf) {  // keeps G9
             const std::size_t begin = below(20);
             asked.push_back({{begin, begin + below(6)}, uses[below(4)]});
         }
-        std::vector<SpanUse> joined = asked;
+        SpanUses joined;
+        for (const SpanUse& one : asked) joined.push_back(one);
         join(joined);
         for (std::size_t i = 0; i < joined.size(); ++i) {
             for (std::size_t j = 0; j < i; ++j) ASSERT_FALSE(overlap(joined[i].span, joined[j].span)) << round;
