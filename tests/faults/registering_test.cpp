@@ -17,7 +17,9 @@ constexpr std::size_t count = 5000;
 class RefusedRegistering : public testing::Test {
 protected:
     void SetUp() override {
-        runtime_.emplace(Runtime::open({}).value());
+        RuntimeOptions options;
+        options.cache_bytes = 0;  // every allocation asks the driver
+        runtime_.emplace(Runtime::open(options).value());
         if (device().is_cpu() || control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan") == nullptr) {
             GTEST_SKIP() << "only the simulator fails a call";
         }

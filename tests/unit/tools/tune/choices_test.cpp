@@ -219,7 +219,8 @@ TEST(Choices, TakeWriteCombinedMemoryOnlyWhereTheHostNeverReads) {  // keeps P5
 }
 
 TEST(Choices, StayInPlaceOnSharedDramWhateverComesFirst) {
-    for (const ProfileChoice& choice : clean_choices(in_place_always())) {
+    const std::vector<ProfileChoice> choices = clean_choices(in_place_always());
+    for (const ProfileChoice& choice : choices) {
         EXPECT_EQ(way_of(choice), bound) << text(use_of(choice), double(choice.from_bytes), choice.passes);
     }
 }
@@ -284,7 +285,7 @@ TEST(Choices, KnowNothingWithoutMeasurements) {
 
 TEST(Choices, IgnoreSamplesThatAreNoTimes) {
     Measurements measurements = measured(discrete_gpu());
-    const std::vector<ProfileChoice>& expected = clean_choices(discrete_gpu());
+    const std::vector<ProfileChoice> expected = clean_choices(discrete_gpu());
     const double not_a_number = std::numeric_limits<double>::quiet_NaN();
     for (const double bad : {0.0, -1.0, not_a_number, std::numeric_limits<double>::infinity()}) {
         measurements.turns.push_back({copied, Role::reads, 1 << 14, 1, {bad, bad, bad, 99}});

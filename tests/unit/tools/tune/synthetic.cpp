@@ -23,11 +23,11 @@ constexpr Cost of(double latency, double rate) {
 
 // Median with the order statistics that enclose it with 95 % confidence.
 Sample sample_of(double truth, const Noise& noise, std::mt19937_64& random) {
-    std::normal_distribution<double> error(0, noise.deviation);
+    std::normal_distribution<double> error(0, 1);
     std::uniform_real_distribution<double> chance(0, 1);
     std::vector<double> times;
     for (int i = 0; i < noise.repeats; ++i) {
-        double time = truth * std::max(0.5, 1 + error(random));
+        double time = truth * std::max(0.5, 1 + noise.deviation * error(random));
         if (chance(random) < noise.outliers) time *= 2 + 8 * chance(random);
         times.push_back(time);
     }
