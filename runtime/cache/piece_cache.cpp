@@ -3,6 +3,7 @@
 #include "piece_cache.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -26,6 +27,10 @@ constexpr std::size_t most_looks = 8;
 
 void* host_of(const Piece& piece) noexcept {
     return piece.host_part ? piece.host_part->pages.data() : piece.allocation.host;
+}
+
+std::uint64_t device_of(const Piece& piece) noexcept {
+    return piece.host_part ? piece.block.device : piece.allocation.device;
 }
 
 bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) noexcept {
@@ -69,6 +74,8 @@ Piece PieceCache::take_at(Shelf& shelf, std::size_t at) {
     shelf.erase(shelf.begin() + static_cast<std::ptrdiff_t>(at));
     bytes_ -= piece.bytes();
     --pieces_;
+    remove(of_device_, device_of(piece));
+    if (void* const host = host_of(piece)) remove(of_host_, reinterpret_cast<std::uintptr_t>(host));
     return piece;
 }
 
@@ -84,6 +91,8 @@ std::vector<Piece> PieceCache::keep(Piece& piece) {
     take_oldest_until(limit_bytes_ - piece.bytes(), out);
     bytes_ += piece.bytes();
     ++pieces_;
+    add(of_device_, device_of(piece), piece.bytes());
+    if (void* const host = host_of(piece)) add(of_host_, reinterpret_cast<std::uintptr_t>(host), piece.bytes());
     shelves[static_cast<std::size_t>(rules::size_class(piece.bytes()))].push_back(
         {std::exchange(piece, {}), ++releases_});
     return out;
@@ -111,21 +120,27 @@ void PieceCache::take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece>&
     }
 }
 
+void PieceCache::add(Ranges& ranges, std::uint64_t begin, std::size_t bytes) {
+    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), begin,
+                                         [](std::uint64_t at, const Range& range) { return at < range.begin; });
+    ranges.insert(behind, {begin, bytes});
+}
+
+void PieceCache::remove(Ranges& ranges, std::uint64_t begin) {
+    const auto found = std::lower_bound(ranges.begin(), ranges.end(), begin,
+                                        [](const Range& range, std::uint64_t at) { return range.begin < at; });
+    if (found != ranges.end() && found->begin == begin) ranges.erase(found);
+}
+
+bool PieceCache::contain(const Ranges& ranges, std::uint64_t address) noexcept {
+    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                         [](std::uint64_t at, const Range& range) { return at < range.begin; });
+    return behind != ranges.begin() && address - std::prev(behind)->begin < std::prev(behind)->bytes;
+}
+
 bool PieceCache::holds(std::uint64_t address) const {
     const std::lock_guard lock(mutex_);
-    const auto within = [address](std::uint64_t begin, std::size_t bytes) { return address - begin < bytes; };
-    for (const std::vector<Shelf>& shelves : shelves_) {
-        for (const Shelf& shelf : shelves) {
-            for (const Kept& kept : shelf) {
-                const std::uint64_t device =
-                    kept.piece.host_part ? kept.piece.block.device : kept.piece.allocation.device;
-                const auto host = reinterpret_cast<std::uintptr_t>(host_of(kept.piece));
-                const std::size_t bytes = kept.piece.bytes();
-                if (within(device, bytes) || (host != 0 && within(host, bytes))) return true;
-            }
-        }
-    }
-    return false;
+    return contain(of_device_, address) || contain(of_host_, address);
 }
 
 PieceCache::Usage PieceCache::usage() const {
@@ -135,7 +150,7 @@ PieceCache::Usage PieceCache::usage() const {
 
 void PieceCache::close(const Piece& piece) const {
     const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(piece.host_part ? piece.block.device : piece.allocation.device, 0);
+    if (of_driver) memory_.lend(device_of(piece), 0);
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_poison_memory_region(host, piece.bytes());
 #endif
@@ -143,7 +158,7 @@ void PieceCache::close(const Piece& piece) const {
 
 void PieceCache::open(const Piece& piece, std::size_t bytes) const {
     const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(piece.host_part ? piece.block.device : piece.allocation.device, bytes);
+    if (of_driver) memory_.lend(device_of(piece), bytes);
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_unpoison_memory_region(host, bytes);
 #endif

@@ -62,6 +62,14 @@ private:
     };
     using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
 
+    struct Range {
+        std::uint64_t begin = 0, bytes = 0;
+    };
+    using Ranges = std::vector<Range>;  // ascending, without overlaps
+    static void add(Ranges& ranges, std::uint64_t begin, std::size_t bytes);
+    static void remove(Ranges& ranges, std::uint64_t begin);
+    static bool contain(const Ranges& ranges, std::uint64_t address) noexcept;
+
     std::optional<Piece> take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes,
                                    std::size_t alignment);
     Piece take_at(Shelf& shelf, std::size_t at);
@@ -74,6 +82,7 @@ private:
     const std::uint64_t limit_bytes_;
     mutable std::mutex mutex_;
     std::array<std::vector<Shelf>, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
+    Ranges of_device_, of_host_;                                      // the addresses of the kept pieces
     std::uint64_t bytes_ = 0;
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;

@@ -69,9 +69,9 @@ Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
 }
 
 std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
-                                         std::uint64_t host_total_bytes) noexcept {
+                                         std::uint64_t) noexcept {
     if (option) return option;
-    if (environment.empty()) return std::min(std::uint64_t{256} << 20, host_total_bytes / 16);
+    if (environment.empty()) return 0;
     std::uint64_t bytes = 0;
     const char* const end = environment.data() + environment.size();
     const auto [rest, error] = std::from_chars(environment.data(), end, bytes);

@@ -61,11 +61,11 @@ TEST(ErrorEntry, TakesTheCodeOfAnAnswer) {
 TEST(ErrorEntry, KeepsItsValuesAndNotTheirMemory) {
     std::string kind = "a kind whose name is longer than what a string holds by itself";
     const Error error = make_error<too_large>(1, kind, 2);
-    const Error before = error;  // text not built yet
+    const Error before = error;  // NOLINT(performance-unnecessary-copy-initialization): text not built yet
     kind.assign(kind.size(), 'x');
     EXPECT_NE(error.message().find("a kind whose name"), std::string_view::npos);
     EXPECT_EQ(before.text(), error.text());
-    const Error after = error;  // text built
+    const Error after = error;  // NOLINT(performance-unnecessary-copy-initialization): text built
     EXPECT_EQ(after.text(), error.text());
     EXPECT_NE(after.message().data(), error.message().data());
 }
@@ -84,7 +84,9 @@ TEST(ErrorEntry, KeepsItsValuesHoweverManyThereAreAndHoweverLong) {
         const std::string kind(static_cast<std::size_t>(at) * 11, 'k');
         const auto place = static_cast<std::size_t>(at);
         for (const Error* each : std::initializer_list<const Error*>{&many[place], &copies[place]}) {
-            EXPECT_EQ(each->message(), number + " bytes of " + kind + " memory; at most " + number + " are there");
+            std::string message = number;
+            message.append(" bytes of ").append(kind).append(" memory; at most ").append(number).append(" are there");
+            EXPECT_EQ(each->message(), message);
             EXPECT_EQ(each->call(), std::string(static_cast<std::size_t>(at), 'c'));
         }
     }
@@ -116,7 +118,7 @@ TEST(ErrorEntry, IsToldToAWatcher) {
     ids.clear();
     detail::watch_errors([](std::string_view id) { ids.emplace_back(id); });
     const Error first = make_error<plain>();
-    const Error copy = first;
+    const Error copy = first;  // NOLINT(performance-unnecessary-copy-initialization): told once
     const Error own(Code::in_use, "a program's own");
     detail::watch_errors(nullptr);
     const Error later = make_error<plain>();
