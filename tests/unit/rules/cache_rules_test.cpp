@@ -130,8 +130,8 @@ TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsThenAShareOfTheHost) {  // ke
     EXPECT_EQ(cache_limit(0, "9", 64 * mib), 0u);
     EXPECT_EQ(cache_limit({}, "9", 64 * mib), 9u);
     EXPECT_EQ(cache_limit({}, "0", 64 * mib), 0u);
-    EXPECT_EQ(cache_limit({}, "", 64 * mib), 4 * mib);
-    EXPECT_EQ(cache_limit({}, "", 64 * 1024 * mib), 256 * mib);
+    EXPECT_EQ(cache_limit({}, "", 64 * mib), 0u);
+    EXPECT_EQ(cache_limit({}, "", 64 * 1024 * mib), 0u);
     EXPECT_EQ(cache_limit({}, "", 0), 0u);
     for (const char* wrong : {"-1", "1M", " 1", "1 ", "0x10", "99999999999999999999", "many"}) {
         EXPECT_FALSE(cache_limit({}, wrong, 64 * mib)) << wrong;
