@@ -3,7 +3,6 @@
 #include "piece_cache.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -120,22 +119,25 @@ void PieceCache::take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece>&
     }
 }
 
-void PieceCache::add(Ranges& ranges, std::uint64_t begin, std::size_t bytes) {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), begin,
+std::size_t PieceCache::count_up_to(const Ranges& ranges, std::uint64_t address) noexcept {
+    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
                                          [](std::uint64_t at, const Range& range) { return at < range.begin; });
-    ranges.insert(behind, {begin, bytes});
+    return static_cast<std::size_t>(behind - ranges.begin());
+}
+
+void PieceCache::add(Ranges& ranges, std::uint64_t begin, std::size_t bytes) {
+    ranges.insert(ranges.begin() + static_cast<std::ptrdiff_t>(count_up_to(ranges, begin)), {begin, bytes});
 }
 
 void PieceCache::remove(Ranges& ranges, std::uint64_t begin) {
-    const auto found = std::lower_bound(ranges.begin(), ranges.end(), begin,
-                                        [](const Range& range, std::uint64_t at) { return range.begin < at; });
-    if (found != ranges.end() && found->begin == begin) ranges.erase(found);
+    const std::size_t count = count_up_to(ranges, begin);
+    if (count == 0 || ranges[count - 1].begin != begin) return;
+    ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(count) - 1);
 }
 
 bool PieceCache::contain(const Ranges& ranges, std::uint64_t address) noexcept {
-    const auto behind = std::upper_bound(ranges.begin(), ranges.end(), address,
-                                         [](std::uint64_t at, const Range& range) { return at < range.begin; });
-    return behind != ranges.begin() && address - std::prev(behind)->begin < std::prev(behind)->bytes;
+    const std::size_t count = count_up_to(ranges, address);
+    return count > 0 && address - ranges[count - 1].begin < ranges[count - 1].bytes;
 }
 
 bool PieceCache::holds(std::uint64_t address) const {

@@ -11,7 +11,6 @@
 #include "ledger.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -66,6 +65,7 @@ private:
         std::uint64_t begin = 0, bytes = 0;
     };
     using Ranges = std::vector<Range>;  // ascending, without overlaps
+    static std::size_t count_up_to(const Ranges& ranges, std::uint64_t address) noexcept;  // that begin up to there
     static void add(Ranges& ranges, std::uint64_t begin, std::size_t bytes);
     static void remove(Ranges& ranges, std::uint64_t begin);
     static bool contain(const Ranges& ranges, std::uint64_t address) noexcept;

@@ -2,24 +2,16 @@
 // DeviceSlabs: one set of slabs per requested placement, found by linear search because placements are few.
 #include "device_slabs.hpp"
 
+#include "cache_rules.hpp"
 #include "device_session.hpp"
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
-namespace {
-
-bool same(const HostPlacement& one, const HostPlacement& other) noexcept {
-    return one.locality == other.locality && one.node == other.node && one.strict == other.strict &&
-           one.page_size == other.page_size && one.prefault == other.prefault && one.lock == other.lock;
-}
-
-}  // namespace
-
 std::shared_ptr<HostSlabs> DeviceSlabs::of(const DeviceSession& device, const HostPlacement& placement) {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, slabs] : sets_) {
-        if (same(known, placement)) return slabs;
+        if (rules::same_placement(known, placement)) return slabs;
     }
     SlabOptions options;
     options.placement = placement;
