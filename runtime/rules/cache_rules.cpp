@@ -68,8 +68,7 @@ Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
     return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
 }
 
-std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
-                                         std::uint64_t) noexcept {
+std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment) noexcept {
     if (option) return option;
     if (environment.empty()) return 0;
     std::uint64_t bytes = 0;

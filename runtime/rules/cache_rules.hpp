@@ -52,7 +52,6 @@ constexpr bool goes_before(std::uint64_t one, std::uint64_t other) noexcept {
 
 // How much a device keeps. The option decides; without one, the environment (digits; bytes); without that, 0. nullopt:
 // the environment does not state a number.
-std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
-                                         std::uint64_t host_total_bytes) noexcept;
+std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment) noexcept;
 
 }  // namespace isthmus::rules
