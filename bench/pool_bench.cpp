@@ -29,16 +29,18 @@ constexpr std::int64_t shared_sizes_bytes[] = {64, 4 << 10, 1 << 20, 8 << 20};
 // Pairs between two synchronisations, which are not timed: the driver's records must not pile up.
 constexpr int batch = 64;
 
+isthmus::Runtime keeping(std::uint64_t cache_bytes) {
+    isthmus::RuntimeOptions options;
+    options.cache_bytes = cache_bytes;
+    return isthmus::Runtime::open(options).value();
+}
 isthmus::Runtime& runtime() {
-    static isthmus::Runtime opened = isthmus::Runtime::open().value();
+    static isthmus::Runtime opened = keeping(std::uint64_t{256} << 20);
     return opened;
 }
-
-// A runtime that keeps no released memory: every pair is the driver's and the system's own.
+// Keeps no released memory: every pair is the driver's and the system's own.
 isthmus::Runtime& uncached() {
-    isthmus::RuntimeOptions options;
-    options.cache_bytes = 0;
-    static isthmus::Runtime opened = isthmus::Runtime::open(options).value();
+    static isthmus::Runtime opened = keeping(0);
     return opened;
 }
 
