@@ -12,9 +12,9 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// A wait of the adaptive policy spins for this long, which covers short kernels, then yields its core between two queries
-// until `yielding` is over. A sleep takes about 60 µs longer than asked for (Linux, timer slack of 50 µs), which is a
-// twentieth of a pinned copy of 64 MiB: no shorter sleep would help a wait of a millisecond.
+// A wait of the adaptive policy spins for this long, which covers short kernels, then yields its core between two
+// queries until `yielding` is over. A sleep takes about 60 µs longer than asked for (Linux, timer slack of 50 µs),
+// which is a twentieth of a pinned copy of 64 MiB: no shorter sleep would help a wait of a millisecond.
 inline constexpr std::chrono::nanoseconds spinning = std::chrono::microseconds(100);
 inline constexpr std::chrono::nanoseconds yielding = std::chrono::milliseconds(2);
 
