@@ -19,6 +19,11 @@
 #include <cstdlib>
 #include <cstring>
 
+// The other names of the functions that are counted are those of glibc.
+#if !defined(ISTHMUS_SANITIZED) && defined(__GLIBC__)
+#define CONFORMANCE_COUNTS 1
+#endif
+
 namespace {
 
 struct Range {
@@ -58,6 +63,7 @@ int find_objects(dl_phdr_info* info, std::size_t, void* first) {
     return 0;
 }
 
+#ifdef CONFORMANCE_COUNTS
 void count_allocation() noexcept {
     if (!seen.counting) return;
     seen.counting = false;  // backtrace() may allocate
@@ -84,12 +90,11 @@ template <class Function>
 Function* next(const char* name) noexcept {
     return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
+#endif
 
 }  // namespace
 
-// The other names of these functions are those of glibc.
-#if !defined(ISTHMUS_SANITIZED) && defined(__GLIBC__)
-#define CONFORMANCE_COUNTS 1
+#ifdef CONFORMANCE_COUNTS
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
