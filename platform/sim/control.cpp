@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions for tests that the driver does not have: counts of live objects, and the size of memory.
+#include "access.hpp"
+#include "allocate.hpp"
 #include "driver.hpp"
 #include "faults.hpp"
 #include "graph_objects.hpp"
@@ -97,14 +99,18 @@ __attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t devic
         const Found found = d->regions.find(device_address);
         if (!found) return;
         Region& region = *found.region;
-        const bool host_memory = region.kind == Kind::pinned || region.kind == Kind::managed;
+        const bool was_released = region.lent_bytes == 0;
         region.lent_bytes = bytes;
-        if (host_memory && region.mapped_bytes > 0 && bytes == 0 && !region.closed) {
-            d->protection.close(region.host, region.mapped_bytes, std::max(region.device, 0), Why::released);
+        const bool own_pages =
+            region.mapped_bytes > 0 && region.file < 0 &&
+            (region.kind == Kind::pinned || region.kind == Kind::managed || region.kind == Kind::device);
+        if (own_pages && bytes == 0 && !was_released) {
+            d->protection.withdraw(region.host, region.mapped_bytes, std::max(region.device, 0));
             region.closed = true;
-        } else if (host_memory && bytes != 0 && region.closed) {
+        } else if (own_pages && bytes != 0 && was_released) {
             d->protection.open(region.host, region.mapped_bytes);
             region.closed = false;
+            if (region.kind == Kind::device) close_to_host(*d, &region);
         }
     }
     update_managed_access(*d);

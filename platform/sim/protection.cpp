@@ -166,6 +166,15 @@ void Protection::close(void* pointer, std::size_t mapped_bytes, int device, Why 
     if (gpu_work_ == 0) ::mprotect(pointer, mapped_bytes, PROT_NONE);
 }
 
+void Protection::withdraw(void* pointer, std::size_t mapped_bytes, int device) {
+    if (means_ == Means::off) return;
+    forget_closed_memory(pointer);  // as memory of a device, or before its work has ended
+    describe_closed_memory(pointer, mapped_bytes, device, Why::released);
+    const std::lock_guard lock(mutex_);
+    closed_.erase(pointer);
+    ::mprotect(pointer, mapped_bytes, PROT_NONE);
+}
+
 void Protection::open(void* pointer, std::size_t mapped_bytes) {
     if (means_ == Means::off) return;
     if (means_ == Means::keys) {

@@ -43,7 +43,10 @@ public:
     };
     void open_file(void* at, std::size_t bytes, int owner, const Opening& to);
 
+    // To the CPU; GPU work may access it.
     void close(void* pointer, std::size_t mapped_bytes, int device, Why why);
+    // From all: memory that was released and that its program keeps. GPU work costs nothing more beside it.
+    void withdraw(void* pointer, std::size_t mapped_bytes, int device);
     void open(void* pointer, std::size_t mapped_bytes);
 
     // Surround GPU work, on its thread. `devices`: one bit for each device whose memory it may access.

@@ -404,5 +404,40 @@ TEST(SimAccess, TheCpuCannotTouchMemoryThatIsNotLent) {
         "memory that was released");
 }
 
+// keeps M2: where the kernel gets the address from other memory, only page protection sees it
+TEST(SimAccess, AKernelCannotTouchMemoryThatIsNotLent) {
+    for (const int kind : {0, 1, 2}) {
+        const auto memory_of_kind = [kind] {
+            Address memory = 0;
+            void* pinned = nullptr;
+            if (kind == 0) memory = device_memory(4096);
+            if (kind == 1) REQUIRE_CODE(cuMemAllocManaged(&memory, 4096, 1), 0);
+            if (kind == 2) REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
+            return pinned ? reinterpret_cast<Address>(pinned) : memory;
+        };
+        in_own_process([=] {
+            open_device();
+            const Address memory = memory_of_kind();
+            isthmus_sim_lend(memory, 0);
+            isthmus_sim_lend(memory, 16);
+            REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(memory)), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+        });
+        in_own_process(
+            [=] {
+                open_device();
+                const Address memory = memory_of_kind();
+                isthmus_sim_lend(memory, 0);
+                if (std::strcmp(isthmus_sim_protection(), "off") == 0) {  // nothing is closed
+                    std::fputs("kernel test_wild_store touched", stderr);
+                    return;
+                }
+                REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(memory)), 0);
+                REQUIRE_CODE(cuCtxSynchronize(), 700);
+            },
+            "kernel test_wild_store touched");
+    }
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test
