@@ -104,8 +104,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     Result<detail::FoundProfiles> profiles = detail::find_profiles(detail::profile_places(options.profile));
     if (!profiles) return std::move(profiles).error();
     const std::string cache = options.cache_bytes ? std::string() : platform::os::environment("ISTHMUS_CACHE_BYTES");
-    const std::optional<std::uint64_t> cache_bytes = rules::cache_limit(options.cache_bytes, cache);
-    if (!cache_bytes) return make_error<errors::unknown_cache_limit>(cache);
+    const bool limit_stated = rules::cache_limit(options.cache_bytes, cache, 0).has_value();
+    if (!limit_stated) return make_error<errors::unknown_cache_limit>(cache);
     platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library, options.cpu_threads});
     auto config = std::make_shared<detail::RuntimeConfig>();
     config->machine = std::move(opened.machine);
@@ -116,7 +116,9 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->budget.reserve_bytes = options.host_reserve_bytes;
     config->budget.reserve_permille = options.host_reserve_permille;
     config->budget.allow_oversubscription = options.oversubscribe_managed;
-    config->cache_bytes = *cache_bytes;
+    // The CPU device, which is the last, has the host's memory.
+    const std::uint64_t host_bytes = opened.drivers.back()->facts().total_memory_bytes;
+    config->cache_bytes = rules::cache_limit(options.cache_bytes, cache, host_bytes).value_or(0);
     config->litmus_findings = options.litmus_findings;
     config->export_findings = options.export_findings;
     config->profiles = std::move(profiles->devices);

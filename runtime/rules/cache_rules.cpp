@@ -68,9 +68,10 @@ Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
     return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
 }
 
-std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment) noexcept {
+std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
+                                         std::uint64_t host_total_bytes) noexcept {
     if (option) return option;
-    if (environment.empty()) return 0;
+    if (environment.empty()) return std::min(std::uint64_t{256} << 20, host_total_bytes / 16);
     std::uint64_t bytes = 0;
     const char* const end = environment.data() + environment.size();
     const auto [rest, error] = std::from_chars(environment.data(), end, bytes);

@@ -50,8 +50,9 @@ constexpr bool goes_before(std::uint64_t one, std::uint64_t other) noexcept {
     return one < other;
 }
 
-// How much a device keeps. The option decides; without one, the environment (digits; bytes); without that, 0. nullopt:
-// the environment does not state a number.
-std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment) noexcept;
+// How much a device keeps. The option decides; without one, the environment (digits; bytes); without that, 256 MiB or a
+// sixteenth of the host's memory, whichever is less. nullopt: the environment does not state a number.
+std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
+                                         std::uint64_t host_total_bytes) noexcept;
 
 }  // namespace isthmus::rules

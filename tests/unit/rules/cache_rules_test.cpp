@@ -16,6 +16,8 @@ using namespace isthmus::rules;
 using namespace some_devices;
 using K = MemoryKind;
 
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
 TEST(Cache, KindsAreKeptThatNeitherAPoolNorAnotherProcessHas) {  // keeps M1, M6
     std::set<int> numbers;
     for_every_kind([&](K kind) {
@@ -123,15 +125,17 @@ TEST(Cache, TheLongestKeptGoesFirst) {
     EXPECT_FALSE(goes_before(2, 2));
 }
 
-TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsAndNoneWithoutThem) {  // keeps M5
-    EXPECT_EQ(cache_limit(7, "9"), 7u);
-    EXPECT_EQ(cache_limit(0, "9"), 0u);
-    EXPECT_EQ(cache_limit({}, "9"), 9u);
-    EXPECT_EQ(cache_limit({}, "0"), 0u);
-    EXPECT_EQ(cache_limit({}, ""), 0u);
+TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsThenAShareOfTheHost) {  // keeps M5
+    EXPECT_EQ(cache_limit(7, "9", 64 * mib), 7u);
+    EXPECT_EQ(cache_limit(0, "9", 64 * mib), 0u);
+    EXPECT_EQ(cache_limit({}, "9", 64 * mib), 9u);
+    EXPECT_EQ(cache_limit({}, "0", 64 * mib), 0u);
+    EXPECT_EQ(cache_limit({}, "", 64 * mib), 4 * mib);
+    EXPECT_EQ(cache_limit({}, "", 64 * 1024 * mib), 256 * mib);
+    EXPECT_EQ(cache_limit({}, "", 0), 0u);
     for (const char* wrong : {"-1", "1M", " 1", "1 ", "0x10", "99999999999999999999", "many"}) {
-        EXPECT_FALSE(cache_limit({}, wrong)) << wrong;
-        EXPECT_EQ(cache_limit(1, wrong), 1u) << "the environment is not looked at";
+        EXPECT_FALSE(cache_limit({}, wrong, 64 * mib)) << wrong;
+        EXPECT_EQ(cache_limit(1, wrong, 64 * mib), 1u) << "the environment is not looked at";
     }
 }
 

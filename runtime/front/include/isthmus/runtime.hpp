@@ -49,8 +49,8 @@ struct RuntimeOptions {
     bool oversubscribe_managed = false;
     // Released memory that each device keeps for its next allocations, at most; 0: none, so that every allocation and
     // release is the driver's or the system's own, as compute-sanitizer needs it. None here: the environment variable
-    // ISTHMUS_CACHE_BYTES (a decimal number; read once, by open(); ignored in set-user-ID programs), otherwise 0.
-    // Memory that was kept has its old content.
+    // ISTHMUS_CACHE_BYTES (a decimal number; read once, by open(); ignored in set-user-ID programs), otherwise 256 MiB
+    // or a sixteenth of the host's memory, whichever is less. Memory that was kept has its old content.
     std::optional<std::uint64_t> cache_bytes{};
     // Findings of `isthmus litmus` on this machine: remove from the devices' capabilities what did not hold, and never
     // add (G13). A finding of another device or driver is ignored, and the log says so.
