@@ -8,22 +8,21 @@
 #include <platform/driver.hpp>
 
 #include "cache_rules.hpp"
-#include "ledger.hpp"
+#include "piece.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Nothing uses a kept piece, no ledger and no address map knows it, and its content is that of its last owner. A
-// simulator and AddressSanitizer take every access to it for an error. Thread-safe; calls neither the driver nor the
-// system, and allocates only to hold more pieces than ever before.
+// Nothing uses a kept piece, it is parked in the ledger, and its content is that of its last owner. A simulator and
+// AddressSanitizer take every access to it for an error. Thread-safe; calls neither the driver nor the system, and
+// allocates only to hold more pieces than ever before.
 class PieceCache {
 public:
     PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
@@ -34,17 +33,14 @@ public:
     bool keeps_anything() const noexcept { return limit_bytes_ != 0; }
     std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
-    // A piece of at least so many bytes, the one released last; nullopt: none is kept. `alignment`: of the first byte
+    // A piece of at least so many bytes, the one released last; nullptr: none is kept. `alignment`: of the first byte
     // of memory of the system. From here on the first `bytes` of it are accessible.
-    std::optional<Piece> take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes,
-                              std::size_t alignment);
+    Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
     // Keeps it, and yields the pieces that are beyond the limit from now on, oldest first. The caller frees them. The
-    // piece must be one that rules::keeping() keeps; it is empty afterwards.
-    std::vector<Piece> keep(Piece& piece);
+    // piece must be one that rules::keeping() keeps; it stays where it is, unchanged, until it is taken.
+    std::vector<Piece*> keep(Piece& piece);
     // Takes pieces out, oldest first, until at most so many bytes are kept.
-    std::vector<Piece> take_out(std::uint64_t keep_bytes);
-    // Whether a kept piece contains the address.
-    bool holds(std::uint64_t address) const;
+    std::vector<Piece*> take_out(std::uint64_t keep_bytes);
 
     struct Usage {
         std::uint64_t bytes = 0;   // kept now
@@ -56,25 +52,15 @@ public:
 
 private:
     struct Kept {
-        Piece piece;
+        Piece* piece = nullptr;
         std::uint64_t release = 0;  // number of its release
     };
     using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
 
-    struct Range {
-        std::uint64_t begin = 0, bytes = 0;
-    };
-    using Ranges = std::vector<Range>;  // ascending, without overlaps
-    static std::size_t count_up_to(const Ranges& ranges, std::uint64_t address) noexcept;  // that begin up to there
-    static void add(Ranges& ranges, std::uint64_t begin, std::size_t bytes);
-    static void remove(Ranges& ranges, std::uint64_t begin);
-    static bool contain(const Ranges& ranges, std::uint64_t address) noexcept;
-
-    std::optional<Piece> take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes,
-                                   std::size_t alignment);
-    Piece take_at(Shelf& shelf, std::size_t at);
-    // Expects the lock.
-    void take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece>& out);
+    // Expect the lock.
+    Piece* take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
+    Piece* take_at(Shelf& shelf, std::size_t at);
+    void take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void close(const Piece& piece) const;                    // to every access
     void open(const Piece& piece, std::size_t bytes) const;  // its first bytes; the rest stays closed
 
@@ -82,7 +68,6 @@ private:
     const std::uint64_t limit_bytes_;
     mutable std::mutex mutex_;
     std::array<std::vector<Shelf>, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
-    Ranges of_device_, of_host_;                                      // the addresses of the kept pieces
     std::uint64_t bytes_ = 0;
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;

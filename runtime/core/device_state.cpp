@@ -52,7 +52,7 @@ DeviceState::~DeviceState() {
         while (std::optional<Piece> piece = unreturned.next()) {
             process::keep_until_exit(std::make_shared<Piece>(*std::move(piece)));
         }
-        for (Piece& piece : cache.take_out(0)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+        // With the books stays also the memory that is kept for later allocations.
         return;
     }
     orphaned_calls_.drop_all();  // calls without a fence behind them; all other calls have run
@@ -66,7 +66,7 @@ DeviceState::~DeviceState() {
 void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
-    for (Piece& piece : cache.take_out(0)) free_at_end(*this, std::move(piece));
+    for (Piece* const kept : cache.take_out(0)) free_at_end(*this, books->ledger.take_parked(*kept));
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {

@@ -56,9 +56,7 @@ Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
     const std::shared_ptr<DeviceState> asked = somebody_to_ask(device);
     if (!asked) return device.synchronous ? of_the_system() : Provenance{};
     // Released memory is nobody's, although the driver still knows it.
-    if (device.books->launches.devices.first([&](const DeviceState& other) { return other.cache.holds(address); })) {
-        return of_the_system();
-    }
+    if (device.books->addresses.is_parked(address)) return of_the_system();
     platform::PointerFacts facts;
     if (const platform::Status status = asked->driver->memory().pointer_facts(address, facts); !status.ok()) {
         (void)asked->failure(status, "asking about an address");  // latches a sticky error; the answer stays unknown

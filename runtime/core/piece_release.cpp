@@ -109,9 +109,10 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
 }
 
 // Pieces from the cache, which nothing uses and no buffer waits for.
-std::uint64_t free_all(DeviceState& device, std::vector<Piece> pieces) {
+std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
     std::uint64_t bytes = 0;
-    for (Piece& piece : pieces) {
+    for (Piece* const parked : pieces) {
+        Piece piece = device.books->ledger.take_parked(*parked);
         bytes += piece.bytes();
         piece.may_be_kept = false;
         free_or_keep(device, std::move(piece), "that was kept for a later allocation");
@@ -181,7 +182,9 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
     if (rules::keeping(released, device.cache.limit_bytes()) != rules::Keeping::keep) {
         return free_beside_services(device, piece, after);
     }
-    free_all(device, device.cache.keep(piece));
+    Piece* const parked = device.books->ledger.park_again(device.index, piece);
+    if (parked == nullptr) return free_beside_services(device, piece, after);
+    free_all(device, device.cache.keep(*parked));
     return {};
 }
 
@@ -189,6 +192,24 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     return free_all(device, device.cache.take_out(keep_bytes));
+}
+
+Result<void> release_block(DeviceState& device, const MemoryBlock& block, std::shared_ptr<StreamState> after) {
+    Ledger& ledger = device.books->ledger;
+    if (device.cache.keeps_anything() && !device.books->captures.any()) {
+        const rules::Released how{.in_stream = after != nullptr, .device_usable = device.usable()};
+        const Result<Piece*> parked = ledger.park(block, device.index, how, device.cache.limit_bytes());
+        if (!parked) return parked.error();
+        if (*parked != nullptr) {
+            free_all(device, device.cache.keep(**parked));
+            return {};
+        }
+    }
+    Result<Piece> piece = ledger.take(block, device.index);
+    if (!piece) return std::move(piece).error();
+    Result<void> freed = free_piece(device, *piece, std::move(after));
+    if (!freed) ledger.put_back(device.index, *piece);
+    return freed;
 }
 
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {

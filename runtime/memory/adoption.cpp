@@ -200,8 +200,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     range.bytes = bytes;
     return_unreturned(*device);
     if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
-    const auto keeps = [&](const DeviceState& other) { return other.cache.holds(address); };
-    if (device->books->launches.devices.first(keeps)) return make_error<errors::adoption_of_released_memory>();
+    if (device->books->addresses.is_parked(address)) return make_error<errors::adoption_of_released_memory>();
     platform::PointerFacts known;
     rules::ForeignMemory ordinary;  // the runtime's own memory needs no query
     ordinary.writable = own == nullptr || own->writable;

@@ -18,7 +18,6 @@
 
 #include <isthmus/stream.hpp>
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -130,17 +129,19 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     MemoryBlock block;
     block.bytes = request.bytes;
     block.kind = kind_;
-    Piece piece;
     AllocationRequest whole = request;
     whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
     const bool keeps = may_keep();
     if (keeps) {
-        if (std::optional<Piece> kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment)) {
+        if (Piece* const kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment)) {
+            Ledger& ledger = device_->books->ledger;
             place(request, *kept, block);
-            return enter(block, *std::move(kept), nullptr);
+            block.id = ledger.revive(*kept, block);
+            return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
         }
     }
+    Piece piece;
     // Around the budget too: cached memory counts against it, so making room helps.
     Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {
         Result<void> within = within_budget(*device_, kind_, whole.bytes);
@@ -329,13 +330,8 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     DeviceState& device = *device_;
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     return_unreturned(device);
-    Result<Piece> piece = device.books->ledger.take(block, device.index);
-    if (!piece) return std::move(piece).error();
     // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
-    Result<void> freed =
-        free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
-    if (!freed) device.books->ledger.put_back(device.index, *piece);
-    return freed;
+    return release_block(device, block, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include "composed.hpp"
 #include "provenance_errors.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <string>
@@ -18,6 +19,12 @@ using namespace nodes;
 
 void construct_slot(void* block, std::size_t) {
     new (block) Slot;
+}
+
+// Whether all of it lies within address_bits, and does not wrap round.
+bool is_range(std::uint64_t base, std::uint64_t bytes) {
+    constexpr std::uint64_t end = std::uint64_t{1} << AddressMap::address_bits;
+    return bytes != 0 && base < end && bytes <= end - base;
 }
 
 std::string text(std::uint64_t base, std::uint64_t bytes) {
@@ -32,22 +39,46 @@ std::string text(std::uint64_t base, std::uint64_t bytes) {
 struct AddressMap::State {
     explicit State(std::size_t max_bytes) : budget{max_bytes} {}
 
+    // Expects the mutex.
+    void disconnect(Slot& slot) {
+        if (slot.alive()) {
+            slot.turn();
+        } else {
+            slot.forget();
+            count_parked(-1);
+        }
+        tree.remove(slot, {slot.first(), slot.last()});
+        slots.give(&slot);
+        connected.store(connected.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    }
+    // By the one call at a time that parks or revives: no increment is lost.
+    void count_parked(std::ptrdiff_t change) {
+        parked.store(parked.load(std::memory_order_relaxed) + static_cast<std::size_t>(change),
+                     std::memory_order_relaxed);
+    }
+
     Budget budget;
     Tree tree{budget};
     BlockPool slots{budget, sizeof(Slot), construct_slot};
-    std::atomic<std::size_t> live{0};
-    mutable std::mutex mutex;  // held for all writing
+    std::atomic<std::size_t> connected{0};  // alive and parked
+    std::atomic<std::size_t> parked{0};
+    mutable std::mutex mutex;  // held while the tree changes
 };
 
 AddressMap::AddressMap(std::size_t max_bytes) : state_(std::make_unique<State>(max_bytes)) {}
 AddressMap::~AddressMap() = default;
 
 Result<void> AddressMap::insert(const Record& record) {
-    constexpr std::uint64_t end = std::uint64_t{1} << address_bits;
-    if (record.bytes == 0 || record.id == 0 || record.base >= end || record.bytes > end - record.base) {
+    Result<Place> placed = place(record, record.bytes);
+    return placed ? Result<void>() : std::move(placed).error();
+}
+
+Result<Place> AddressMap::place(const Record& record, std::uint64_t extent_bytes, bool parked) {
+    const std::uint64_t extent = std::max(record.bytes, extent_bytes);
+    if (record.bytes == 0 || record.id == 0 || !is_range(record.base, extent)) {
         return make_error<errors::record_is_no_allocation>(text(record.base, record.bytes));
     }
-    const Range range{record.base, record.base + (record.bytes - 1)};
+    const Range range{record.base, record.base + (extent - 1)};
     State& state = *state_;
     const std::lock_guard lock(state.mutex);
     if (const Slot* met = state.tree.first_met(range); met != nullptr) {
@@ -58,13 +89,21 @@ Result<void> AddressMap::insert(const Record& record) {
     if (block == nullptr) return make_error<errors::address_map_is_full>();
     Slot& slot = *static_cast<Slot*>(block);
     slot.fill(record);
+    slot.extent.store(extent, std::memory_order_relaxed);
     if (!state.tree.add(slot, range)) {
         state.slots.give(&slot);
         return make_error<errors::address_map_is_full>();
     }
-    slot.turn();  // alive
-    state.live.store(state.live.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return {};
+    if (parked) {
+        state.count_parked(1);
+    } else {
+        slot.turn();  // alive
+    }
+    state.connected.store(state.connected.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    Place made;
+    made.slot_ = &slot;
+    made.version_ = slot.version.load(std::memory_order_relaxed);
+    return made;
 }
 
 bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
@@ -73,11 +112,71 @@ bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
     Slot& slot = const_cast<Slot&>(state.tree.arrive(base));
     Record found;
     if (!slot.read(base, found) || found.base != base || found.id != id) return false;
-    slot.turn();  // dead
-    state.tree.remove(slot, {found.base, found.base + (found.bytes - 1)});
-    state.slots.give(&slot);
-    state.live.store(state.live.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    state.disconnect(slot);
     return true;
+}
+
+bool AddressMap::park(Place& place) noexcept {
+    if (!is_current(place) || !place.slot_->alive()) return false;
+    place.slot_->turn();  // dead
+    ++place.version_;
+    state_->count_parked(1);
+    return true;
+}
+
+bool AddressMap::revive(Place& place, const Record& record) noexcept {
+    if (!is_current(place) || place.slot_->alive() || place.slot_->first() != record.base || record.bytes == 0 ||
+        record.bytes > place.slot_->extent.load(std::memory_order_relaxed)) {
+        return false;
+    }
+    place.slot_->fill(record);
+    place.slot_->turn();  // alive
+    ++place.version_;
+    state_->count_parked(-1);
+    return true;
+}
+
+void AddressMap::discard(Place& place) noexcept {
+    const std::lock_guard lock(state_->mutex);
+    if (is_current(place)) state_->disconnect(*place.slot_);
+    place = {};
+}
+
+std::size_t AddressMap::make_way(std::uint64_t base, std::uint64_t bytes) {
+    if (!is_range(base, bytes)) return 0;
+    State& state = *state_;
+    const std::lock_guard lock(state.mutex);
+    std::size_t gone = 0;
+    for (; const Slot* met = state.tree.first_met({base, base + (bytes - 1)}); ++gone) {
+        state.disconnect(const_cast<Slot&>(*met));
+    }
+    return gone;
+}
+
+bool AddressMap::is_parked(std::uint64_t address) const {
+    if (!is_range(address, 1) || state_->parked.load(std::memory_order_relaxed) == 0) return false;
+    const std::lock_guard lock(state_->mutex);
+    const Slot* const met = state_->tree.first_met({address, address});
+    return met != nullptr && !met->alive();
+}
+
+bool AddressMap::is_in_use(std::uint64_t base, std::uint64_t bytes) const {
+    if (!is_range(base, bytes)) return false;
+    const std::uint64_t last = base + (bytes - 1);
+    bool in_use = false;
+    const std::lock_guard lock(state_->mutex);
+    state_->slots.for_each_block([&](const void* block) {
+        const Slot& slot = *static_cast<const Slot*>(block);
+        Record record;
+        in_use = in_use || (slot.alive() && slot.read(slot.first(), record) &&
+                            (record.flags & record_flags::foreign) == 0 && slot.first() <= last && base <= slot.last());
+    });
+    return in_use;
+}
+
+// A slot is another record's, or in another state, once its version is another one.
+bool AddressMap::is_current(const Place& place) noexcept {
+    return place.slot_ != nullptr && place.slot_->version.load(std::memory_order_relaxed) == place.version_;
 }
 
 const Tree& AddressMap::tree() const noexcept {
@@ -94,7 +193,7 @@ bool AddressMap::covers(std::uint64_t address, std::uint64_t bytes) const noexce
 }
 
 std::size_t AddressMap::size() const noexcept {
-    return state_->live.load(std::memory_order_relaxed);
+    return state_->connected.load(std::memory_order_relaxed) - state_->parked.load(std::memory_order_relaxed);
 }
 
 std::size_t AddressMap::memory_bytes() const noexcept {

@@ -14,8 +14,9 @@
 namespace isthmus::provenance {
 
 namespace nodes {
+struct Slot;
 class Tree;
-}
+}  // namespace nodes
 
 // Data of one live allocation: a value, copied out to readers.
 struct Record {
@@ -33,9 +34,25 @@ inline constexpr std::uint8_t foreign = 1;         // memory of other code: its 
 inline constexpr std::uint8_t device_address = 2;  // a second range of a host allocation: its device address (K23)
 }  // namespace record_flags
 
+// Where a record stands in the map, so that it can be parked and revived without a search. Recognized as stale once the
+// record has left the map.
+class Place {
+public:
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+
+private:
+    friend class AddressMap;
+    nodes::Slot* slot_ = nullptr;
+    std::uint64_t version_ = 0;  // of the slot: another one is of another record, or of another state of this one
+};
+
 // Live allocations do not overlap. One id may have two bases (a host range and its device address). Thread safety:
 // every function may be called from any thread. insert, erase and for_each exclude one another; find, covers and size
 // never block.
+//
+// Memory that is released and kept for a later allocation is parked: readers do not find it, but no other allocation
+// can be inserted there, and it becomes alive again, as another allocation, without a change of the tree. The caller
+// admits one call at a time of place, park, revive, discard and make_way; they may run beside all other functions.
 class AddressMap {
 public:
     // x86-64 with five levels of page tables needs 57; device addresses have 49 bits, aarch64 at most 52.
@@ -52,6 +69,23 @@ public:
     Result<void> insert(const Record& record);
     // false, and nothing changes: no live allocation begins at `base` with this `id`.
     bool erase(std::uint64_t base, std::uint64_t id);
+
+    // As insert(), and nothing else can be inserted in the first `extent_bytes`, where those are more than
+    // record.bytes. `parked`: readers do not find it.
+    Result<Place> place(const Record& record, std::uint64_t extent_bytes, bool parked = false);
+    // From alive to parked. false, and nothing changes: the record has left the map.
+    bool park(Place& place) noexcept;
+    // From parked to alive, with the data of `record`, which begins where the parked one did and reaches no further
+    // than its extent. false, and nothing changes: the record has left the map, or does not fit.
+    bool revive(Place& place, const Record& record) noexcept;
+    // The record leaves the map, alive or parked. Empties the place.
+    void discard(Place& place) noexcept;
+    // All records that meet this range leave the map, alive or parked. Answers how many.
+    std::size_t make_way(std::uint64_t base, std::uint64_t bytes);
+    bool is_parked(std::uint64_t address) const;  // whether the extent of a parked record contains it
+    // Whether the extent of a live allocation of this runtime, not of other code, meets this range.
+    bool is_in_use(std::uint64_t base, std::uint64_t bytes) const;
+
     // The allocation that contains `address`; empty without one. During an insert or erase of the same range: the
     // record before, the record after, or none, never a mix.
     Record find(std::uint64_t address) const noexcept;
@@ -67,6 +101,7 @@ public:
 
 private:
     struct State;
+    static bool is_current(const Place& place) noexcept;
     std::unique_ptr<State> state_;
 };
 

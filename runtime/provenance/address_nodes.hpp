@@ -59,16 +59,21 @@ struct alignas(64) Slot {
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> id{0};
     std::atomic<std::uint64_t> owner{0};  // device, kind, flags
+    // Bytes from `base` that the tree connects to this slot, for the writer. At least `bytes`. A slot that is connected
+    // and not alive is parked: its memory is kept for a later allocation.
+    std::atomic<std::uint64_t> extent{0};
 
     Ref ref() const { return get(self); }
     bool alive() const { return version.load(std::memory_order_relaxed) % 2 == 0; }
     std::uint64_t first() const { return base.load(std::memory_order_relaxed); }
-    std::uint64_t last() const { return first() + (bytes.load(std::memory_order_relaxed) - 1); }
+    std::uint64_t last() const { return first() + (extent.load(std::memory_order_relaxed) - 1); }
 
-    // Writer only; the slot is not alive.
+    // Writer only; the slot is not alive. A parked slot keeps its base and its extent.
     void fill(const Record& record);
     // Toggles between dead and alive: readers find the allocation, all of it, from one call to the next.
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+    // A parked slot is parked no longer; whoever remembers its version finds another one.
+    void forget() { version.store(version.load(std::memory_order_relaxed) + 2, std::memory_order_release); }
 
     // For readers. false: the slot was not alive, was reused meanwhile, or does not contain `address`.
     template <class Between = Undisturbed>

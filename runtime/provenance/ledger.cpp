@@ -2,11 +2,10 @@
 // Ledger: records pieces, removes them, and finds the error for a wrong release.
 #include "ledger.hpp"
 
-#include "process.hpp"
+#include "cache_rules.hpp"
 #include "provenance_errors.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <utility>
 
@@ -14,8 +13,6 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 namespace {
-
-std::atomic<std::uint64_t> first_free_id{1};
 
 std::uint64_t address_of(const void* host) noexcept {
     return reinterpret_cast<std::uintptr_t>(host);
@@ -37,165 +34,175 @@ std::string hex_base(const MemoryBlock& block) {
     return hex;
 }
 
-}  // namespace
-
-AdoptedPart::AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release)
-    : pointer(memory),
-      bytes(length),
-      release_(std::move(release)),
-      c_release_(c_release),
-      generation_(process::generation()) {}
-
-AdoptedPart::~AdoptedPart() {
-    if (told_ || generation_ != process::generation()) return;
-    if (release_) release_(pointer, bytes);
-    if (c_release_.release != nullptr) c_release_.release(c_release_.context, pointer, bytes);
+// From the block's first address to the end of its memory, for memory that may be kept: its next owner may use more of
+// it than this one.
+std::uint64_t extent_of(const MemoryBlock& block, const Piece& piece) noexcept {
+    if (!piece.may_be_kept) return block.bytes;
+    const std::uint64_t lead = piece.host_part ? 0 : block.device - piece.allocation.device;
+    return lead < piece.bytes() ? piece.bytes() - lead : block.bytes;
 }
 
-std::uint64_t reserve_ids(std::uint64_t count) noexcept {
-    return first_free_id.fetch_add(count, std::memory_order_relaxed);
-}
-
-std::uint64_t Ledger::next_id() {
-    constexpr std::uint64_t many = 4096;
-    if (next_ > last_) {
-        next_ = reserve_ids(many);
-        last_ = next_ + many - 1;
-        if (!ours_.empty() && ours_.back().last + 1 == next_) {
-            ours_.back().last = last_;
-        } else {
-            ours_.push_back({next_, last_});
-        }
-    }
-    return next_++;
-}
-
-bool Ledger::handed_out(std::uint64_t id) const {
-    const auto behind = std::upper_bound(ours_.begin(), ours_.end(), id,
-                                         [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
-    if (behind == ours_.begin()) return false;
-    const Range& range = *(behind - 1);
-    return id <= range.last && (range.last != last_ || id < next_);
-}
-
-// A record at addresses that the driver has just handed out is stale: foreign memory that other code freed unnoticed,
-// or memory of a context that died.
-Result<void> Ledger::insert(const provenance::Record& record) {
-    Result<void> inserted = addresses_.insert(record);
-    for (int attempt = 0; !inserted && inserted.code() == Code::invalid_argument && attempt < 4; ++attempt) {
-        std::vector<provenance::Record> stale;
-        addresses_.for_each([&](const provenance::Record& known) {
-            if (known.base < record.base + record.bytes && record.base < known.base + known.bytes) {
-                stale.push_back(known);
-            }
-        });
-        if (stale.empty()) return inserted;
-        for (const provenance::Record& known : stale) (void)addresses_.erase(known.base, known.id);
-        inserted = addresses_.insert(record);
-    }
-    return inserted;
-}
-
-Result<void> Ledger::map(const MemoryBlock& block, std::size_t device) {
+provenance::Record record_of(const MemoryBlock& block, std::size_t device) noexcept {
     provenance::Record record;
     record.base = first_base(block);
     record.bytes = block.bytes;
     record.id = block.id;
     record.device = static_cast<std::uint32_t>(device);
     record.kind = block.kind;
-    if (Result<void> inserted = insert(record); !inserted) return inserted;
-    if (!has_second_base(block)) return {};
+    return record;
+}
+
+// The second range of memory that the device finds elsewhere.
+provenance::Record at_device_address(provenance::Record record, const MemoryBlock& block) noexcept {
     record.base = block.device;
     record.flags = provenance::record_flags::device_address;
-    Result<void> inserted = insert(record);
-    if (!inserted) (void)addresses_.erase(first_base(block), block.id);
-    return inserted;
+    return record;
 }
 
-void Ledger::unmap(const MemoryBlock& block) {
-    (void)addresses_.erase(first_base(block), block.id);
-    if (has_second_base(block)) (void)addresses_.erase(block.device, block.id);
+}  // namespace
+
+// The entry of a block that is not released.
+LedgerEntry* Ledger::live(std::uint64_t id) const {
+    LedgerEntry* const entry = entries_.at(id);
+    if (entry != nullptr && entry->state == LedgerEntry::State::live && entry->block.id == id) return entry;
+    if (returned_.empty()) return nullptr;
+    const auto found = returned_.find(id);
+    return found != returned_.end() ? found->second : nullptr;
 }
 
-Result<std::uint64_t> Ledger::enter(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
-    MemoryBlock block = fresh;
+// A record at addresses that the driver has just handed out is stale: foreign memory that other code freed unnoticed,
+// or memory of a context that died, in use or kept.
+Result<provenance::Place> Ledger::place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked) {
+    Result<provenance::Place> placed = addresses_.place(record, extent_bytes, parked);
+    for (int attempt = 0; !placed && placed.code() == Code::invalid_argument && attempt < 4; ++attempt) {
+        const std::uint64_t extent = record.bytes == 0 ? 0 : std::max(record.bytes, extent_bytes);
+        if (addresses_.make_way(record.base, extent) == 0) return placed;
+        placed = addresses_.place(record, extent_bytes, parked);
+    }
+    return placed;
+}
+
+Result<void> Ledger::insert(const provenance::Record& record) {
     const std::lock_guard lock(mutex_);
-    block.id = next_id();
-    if (Result<void> mapped = map(block, device); !mapped) return std::move(mapped).error();
-    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
-    return block.id;
+    Result<provenance::Place> placed = place(record, record.bytes, false);
+    return placed ? Result<void>() : std::move(placed).error();
+}
+
+Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked) {
+    const provenance::Record record = record_of(block, entry.device);
+    const std::uint64_t extent = extent_of(block, piece);
+    Result<provenance::Place> placed = place(record, extent, parked);
+    if (!placed) return std::move(placed).error();
+    entry.at = *placed;
+    if (!has_second_base(block)) return {};
+    placed = place(at_device_address(record, block), extent, parked);
+    if (!placed) {
+        addresses_.discard(entry.at);
+        return std::move(placed).error();
+    }
+    entry.beside = *placed;
+    return {};
+}
+
+void Ledger::unmap(LedgerEntry& entry) {
+    addresses_.discard(entry.at);
+    addresses_.discard(entry.beside);
+}
+
+void Ledger::set(LedgerEntry& entry, LedgerEntry::State state) {
+    live_ += static_cast<std::size_t>(state == LedgerEntry::State::live);
+    live_ -= static_cast<std::size_t>(entry.state == LedgerEntry::State::live);
+    entry.state = state;
+    if (state != LedgerEntry::State::live && entry.block.id != entry.id) returned_.erase(entry.block.id);
+}
+
+// On an error the caller keeps `piece`.
+Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
+    LedgerEntry* const entry = entries_.add();
+    if (entry == nullptr) return make_error<errors::address_map_is_full>();
+    MemoryBlock block = fresh;
+    block.id = entry->id;
+    entry->device = device;
+    if (Result<void> mapped = map(*entry, block, piece); !mapped) {
+        entries_.remove(*entry);
+        return std::move(mapped).error();
+    }
+    static_cast<Piece&>(*entry) = std::move(piece);
+    entry->block = block;
+    set(*entry, LedgerEntry::State::live);
+    return entry;
+}
+
+void Ledger::remove(LedgerEntry& entry) {
+    unmap(entry);
+    set(entry, LedgerEntry::State::free);
+    entries_.remove(entry);
+}
+
+Result<std::uint64_t> Ledger::enter(const MemoryBlock& block, std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    Result<LedgerEntry*> entry = add(block, device, piece);
+    if (!entry) return std::move(entry).error();
+    return (*entry)->id;
 }
 
 Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
-    bool taken = false;
-    addresses_.for_each([&](const provenance::Record& known) {
-        const auto meets = [&](std::uint64_t base) {
-            return base != 0 && known.base < base + block.bytes && base < known.base + known.bytes;
-        };
-        const bool ours = (known.flags & provenance::record_flags::foreign) == 0;
-        taken = taken || (ours && (meets(address_of(block.host)) || meets(block.device)));
-    });
+    const auto in_use = [&](std::uint64_t base) { return base != 0 && addresses_.is_in_use(base, block.bytes); };
+    const bool taken = in_use(address_of(block.host)) || in_use(block.device);
     if (!taken) return {};
     return make_error<errors::adopted_memory_overlaps>();
 }
 
-Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
-    MemoryBlock block = fresh;
+Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& block, std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     if (Result<void> free = refuse_overlap(block); !free) return std::move(free).error();
-    block.id = next_id();
-    if (Result<void> mapped = map(block, device); !mapped) return std::move(mapped).error();
-    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
-    return block.id;
+    Result<LedgerEntry*> entry = add(block, device, piece);
+    if (!entry) return std::move(entry).error();
+    return (*entry)->id;
 }
 
-std::uint64_t Ledger::enter_users(const MemoryBlock& fresh, std::size_t device) {
-    MemoryBlock block = fresh;
+std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) {
     const std::lock_guard lock(mutex_);
-    block.id = next_id();
-    provenance::Record record;
-    record.base = first_base(block);
-    record.bytes = block.bytes;
-    record.id = block.id;
-    record.device = static_cast<std::uint32_t>(device);
-    record.kind = block.kind;
+    LedgerEntry* const entry = entries_.add();
+    if (entry == nullptr) return 0;
+    entry->block = block;
+    entry->block.id = entry->id;
+    entry->device = device;
+    const provenance::Record record = record_of(entry->block, device);
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
-    (void)addresses_.insert(record);  // refused where the memory is a part of memory that is recorded already
-    entries_.emplace(block.id, Entry{block, device, {}});
-    return block.id;
+    // Refused where the memory is a part of memory that is recorded already.
+    if (Result<provenance::Place> placed = addresses_.place(record, record.bytes)) entry->at = *placed;
+    set(*entry, LedgerEntry::State::live);
+    return entry->id;
 }
 
 Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(id);
-    if (found == entries_.end()) return make_error<errors::resizing_unknown_memory>();
-    MemoryBlock& block = found->second.block;
-    MemoryBlock resized = block;
+    LedgerEntry* const entry = live(id);
+    if (entry == nullptr) return make_error<errors::resizing_unknown_memory>();
+    MemoryBlock resized = entry->block;
     resized.bytes = bytes;
-    unmap(block);
-    if (Result<void> mapped = map(resized, found->second.device); !mapped) {
+    unmap(*entry);
+    if (Result<void> mapped = map(*entry, resized, *entry); !mapped) {
         // Restores the old record; its addresses are still free.
-        (void)map(block, found->second.device);
+        (void)map(*entry, entry->block, *entry);
         return mapped;
     }
-    block = resized;
+    entry->block = resized;
     return {};
 }
 
 void Ledger::leave(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(id);
-    if (found == entries_.end()) return;
-    unmap(found->second.block);
-    entries_.erase(found);
+    if (LedgerEntry* const entry = live(id)) remove(*entry);
 }
 
 // The error for a block that is not recorded. Expects mutex_ to be held.
 Error Ledger::refusal(const MemoryBlock& block) const {
     const std::string base = hex_base(block);
-    if (handed_out(block.id)) return make_error<errors::block_released_before>(base, block.id);
-    if (block.id != 0 && block.id < first_free_id.load(std::memory_order_relaxed)) {
+    if (entries_.handed_out(block.id)) return make_error<errors::block_released_before>(base, block.id);
+    if (LedgerEntries::handed_out_somewhere(block.id)) {
         return make_error<errors::block_of_another_runtime>(base, block.id);
     }
     const provenance::Record known = addresses_.find(first_base(block));
@@ -206,42 +213,112 @@ Error Ledger::refusal(const MemoryBlock& block) const {
     return make_error<errors::block_is_unknown>(base, block.id);
 }
 
-Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
-    const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(block.id);
-    if (found == entries_.end()) return refusal(block);
-    Entry& entry = found->second;
-    const std::uint64_t offset = first_base(block) - first_base(entry.block);
+// The entry of a block that its owner gives back.
+Result<LedgerEntry*> Ledger::released(const MemoryBlock& block, std::size_t device) const {
+    LedgerEntry* const entry = live(block.id);
+    if (entry == nullptr) return refusal(block);
+    const std::uint64_t offset = first_base(block) - first_base(entry->block);
     if (offset != 0) {
-        const bool within = offset < entry.block.bytes;
+        const bool within = offset < entry->block.bytes;
         if (within) return make_error<errors::block_address_within_it>(hex_base(block), block.id);
         return make_error<errors::block_of_another_address>(hex_base(block), block.id);
     }
-    if (entry.device != device) return make_error<errors::block_of_another_device>(hex_base(block), block.id);
-    unmap(entry.block);
-    Piece piece = std::move(entry.piece);
-    piece.block = entry.block;
-    entries_.erase(found);
+    if (entry->device != device) return make_error<errors::block_of_another_device>(hex_base(block), block.id);
+    return entry;
+}
+
+Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
+    const std::lock_guard lock(mutex_);
+    Result<LedgerEntry*> entry = released(block, device);
+    if (!entry) return std::move(entry).error();
+    Piece piece = std::move(static_cast<Piece&>(**entry));
+    remove(**entry);
+    return piece;
+}
+
+Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules::Released how,
+                            std::uint64_t limit_bytes) {
+    const std::lock_guard lock(mutex_);
+    Result<LedgerEntry*> found = released(block, device);
+    if (!found) return std::move(found).error();
+    LedgerEntry& entry = **found;
+    how.made_for_it = entry.may_be_kept;
+    how.bytes = entry.bytes();
+    if (rules::keeping(how, limit_bytes) != rules::Keeping::keep) return static_cast<Piece*>(nullptr);
+    // A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
+    (void)addresses_.park(entry.at);
+    (void)addresses_.park(entry.beside);
+    set(entry, LedgerEntry::State::parked);
+    return static_cast<Piece*>(&entry);
+}
+
+Piece* Ledger::park_again(std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    LedgerEntry* const entry = entries_.add();
+    if (entry == nullptr) return nullptr;
+    static_cast<Piece&>(*entry) = std::move(piece);
+    entry->block.id = entry->id;
+    entry->device = device;
+    (void)map(*entry, entry->block, *entry, true);  // without a record it is recorded when it is handed out
+    set(*entry, LedgerEntry::State::parked);
+    return entry;
+}
+
+// Makes the parked records those of `block`. false: they are others.
+bool Ledger::revive_records(LedgerEntry& entry, const MemoryBlock& block) {
+    const provenance::Record record = record_of(block, entry.device);
+    const bool two = has_second_base(block);
+    if (two != static_cast<bool>(entry.beside) || !addresses_.revive(entry.at, record)) return false;
+    return !two || addresses_.revive(entry.beside, at_device_address(record, block));
+}
+
+std::uint64_t Ledger::revive(Piece& parked, const MemoryBlock& fresh) {
+    auto& entry = static_cast<LedgerEntry&>(parked);
+    const std::lock_guard lock(mutex_);
+    if (!LedgerEntries::renew(entry)) return 0;
+    MemoryBlock block = fresh;
+    block.id = entry.id;
+    if (!revive_records(entry, block)) {
+        unmap(entry);
+        return 0;
+    }
+    entry.block = block;
+    set(entry, LedgerEntry::State::live);
+    return block.id;
+}
+
+Piece Ledger::take_parked(Piece& parked) {
+    const std::lock_guard lock(mutex_);
+    Piece piece = std::move(parked);
+    remove(static_cast<LedgerEntry&>(parked));
     return piece;
 }
 
 void Ledger::exclude_from_cache(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = entries_.find(id); found != entries_.end()) found->second.piece.may_be_kept = false;
+    if (LedgerEntry* const entry = live(id)) entry->may_be_kept = false;
 }
 
 void Ledger::put_back(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
-    const MemoryBlock block = piece.block;
-    (void)map(block, device);  // if the map cannot grow, the block can still be released by its identity
-    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
+    LedgerEntry* const entry = entries_.add();
+    if (entry == nullptr) return;
+    static_cast<Piece&>(*entry) = std::move(piece);
+    entry->device = device;
+    returned_.emplace(entry->block.id, entry);
+    (void)map(*entry, entry->block, *entry);  // if the map cannot grow, the block can still be released
+    set(*entry, LedgerEntry::State::live);
 }
 
 void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
-    piece.block = {next_id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
-    (void)map(piece.block, device);
-    entries_.emplace(piece.block.id, Entry{piece.block, device, {}});
+    LedgerEntry* const entry = entries_.add();
+    if (entry == nullptr) return;
+    entry->device = device;
+    piece.block = {entry->id, piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
+    entry->block = piece.block;
+    (void)map(*entry, piece.block, *entry);
+    set(*entry, LedgerEntry::State::live);
 }
 
 void Ledger::leave_registered(const void* address, std::size_t bytes) {
@@ -265,38 +342,33 @@ void Ledger::forget_foreign(const void* address) {
 std::vector<Piece> Ledger::take_all(std::size_t device) {
     std::vector<Piece> pieces;
     const std::lock_guard lock(mutex_);
-    for (auto entry = entries_.begin(); entry != entries_.end();) {
-        if (entry->second.device != device) {
-            ++entry;
-            continue;
-        }
-        unmap(entry->second.block);
-        pieces.push_back(std::move(entry->second.piece));
-        entry = entries_.erase(entry);
-    }
+    entries_.for_each([&](LedgerEntry& entry) {
+        if (entry.state != LedgerEntry::State::live || entry.device != device) return;
+        pieces.push_back(std::move(static_cast<Piece&>(entry)));
+        remove(entry);
+    });
     return pieces;
 }
 
 PlacementReport Ledger::placement(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(id);
-    if (found == entries_.end() || !found->second.piece.host_part) return {};
-    const HostPart& part = *found->second.piece.host_part;
+    const LedgerEntry* const entry = live(id);
+    if (entry == nullptr || !entry->host_part) return {};
+    const HostPart& part = *entry->host_part;
     return part.slabs ? *part.cut.report : part.pages.report();
 }
 
 Ledger::Origin Ledger::origin(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(id);
-    if (found == entries_.end()) return {};
-    const Piece& piece = found->second.piece;
-    const std::uint64_t begin = piece.allocation.bytes != 0 ? piece.allocation.device : found->second.block.device;
-    return {true, found->second.device, piece.pool, static_cast<std::size_t>(found->second.block.device - begin)};
+    const LedgerEntry* const entry = live(id);
+    if (entry == nullptr) return {};
+    const std::uint64_t begin = entry->allocation.bytes != 0 ? entry->allocation.device : entry->block.device;
+    return {true, entry->device, entry->pool, static_cast<std::size_t>(entry->block.device - begin)};
 }
 
 std::size_t Ledger::size() const {
     const std::lock_guard lock(mutex_);
-    return entries_.size();
+    return live_;
 }
 
 }  // namespace detail

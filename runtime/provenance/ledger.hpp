@@ -2,81 +2,34 @@
 // Ledger: every piece of memory that a runtime handed out and that is not released, by identity, with its undo.
 #pragma once
 
-#include <isthmus/adopt.h>
 #include <isthmus/allocator.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 
-#include <platform/driver.hpp>
-#include <platform/os.hpp>
-
 #include "address_map.hpp"
-#include "host_slabs.hpp"
+#include "ledger_entries.hpp"
+#include "piece.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+namespace isthmus::rules {
+struct Released;
+}
+
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-struct PoolState;
-
-// Identities are unique in the process, so blocks of another runtime and stale blocks are recognized.
-std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // answers the first of them
-
-// Memory from the system: separate pages, or cut out of slabs.
-struct HostPart {
-    platform::os::HostPages pages;
-    bool registered = false;  // the pages are registered with the device's driver
-    HostPlacement asked;      // of memory that may be kept: as requested
-    std::shared_ptr<HostSlabs> slabs;
-    SlabPiece cut;
-    std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
-};
-
-// Memory of another owner, and the release callback that tells the owner when it is no longer used.
-class AdoptedPart {
-public:
-    using Release = std::function<void(void*, std::size_t)>;
-    AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
-    AdoptedPart(const AdoptedPart&) = delete;
-    AdoptedPart& operator=(const AdoptedPart&) = delete;
-    ~AdoptedPart();                           // calls the release; not in a forked child: the parent still uses it
-    void forget() noexcept { told_ = true; }  // adoption failed: do not call the owner's release
-
-    void* const pointer;
-    const std::size_t bytes;
-    bool registered = false;            // with the device's driver
-    std::shared_ptr<void> own_mapping;  // the mapping that contains it; null: memory of another owner
-
-private:
-    Release release_;
-    isthmus_adopt_callbacks c_release_;
-    std::uint64_t generation_;
-    bool told_ = false;
-};
-
-// A piece of memory, with everything that is needed to free it. Movable; its destructor frees only the pages.
-struct Piece {
-    platform::Allocation allocation;       // from the driver; bytes 0: none
-    std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
-    std::unique_ptr<HostPart> host_part;   // from the system
-    std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
-    MemoryBlock block;                     // as recorded in the ledger; set by take()
-    bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
-    std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0
-};
-
 // Thread-safe. Every live piece is also in the address map, with two ranges where its device address differs from its
 // host address (K23). A piece is removed from map and ledger before the driver frees it: its addresses may be reused
-// immediately afterwards.
+// immediately afterwards. A piece that is kept for a later allocation stays where it is, parked: its identity is not
+// valid any more, nobody finds its addresses, and nobody else gets them.
 class Ledger {
 public:
     explicit Ledger(provenance::AddressMap& addresses) : addresses_(addresses) {}
@@ -99,6 +52,17 @@ public:
     std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);
     void leave(std::uint64_t id);
 
+    // Parks the piece, where rules::keeping() keeps it: the caller then has to hand it to revive() or take_parked(),
+    // and may read it until then. nullptr, and nothing changes: it is not kept. `how` lacks what the ledger knows.
+    // Errors as take().
+    Result<Piece*> park(const MemoryBlock& block, std::size_t device, rules::Released how, std::uint64_t limit_bytes);
+    // Records and parks a piece that take() removed. nullptr: not possible, and the caller keeps `piece`.
+    Piece* park_again(std::size_t device, Piece& piece);
+    // Hands a parked piece out again, as this block, and answers its identity. 0: the piece stays parked and has to be
+    // taken and entered anew. Its records begin elsewhere or have left the map, or its identities are used up.
+    std::uint64_t revive(Piece& parked, const MemoryBlock& block);
+    // Removes a parked piece: the caller has to free it.
+    Piece take_parked(Piece& parked);
     // Removes the piece: the caller then has to free it, and every other release is refused. Errors, which change
     // nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
     Result<Piece> take(const MemoryBlock& block, std::size_t device);
@@ -131,29 +95,29 @@ public:
     std::size_t size() const;
 
 private:
-    struct Entry {
-        MemoryBlock block;
-        std::size_t device = 0;
-        Piece piece;
-    };
     struct Range {
         std::uint64_t first;
         std::uint64_t last;
     };
-    std::uint64_t next_id();                  // expects mutex_ to be held
-    bool handed_out(std::uint64_t id) const;  // expects mutex_ to be held
+    // All expect mutex_ to be held.
+    LedgerEntry* live(std::uint64_t id) const;
+    Result<LedgerEntry*> released(const MemoryBlock& block, std::size_t device) const;
     Error refusal(const MemoryBlock& block) const;
-    Result<void> map(const MemoryBlock& block, std::size_t device);
-    void unmap(const MemoryBlock& block);
+    Result<LedgerEntry*> add(const MemoryBlock& block, std::size_t device, Piece& piece);
+    void remove(LedgerEntry& entry);
+    void set(LedgerEntry& entry, LedgerEntry::State state);
+    Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked);
+    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked = false);
+    void unmap(LedgerEntry& entry);
+    bool revive_records(LedgerEntry& entry, const MemoryBlock& block);
 
     provenance::AddressMap& addresses_;
     mutable std::mutex mutex_;
-    std::unordered_map<std::uint64_t, Entry> entries_;
-    std::vector<Range> ours_;  // identities of this ledger, ascending
-    std::vector<Range> left_;  // address ranges that stay registered, first and last
+    LedgerEntries entries_;
+    std::size_t live_ = 0;
+    std::unordered_map<std::uint64_t, LedgerEntry*> returned_;  // by put_back(), under an identity of an earlier entry
+    std::vector<Range> left_;                                   // address ranges that stay registered, first and last
     std::atomic<bool> any_left_{false};
-    std::uint64_t next_ = 1;  // greater than last_: a further range is needed
-    std::uint64_t last_ = 0;
 };
 
 }  // namespace detail

@@ -2,17 +2,14 @@
 // The rules of the memory cache.
 #include "cache_rules.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <charconv>
 
 namespace isthmus::rules {
 namespace {
 
-constexpr std::size_t step_bytes = 512;
-constexpr std::size_t small_bytes = 4096;
-constexpr int small_classes = small_bytes / step_bytes;
-constexpr int small_bits = 12;  // of small_bytes
+constexpr std::size_t step_bytes = size_steps::bytes;
+constexpr int small_classes = size_steps::classes;
+constexpr int small_bits = size_steps::bits;
 
 }  // namespace
 
@@ -42,23 +39,11 @@ bool same_placement(const HostPlacement& one, const HostPlacement& other) noexce
            one.page_size == other.page_size && one.prefault == other.prefault && one.lock == other.lock;
 }
 
-int size_class(std::size_t bytes) noexcept {
-    if (bytes <= small_bytes) return bytes == 0 ? 0 : static_cast<int>((bytes - 1) / step_bytes);
-    const std::size_t below = bytes - 1;  // a power of two is the largest of its class
-    const int bits = static_cast<int>(std::bit_width(below)) - 1;
-    const int step = static_cast<int>((below >> (bits - 2)) & 3);
-    return std::min(small_classes + 4 * (bits - small_bits) + step, size_class_count - 1);
-}
-
 std::size_t largest_of_class(int size_class) noexcept {
     if (size_class < small_classes) return step_bytes * static_cast<std::size_t>(size_class + 1);
     const int bits = small_bits + (size_class - small_classes) / 4;
     const int step = (size_class - small_classes) % 4;
     return static_cast<std::size_t>(5 + step) << (bits - 2);
-}
-
-bool serves(std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
-    return piece_bytes >= requested_bytes && size_class(piece_bytes) - size_class(requested_bytes) <= 1;
 }
 
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {

@@ -6,6 +6,8 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,12 +28,26 @@ bool same_placement(const HostPlacement& one, const HostPlacement& other) noexce
 
 // Size classes: steps of 512 bytes up to 4 KiB, above four steps for each power of two. A class ends where the next
 // begins; bytes > 0.
-constexpr int size_class_count = 8 + 4 * (46 - 12) + 1;
-int size_class(std::size_t bytes) noexcept;
+namespace size_steps {
+constexpr std::size_t bytes = 512;
+constexpr int bits = 12;  // of the largest size in steps
+constexpr int classes = (1 << bits) / static_cast<int>(bytes);
+}  // namespace size_steps
+constexpr int size_class_count = size_steps::classes + 4 * (46 - size_steps::bits) + 1;
+constexpr int size_class(std::size_t bytes) noexcept {
+    if (bytes == 0) return 0;
+    const std::size_t below = bytes - 1;  // a power of two is the largest of its class
+    const int bits = static_cast<int>(std::bit_width(below)) - 1;
+    if (bits < size_steps::bits) return static_cast<int>(below / size_steps::bytes);
+    const int step = static_cast<int>((below >> (bits - 2)) & 3);
+    return std::min(size_steps::classes + 4 * (bits - size_steps::bits) + step, size_class_count - 1);
+}
 std::size_t largest_of_class(int size_class) noexcept;
 // Whether a kept piece serves this request: it is large enough, and of the request's class or of the next one. At most
 // a third of it is then unused, or 1 023 bytes where that is more.
-bool serves(std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
+constexpr bool serves(std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
+    return piece_bytes >= requested_bytes && size_class(piece_bytes) - size_class(requested_bytes) <= 1;
+}
 
 // How a piece was released.
 struct Released {

@@ -217,6 +217,51 @@ TEST(HotCalls, AnotherStreamTakesThePlaceOfOneThatIsGone) {  // keeps G8
     });
 }
 
+// Memory that is kept for the next allocation: the same piece serves requests of several sizes.
+TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, M4
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    constexpr std::array kinds = {MemoryKind::device,  MemoryKind::pinned,     MemoryKind::write_combined,
+                                  MemoryKind::managed, MemoryKind::registered, MemoryKind::host};
+    constexpr int pairs = 20;
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{256} << 20;
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        for (const MemoryKind kind : kinds) {
+            SCOPED_TRACE(isthmus::name(kind));
+            const Allocator allocator = device.allocator(kind);
+            for (const std::size_t bytes : {std::size_t{64}, std::size_t{5000}, std::size_t{1} << 20}) {
+                const auto pair = [&](std::size_t asked) {
+                    const Result<MemoryBlock> block = allocator.allocate(request_of(asked));
+                    return block ? allocator.release(*block).code() : block.code();
+                };
+                const Code first = pair(bytes);
+                if (first == Code::unsupported) break;
+                ASSERT_EQ(first, ok);
+                Counts sum;
+                const long calls = driver_calls();
+                for (int times = 0; times < pairs; ++times) {
+                    Counting counting;
+                    const Code answered = pair(bytes - static_cast<std::size_t>(times));
+                    const Counts counts = counting.end();
+                    ASSERT_EQ(answered, ok);
+                    sum.allocations += counts.allocations;
+                    sum.mutexes += counts.mutexes;
+                    sum.system_calls += counts.system_calls;
+                    if (sum.where.empty()) sum.where = counts.where;
+                }
+                EXPECT_EQ(driver_calls(), calls);
+                EXPECT_EQ(sum.allocations, 0) << sum.where;
+                EXPECT_EQ(sum.system_calls, 0);
+                EXPECT_LE(sum.mutexes, 4 * pairs) << "the cache's and the ledger's, twice each";
+            }
+        }
+        EXPECT_GT(device.cache_usage().served, 0u);
+    }
+}
+
 // A counter that counts nothing would let everything pass
 TEST(HotCalls, AreCountedWhereTheyAllocateAndLock) {
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";

@@ -50,6 +50,7 @@ BY_HAND = {
     ('core', 'open_at_once'): 'the short way of views: refuses nothing, open_scope() asks the gate',
     ('core', 'own_order'): FAILED,
     ('core', 'refuse_gone'): 'depends on the kind of the memory: what the driver gave went with its context (K11)',
+    ('core', 'release_block'): END,
     ('core', 'return_unreturned'): END,
     ('core', 'wait_for_all'): NO_DRIVER,
     ('core', 'wait_for_others'): 'refuses nothing: what cannot be asked while a capture is open is not waited for',

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept, which request takes it, what goes back first, and what a simulator is told.
 #include <gtest/gtest.h>
+#include <cache_rules.hpp>
+#include <ledger.hpp>
 #include <piece_cache.hpp>
 #include <sanitized.hpp>
 
+#include <array>
+#include <atomic>
+#include <deque>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,9 +74,15 @@ Piece pages_of(std::size_t bytes, const HostPlacement& placement, bool registere
     return piece;
 }
 
+// Kept pieces stay where they are.
+Piece& staying(Piece piece) {
+    static std::deque<Piece> pieces;
+    return pieces.emplace_back(std::move(piece));
+}
+
 std::uint64_t keep(PieceCache& cache, Piece piece) {
     std::uint64_t gone = 0;
-    for (const Piece& out : cache.keep(piece)) gone += out.bytes();
+    for (const Piece* const out : cache.keep(staying(std::move(piece)))) gone += out->bytes();
     return gone;
 }
 
@@ -83,7 +95,7 @@ TEST(PieceCache, APieceServesTheNextRequestOfItsKindAndClass) {  // keeps M1
     EXPECT_FALSE(cache.take(MemoryKind::pinned, {}, 5000, 256)) << "another kind";
     EXPECT_FALSE(cache.take(MemoryKind::device, {}, 5001, 256)) << "too small";
     EXPECT_FALSE(cache.take(MemoryKind::device, {}, 512, 256)) << "too large";
-    const std::optional<Piece> taken = cache.take(MemoryKind::device, {}, 4200, 256);
+    const Piece* const taken = cache.take(MemoryKind::device, {}, 4200, 256);
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->allocation.device, 0x10000u);
     EXPECT_EQ(taken->allocation.bytes, 5000u) << "the driver's whole allocation";
@@ -110,10 +122,9 @@ TEST(PieceCache, BeyondTheLimitTheOldestGoesBack) {  // keeps M5
     PieceCache cache(memory, 10000);
     (void)keep(cache, piece_of(MemoryKind::device, 0x10000, 4000));
     (void)keep(cache, piece_of(MemoryKind::managed, 0x20000, 4000));
-    Piece third = piece_of(MemoryKind::device, 0x30000, 3000);
-    const std::vector<Piece> gone = cache.keep(third);
+    const std::vector<Piece*> gone = cache.keep(staying(piece_of(MemoryKind::device, 0x30000, 3000)));
     ASSERT_EQ(gone.size(), 1u);
-    EXPECT_EQ(gone[0].allocation.device, 0x10000u);
+    EXPECT_EQ(gone[0]->allocation.device, 0x10000u);
     EXPECT_EQ(memory.lent[0x10000], 4000u) << "the driver gets all of it";
     EXPECT_EQ(cache.usage().bytes, 7000u);
     EXPECT_EQ(cache.usage().pieces, 2u);
@@ -140,23 +151,6 @@ TEST(PieceCache, PagesServeRequestsOfTheirPlacementAndAlignment) {  // keeps M1
     EXPECT_TRUE(cache.take_out(0).empty());
 }
 
-TEST(PieceCache, ItKnowsTheAddressesThatItKeeps) {
-    Lent memory;
-    PieceCache cache(memory, 1 << 20);
-    (void)keep(cache, piece_of(MemoryKind::device, 0x10000, 4096));
-    Piece pages = pages_of(4096, {}, false);
-    const auto host = reinterpret_cast<std::uintptr_t>(pages.block.host);
-    (void)keep(cache, std::move(pages));
-    EXPECT_TRUE(cache.holds(0x10000));
-    EXPECT_TRUE(cache.holds(0x10fff));
-    EXPECT_FALSE(cache.holds(0x11000));
-    EXPECT_FALSE(cache.holds(0xffff));
-    EXPECT_TRUE(cache.holds(host + 4095));
-    (void)cache.take_out(0);
-    EXPECT_FALSE(cache.holds(0x10000));
-    EXPECT_FALSE(cache.holds(host));
-}
-
 #if defined(ISTHMUS_ADDRESS_SANITIZED)
 // keeps M2
 TEST(PieceCache, AddressSanitizerTakesKeptMemoryForFreed) {
@@ -167,13 +161,13 @@ TEST(PieceCache, AddressSanitizerTakesKeptMemoryForFreed) {
     bytes[8191] = 1;
     (void)keep(cache, std::move(pages));
     EXPECT_DEATH(bytes[0] = 1, "use-after-poison");
-    const std::optional<Piece> taken = cache.take(MemoryKind::host, {}, 7000, 256);
+    const Piece* const taken = cache.take(MemoryKind::host, {}, 7000, 256);
     ASSERT_TRUE(taken);
     bytes[6999] = 1;
     EXPECT_DEATH(bytes[7008] = 1, "use-after-poison") << "beyond what was asked for";
     (void)keep(cache, pages_of(8192, {}, false));
-    const std::vector<Piece> out = cache.take_out(0);
-    static_cast<volatile char*>(out[0].block.host)[8191] = 1;  // the system gets it as it was
+    const std::vector<Piece*> out = cache.take_out(0);
+    static_cast<volatile char*>(out[0]->block.host)[8191] = 1;  // the system gets it as it was
 }
 #endif
 
@@ -195,12 +189,12 @@ TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7
     }
     const auto churn = [&] {
         for (int round = 0; round < 2000; ++round) {
-            std::optional<Piece> piece = cache.take(MemoryKind::device, {}, 4096, 256);
-            if (!piece) continue;
+            Piece* const piece = cache.take(MemoryKind::device, {}, 4096, 256);
+            if (piece == nullptr) continue;
             std::atomic<int>& owner = owners[(piece->allocation.device >> 16) - 1];
             EXPECT_EQ(owner.fetch_add(1), 0);
             owner.fetch_sub(1);
-            EXPECT_EQ(keep(cache, *std::move(piece)), 0u);
+            EXPECT_TRUE(cache.keep(*piece).empty());
         }
     };
     std::vector<std::thread> threads;
@@ -208,6 +202,64 @@ TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(cache.usage().pieces, 4u);
     EXPECT_EQ(cache.usage().bytes, 4u * 4096);
+}
+
+// Blocks go round between threads through cache and ledger, and readers look their addresses up meanwhile.
+TEST(PieceCache, AKeptPieceIsOneThreadsUnderOneIdentity) {  // keeps M4, M7
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    provenance::AddressMap addresses;
+    detail::Ledger ledger(addresses);
+    constexpr std::uint64_t pieces = 3;
+    for (std::uint64_t at = 1; at <= pieces; ++at) {
+        Piece piece = piece_of(MemoryKind::device, at << 16, 4096);
+        MemoryBlock block;
+        block.device = at << 16;
+        block.bytes = 4096;
+        block.id = ledger.enter(block, 0, piece).value();
+        EXPECT_TRUE(cache.keep(*ledger.park(block, 0, {}, 1 << 20).value()).empty());
+    }
+    std::atomic<bool> done{false};
+    const auto churn = [&](std::size_t bytes) {
+        for (int round = 0; round < 2000; ++round) {
+            Piece* const kept = cache.take(MemoryKind::device, {}, bytes, 256);
+            if (kept == nullptr) continue;
+            MemoryBlock block;
+            block.device = kept->allocation.device;
+            block.bytes = bytes;
+            block.kind = MemoryKind::device;
+            block.id = ledger.revive(*kept, block);
+            ASSERT_NE(block.id, 0u);
+            const provenance::Record found = addresses.find(block.device + bytes - 1);
+            ASSERT_EQ(found.id, block.id);
+            ASSERT_EQ(found.bytes, bytes);
+            ASSERT_FALSE(addresses.find(block.device + bytes));
+            const Result<Piece*> parked = ledger.park(block, 0, {}, 1 << 20);
+            ASSERT_EQ(parked.value(), kept);
+            ASSERT_EQ(ledger.park(block, 0, {}, 1 << 20).code(), Code::already_released);
+            EXPECT_TRUE(cache.keep(*kept).empty());
+        }
+    };
+    const auto look = [&] {
+        while (!done.load()) {
+            for (std::uint64_t at = 1; at <= pieces; ++at) {
+                const provenance::Record found = addresses.find((at << 16) + 100);
+                if (!found) continue;
+                EXPECT_EQ(found.base, at << 16);
+                EXPECT_TRUE(found.bytes == 3700 || found.bytes == 3800 || found.bytes == 4096) << found.bytes;
+            }
+        }
+    };
+    std::thread reader(look);
+    std::vector<std::thread> threads;
+    for (const std::size_t bytes : {3700, 3800, 4096}) threads.emplace_back(churn, bytes);
+    for (std::thread& thread : threads) thread.join();
+    done.store(true);
+    reader.join();
+    EXPECT_EQ(cache.usage().pieces, pieces);
+    EXPECT_EQ(ledger.size(), 0u);
+    for (Piece* const kept : cache.take_out(0)) (void)ledger.take_parked(*kept);
+    EXPECT_FALSE(addresses.is_parked(1 << 16));
 }
 
 }  // namespace

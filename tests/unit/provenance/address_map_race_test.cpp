@@ -164,4 +164,52 @@ TEST(AddressMapRace, TwoWritersAndForEachTakeTurns) {  // keeps K12
     EXPECT_EQ(map.size(), 0u);
 }
 
+TEST(AddressMapRace, AParkedPlaceShowsItsOldOrItsNewOwnerOrNobody) {  // keeps K12, M2
+    AddressMap map;
+    provenance::Place kept = map.place(of_id(place, 1), 300).value();
+    std::atomic<std::uint64_t> alive{1}, parked{0};
+    race(
+        [&](std::uint64_t round) {
+            const std::uint64_t id = round + 1;
+            ASSERT_TRUE(map.park(kept));
+            parked.store(id - 1, std::memory_order_release);
+            const Record beside = of_id(place + 300, 7);
+            ASSERT_TRUE(map.insert(beside));  // changes the tree around it
+            ASSERT_TRUE(map.revive(kept, of_id(place, id)));
+            alive.store(id, std::memory_order_release);
+            ASSERT_TRUE(map.erase(beside.base, beside.id));
+        },
+        [&](int reader) {
+            const std::uint64_t gone = parked.load(std::memory_order_acquire);
+            const std::uint64_t there = alive.load(std::memory_order_acquire);
+            if (const Record found = map.find(place + static_cast<std::uint64_t>(reader))) {
+                expect_whole(found);
+                ASSERT_EQ(found.base, place);
+                ASSERT_GT(found.id, gone) << "parked before it was looked for";
+                ASSERT_GE(found.id, there);
+            }
+        });
+    EXPECT_EQ(map.size(), 1u);
+}
+
+// One thread parks and revives, and others insert and erase.
+TEST(AddressMapRace, ParkingBesideAnotherWriterChangesNothingForIt) {  // keeps K12
+    AddressMap map;
+    provenance::Place kept = map.place(of_id(place, 1), 300).value();
+    race(
+        [&](std::uint64_t round) {
+            ASSERT_TRUE(map.park(kept));
+            ASSERT_TRUE(map.revive(kept, of_id(place, round)));
+        },
+        [&](int reader) {
+            const std::uint64_t base = place + 300u * static_cast<std::uint64_t>(1 + reader);
+            ASSERT_TRUE(map.insert(of_id(base, 1)));
+            ASSERT_FALSE(map.insert(of_id(place + 299, 1))) << "the extent is taken, whatever is alive there";
+            map.for_each([&](const Record& record) { expect_whole(record); });
+            ASSERT_TRUE(map.erase(base, 1));
+        },
+        500);
+    EXPECT_EQ(map.size(), 1u);
+}
+
 }  // namespace

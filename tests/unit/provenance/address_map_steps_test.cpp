@@ -158,4 +158,61 @@ TEST(AddressMapSteps, ACoarseNodeThatIsReplacedHidesNothing) {  // keeps K12
     }
 }
 
+// A record that is parked and revived. Each map that the acts are played in has its own place.
+struct Parked {
+    explicit Parked(const Record& first, std::uint64_t extent) : record(first), extent_bytes(extent) {}
+
+    Act placed() const {
+        return [this](AddressMap& map) { place = map.place(record, extent_bytes).value(); };
+    }
+    Act parked() const {
+        return [this](AddressMap& map) { ASSERT_TRUE(map.park(place)); };
+    }
+    Act revived(const Record& next) const {
+        return [this, next](AddressMap& map) { ASSERT_TRUE(map.revive(place, next)); };
+    }
+    Act discarded() const {
+        return [this](AddressMap& map) { map.discard(place); };
+    }
+    const Record record;
+    const std::uint64_t extent_bytes;
+    mutable provenance::Place place;
+};
+
+// With fewer bytes, with more, and twice: the slot stays where it is, and its record changes.
+TEST(AddressMapSteps, AParkedSlotIsNobodysUntilItIsRevivedAsAnother) {  // keeps K12, M2
+    const Parked memory(record_of(place, 100, 1), 200);
+    for (const std::uint64_t bytes : {50, 100, 200}) {
+        const Record second = record_of(place, bytes, 2);
+        for (const std::uint64_t address : {place + 10, place + 60, place + 120}) {
+            interleave(address, memory.placed(), {memory.parked(), memory.revived(second)});
+            interleave(address, all({memory.placed(), memory.parked()}), {memory.revived(second), memory.parked()});
+        }
+    }
+    const Record second = record_of(place, 50, 2), third = record_of(place, 150, 3);
+    interleave(place + 60, memory.placed(),
+               {memory.parked(), memory.revived(second), all({memory.parked(), memory.revived(third)})});
+}
+
+TEST(AddressMapSteps, AParkedSlotThatLeavesServesElsewhere) {  // keeps K12, M4
+    const Parked memory(record_of(place, 100, 1), 200);
+    const Record far = record_of(place + 0x1000'0000, 100, 2), back = record_of(place + 8, 60, 3);
+    const Act way = [](AddressMap& map) { ASSERT_EQ(map.make_way(place + 150, 10), 1u); };
+    for (const Act& leave : {memory.discarded(), way}) {
+        interleave(place + 10, memory.placed(), {memory.parked(), leave, insert(far)});
+        interleave(place + 10, memory.placed(), {memory.parked(), leave, insert(back)});
+        interleave(place + 10, all({memory.placed(), memory.parked()}), {leave, insert(far), erase(far), insert(back)});
+    }
+}
+
+// Neighbours that come and go divide and give up the nodes that lead to a parked slot.
+TEST(AddressMapSteps, NeighboursOfAParkedSlotDoNotMisleadToIt) {  // keeps K12
+    const Parked memory(record_of(place, 100, 1), 200);
+    const Record beside = record_of(place + 300, 100, 2), next = record_of(place, 180, 3);
+    interleave(place + 10, memory.placed(),
+               {memory.parked(), insert(beside), all({memory.revived(next), erase(beside)})});
+    interleave(place + 310, all({memory.placed(), insert(beside)}),
+               {all({memory.parked(), memory.discarded()}), erase(beside), insert(beside)});
+}
+
 }  // namespace

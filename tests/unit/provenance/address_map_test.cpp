@@ -297,4 +297,82 @@ TEST(AddressMap, WithoutMemoryAnInsertIsRefusedAndChangesNothing) {  // keeps K1
     EXPECT_GT(refusals, 0);
 }
 
+TEST(AddressMap, AParkedRecordIsNotFoundAndItsRangeIsTaken) {  // keeps M2, M4
+    AddressMap map;
+    provenance::Place place = map.place(range(0x10000, 0x800, 1), 0x1000).value();
+    EXPECT_EQ(map.find(0x107ff).id, 1u);
+    EXPECT_FALSE(map.find(0x10800)) << "behind its bytes";
+    EXPECT_FALSE(map.covers(0x10000, 0x801));
+    EXPECT_EQ(map.insert(range(0x10fff, 1, 2)).code(), Code::invalid_argument) << "within its extent";
+    EXPECT_FALSE(map.is_parked(0x10000));
+    ASSERT_TRUE(map.park(place));
+    EXPECT_FALSE(map.park(place)) << "once";
+    EXPECT_FALSE(map.find(0x10000));
+    EXPECT_FALSE(map.covers(0x10000, 1));
+    EXPECT_FALSE(map.erase(0x10000, 1)) << "nobody's";
+    EXPECT_TRUE(map.is_parked(0x10000) && map.is_parked(0x10fff));
+    EXPECT_FALSE(map.is_parked(0xffff) || map.is_parked(0x11000) || map.is_parked(end_of_space));
+    EXPECT_EQ(map.size(), 0u);
+    map.for_each([](const Record& record) { ADD_FAILURE() << record.id; });
+    EXPECT_EQ(map.insert(range(0x10000, 0x1000, 3)).code(), Code::invalid_argument);
+    EXPECT_TRUE(map.insert(range(0x11000, 0x1000, 4))) << "beside it";
+    ASSERT_TRUE(map.revive(place, range(0x10000, 0x1000, 5)));
+    EXPECT_TRUE(same(map.find(0x10fff), range(0x10000, 0x1000, 5)));
+    EXPECT_FALSE(map.is_parked(0x10000));
+    EXPECT_EQ(map.size(), 2u);
+    EXPECT_FALSE(map.revive(place, range(0x10000, 0x1000, 6))) << "it is alive";
+    EXPECT_TRUE(map.erase(0x10000, 5));
+    EXPECT_TRUE(map.insert(range(0x10000, 0x1000, 7)));
+}
+
+TEST(AddressMap, APlaceIsRevivedOnlyAsWhatFitsThere) {  // keeps M4
+    AddressMap map;
+    provenance::Place place = map.place(range(0x10000, 0x1000, 1), 0x1000).value();
+    ASSERT_TRUE(map.park(place));
+    EXPECT_FALSE(map.revive(place, range(0x10100, 0x100, 2))) << "it begins elsewhere";
+    EXPECT_FALSE(map.revive(place, range(0x10000, 0x1001, 2))) << "it is larger";
+    EXPECT_FALSE(map.revive(place, range(0x10000, 0, 2))) << "it is nothing";
+    EXPECT_TRUE(map.is_parked(0x10000)) << "unchanged";
+    provenance::Place nowhere;
+    EXPECT_FALSE(map.park(nowhere) || map.revive(nowhere, range(0x10000, 1, 2)));
+    map.discard(place);
+    EXPECT_FALSE(place);
+    EXPECT_FALSE(map.is_parked(0x10000));
+    EXPECT_TRUE(map.insert(range(0x10800, 0x10, 3)));
+    EXPECT_EQ(map.size(), 1u);
+}
+
+TEST(AddressMap, WhatMadeWayIsNotRevived) {  // keeps M4
+    AddressMap map;
+    provenance::Place parked = map.place(range(0x10000, 0x800, 1), 0x1000).value();
+    const provenance::Place alive = map.place(range(0x12000, 0x800, 2), 0x1000).value();
+    ASSERT_TRUE(map.park(parked));
+    ASSERT_TRUE(map.insert(range(0x14000, 0x1000, 3)));
+    EXPECT_EQ(map.make_way(end_of_space - 1, 2), 0u) << "no range";
+    EXPECT_EQ(map.make_way(0x11000, 0x1000), 0u) << "between them";
+    EXPECT_EQ(map.make_way(0x10fff, 0x1802), 2u) << "the ends of their extents";
+    EXPECT_EQ(map.size(), 1u);
+    EXPECT_FALSE(map.is_parked(0x10000));
+    // The slots serve other records now.
+    ASSERT_TRUE(map.insert(range(0x10000, 0x800, 4)));
+    ASSERT_TRUE(map.insert(range(0x12000, 0x800, 5)));
+    EXPECT_FALSE(map.revive(parked, range(0x10000, 0x800, 6)));
+    provenance::Place stale = alive;
+    EXPECT_FALSE(map.park(stale));
+    map.discard(stale);
+    map.discard(parked);
+    EXPECT_EQ(map.find(0x10000).id, 4u);
+    EXPECT_EQ(map.find(0x12000).id, 5u);
+}
+
+TEST(AddressMap, MemoryIsParkedBeforeAnybodyFindsIt) {  // keeps M2
+    AddressMap map;
+    provenance::Place place = map.place(range(0x10000, 0x800, 1), 0x1000, true).value();
+    EXPECT_FALSE(map.find(0x10000));
+    EXPECT_TRUE(map.is_parked(0x10fff));
+    ASSERT_TRUE(map.revive(place, range(0x10000, 0x400, 2)));
+    EXPECT_EQ(map.find(0x103ff).id, 2u);
+    EXPECT_FALSE(map.find(0x10400));
+}
+
 }  // namespace

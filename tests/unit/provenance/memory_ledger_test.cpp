@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger: identities, addresses, and distinct errors for wrong releases.
+#include "cache_rules.hpp"
 #include "ledger.hpp"
 
 #include <isthmus/allocator.hpp>
@@ -8,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +21,8 @@ using isthmus::MemoryBlock;
 using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::detail::Ledger;
+using isthmus::detail::LedgerEntries;
+using isthmus::detail::LedgerEntry;
 using isthmus::detail::Piece;
 using isthmus::provenance::AddressMap;
 using isthmus::provenance::Record;
@@ -41,7 +45,17 @@ struct Ledgers : testing::Test {
         block.id = ledger.enter(block, device, piece).value();
         return block;
     }
+    // Of an allocation of the driver that may be kept.
+    MemoryBlock entered_to_keep(MemoryBlock block, std::uint64_t begin, std::size_t whole_bytes) {
+        Piece piece;
+        piece.allocation = {block.kind, block.host, begin, whole_bytes};
+        piece.may_be_kept = true;
+        block.id = ledger.enter(block, 0, piece).value();
+        return block;
+    }
 };
+
+constexpr std::uint64_t plenty = 1 << 20;
 
 TEST(Allocators, AnEmptyHandleIsRefused) {
     const isthmus::Allocator empty;
@@ -196,6 +210,197 @@ TEST_F(Ledgers, OfThreadsThatReleaseTheSameBlockExactlyOneSucceeds) {  // keeps 
     EXPECT_EQ(taken.load(), rounds);
     EXPECT_EQ(refused.load(), rounds);
     EXPECT_EQ(addresses.size(), 0u);
+}
+
+TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity) {  // keeps M4, K8
+    const MemoryBlock first = entered_to_keep(device_block(0x10000, 5000), 0x10000, 5000);
+    Piece* const parked = ledger.park(first, 0, {}, plenty).value();
+    ASSERT_NE(parked, nullptr);
+    EXPECT_EQ(parked->allocation.bytes, 5000u);
+    EXPECT_EQ(ledger.size(), 0u);
+    EXPECT_TRUE(addresses.is_parked(0x10000 + 4999));
+    EXPECT_FALSE(addresses.find(0x10000));
+    EXPECT_EQ(ledger.park(first, 0, {}, plenty).code(), Code::already_released);
+    EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released);
+    EXPECT_FALSE(ledger.origin(first.id).known);
+    EXPECT_TRUE(ledger.take_all(0).empty()) << "whoever keeps it frees it";
+    for (const std::size_t bytes : {std::size_t{4200}, std::size_t{5000}}) {
+        MemoryBlock next = device_block(0x10000, bytes);
+        next.id = ledger.revive(*parked, next);
+        ASSERT_NE(next.id, 0u);
+        EXPECT_NE(next.id, first.id);
+        EXPECT_EQ(addresses.find(0x10000 + bytes - 1).id, next.id);
+        EXPECT_FALSE(addresses.find(0x10000 + bytes));
+        EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released) << "while another has it";
+        EXPECT_EQ(ledger.park(next, 0, {}, plenty).value(), parked) << "where it was";
+    }
+    EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x10000u);
+    EXPECT_FALSE(addresses.is_parked(0x10000));
+    EXPECT_EQ(entered(device_block(0x10800, 64)).device, 0x10800u);
+}
+
+TEST_F(Ledgers, WhatTheRulesDoNotKeepIsNotParked) {  // keeps M3, M5
+    MemoryBlock block = entered_to_keep(device_block(0x10000, 5000), 0x10000, 5000);
+    EXPECT_EQ(ledger.park(block, 0, {}, 4999).value(), nullptr) << "too large";
+    EXPECT_EQ(ledger.park(block, 0, {.in_stream = true}, plenty).value(), nullptr);
+    EXPECT_EQ(ledger.park(block, 0, {.device_usable = false}, plenty).value(), nullptr);
+    EXPECT_EQ(ledger.park(block, 1, {}, plenty).code(), Code::wrong_device);
+    MemoryBlock inside = block;
+    inside.device += 16;
+    EXPECT_EQ(ledger.park(inside, 0, {}, plenty).code(), Code::interior_pointer);
+    EXPECT_EQ(addresses.find(0x10000).id, block.id) << "unchanged";
+    ledger.exclude_from_cache(block.id);
+    EXPECT_EQ(ledger.park(block, 0, {}, plenty).value(), nullptr);
+    EXPECT_TRUE(ledger.take(block, 0).ok());
+    const MemoryBlock other = entered(device_block(0x20000, 64));
+    EXPECT_EQ(ledger.park(other, 0, {.made_for_it = true}, plenty).value(), nullptr) << "the ledger knows better";
+}
+
+TEST_F(Ledgers, ParkedMemoryThatIsAskedForElsewhereIsEnteredAnew) {  // keeps M4
+    const MemoryBlock first = entered_to_keep(device_block(0x10200, 1000), 0x10000, 5000);
+    EXPECT_EQ(addresses.insert({0x10000 + 4999, 1, 9}).code(), Code::invalid_argument) << "to the allocation's end";
+    Piece* const parked = ledger.park(first, 0, {}, plenty).value();
+    MemoryBlock next = device_block(0x10000, 4000);
+    EXPECT_EQ(ledger.revive(*parked, next), 0u) << "it begins elsewhere in the allocation";
+    EXPECT_EQ(addresses.size(), 0u);
+    Piece piece = ledger.take_parked(*parked);
+    EXPECT_EQ(piece.allocation.bytes, 5000u);
+    next.id = ledger.enter(next, 0, piece).value();
+    EXPECT_EQ(addresses.find(0x10000 + 3999).id, next.id);
+    EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released);
+}
+
+TEST_F(Ledgers, BothAddressesOfMemoryAreParkedAndRevived) {  // keeps K23, M4
+    std::array<unsigned char, 256> memory{};
+    const auto host = reinterpret_cast<std::uintptr_t>(memory.data());
+    MemoryBlock block;
+    block.host = memory.data();
+    block.device = 0x7000000;
+    block.bytes = memory.size();
+    block.kind = MemoryKind::pinned;
+    const MemoryBlock first = entered_to_keep(block, block.device, block.bytes);
+    Piece* const parked = ledger.park(first, 0, {}, plenty).value();
+    EXPECT_TRUE(addresses.is_parked(host + 255) && addresses.is_parked(0x7000000 + 255));
+    block.bytes = 200;
+    block.id = ledger.revive(*parked, block);
+    ASSERT_NE(block.id, 0u);
+    EXPECT_EQ(addresses.find(host + 199).id, block.id);
+    EXPECT_EQ(addresses.find(0x7000000 + 199).id, block.id);
+    EXPECT_EQ(addresses.find(0x7000000).flags, isthmus::provenance::record_flags::device_address);
+    EXPECT_FALSE(addresses.find(host + 200));
+    // Where one record has left the map, the other leaves it, too.
+    ASSERT_EQ(ledger.park(block, 0, {}, plenty).value(), parked);
+    EXPECT_EQ(addresses.make_way(0x7000000, 1), 1u);
+    EXPECT_EQ(ledger.revive(*parked, block), 0u);
+    EXPECT_FALSE(addresses.find(host));
+    EXPECT_FALSE(addresses.is_parked(host));
+    EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x7000000u);
+}
+
+TEST_F(Ledgers, WhatLiesBehindABlockInItsPieceIsNotAdopted) {  // keeps M2
+    const MemoryBlock block = entered_to_keep(device_block(0x10000, 4200), 0x10000, 5000);
+    Piece none;
+    EXPECT_EQ(ledger.enter_adopted(device_block(0x10000 + 4999, 16), 0, none).code(), Code::in_use);
+    EXPECT_EQ(addresses.find(0x10000).id, block.id);
+    const std::uint8_t foreign = isthmus::provenance::record_flags::foreign;
+    ASSERT_TRUE(addresses.insert({0x12000, 0x100, 1, 0, MemoryKind::pinned, foreign}).ok());
+    EXPECT_TRUE(ledger.enter_adopted(device_block(0x12000, 0x100), 0, none).ok()) << "only asked about so far";
+    EXPECT_EQ(ledger.enter_adopted(device_block(0x12000, 0x100), 0, none).code(), Code::in_use);
+}
+
+// The driver hands addresses out again that it did not get back: a context has died with its memory.
+TEST_F(Ledgers, ParkedMemoryOfADeadContextGivesWay) {  // keeps K12, M7
+    const MemoryBlock dead = entered_to_keep(device_block(0x10000, 4096), 0x10000, 4096);
+    Piece* const parked = ledger.park(dead, 0, {}, plenty).value();
+    const MemoryBlock fresh = entered(device_block(0x10800, 64));
+    EXPECT_EQ(addresses.find(0x10800).id, fresh.id);
+    EXPECT_FALSE(addresses.is_parked(0x10000));
+    EXPECT_EQ(ledger.revive(*parked, device_block(0x10000, 4096)), 0u);
+    (void)ledger.take_parked(*parked);
+    EXPECT_EQ(addresses.find(0x10800).id, fresh.id);
+    EXPECT_TRUE(ledger.take(fresh, 0).ok());
+}
+
+TEST_F(Ledgers, APieceThatWasTakenCanBeParkedOrPutBack) {  // keeps K8, M2
+    const MemoryBlock block = entered_to_keep(device_block(0x10000, 4096), 0x10000, 4096);
+    Piece piece = ledger.take(block, 0).value();
+    const MemoryBlock other = entered(device_block(0x20000, 64));  // in the entry that was freed
+    ledger.put_back(0, piece);
+    EXPECT_EQ(addresses.find(0x10fff).id, block.id);
+    EXPECT_TRUE(ledger.origin(block.id).known);
+    EXPECT_EQ(ledger.size(), 2u);
+    piece = ledger.take(block, 0).value();
+    EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
+    Piece* const parked = ledger.park_again(0, piece);
+    ASSERT_NE(parked, nullptr);
+    EXPECT_EQ(parked->allocation.device, 0x10000u);
+    EXPECT_TRUE(addresses.is_parked(0x10fff));
+    EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
+    EXPECT_NE(ledger.revive(*parked, device_block(0x10000, 100)), 0u);
+    EXPECT_TRUE(ledger.take(other, 0).ok());
+    EXPECT_EQ(ledger.size(), 1u);
+}
+
+TEST_F(Ledgers, APutBackBlockIsParkedUnderItsOldIdentity) {  // keeps K8
+    const MemoryBlock block = entered_to_keep(device_block(0x10000, 4096), 0x10000, 4096);
+    Piece piece = ledger.take(block, 0).value();
+    ledger.put_back(0, piece);
+    Piece* const parked = ledger.park(block, 0, {}, plenty).value();
+    ASSERT_NE(parked, nullptr);
+    EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
+    MemoryBlock next = device_block(0x10000, 4096);
+    next.id = ledger.revive(*parked, next);
+    EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
+    EXPECT_TRUE(ledger.take(next, 0).ok());
+}
+
+TEST(LedgerEntries, IdentitiesAreUniqueInTheProcessAndUsedOnce) {  // keeps K8
+    namespace identity = isthmus::detail::identity;
+    LedgerEntries mine, others;
+    std::set<std::uint64_t> seen;
+    std::vector<LedgerEntry*> entries;
+    for (int times = 0; times < 200; ++times) {
+        for (LedgerEntries* ledger : {&mine, &others}) {
+            LedgerEntry* const entry = ledger->add();
+            ASSERT_TRUE(seen.insert(entry->id).second);
+            EXPECT_EQ(ledger->at(entry->id), entry);
+            EXPECT_TRUE(ledger->handed_out(entry->id));
+            entries.push_back(ledger == &mine ? entry : nullptr);
+        }
+        ASSERT_TRUE(seen.insert(isthmus::detail::reserve_ids(1)).second);
+    }
+    for (LedgerEntry* const entry : entries) {
+        if (entry == nullptr) continue;
+        const std::uint64_t id = entry->id;
+        EXPECT_FALSE(others.handed_out(id));
+        EXPECT_TRUE(LedgerEntries::handed_out_somewhere(id));
+        EXPECT_FALSE(mine.handed_out(id + identity::one_owner)) << "not yet";
+        mine.remove(*entry);
+        LedgerEntry* const again = mine.add();
+        EXPECT_EQ(again, entry) << "the entry that was freed last";
+        ASSERT_TRUE(seen.insert(again->id).second);
+        EXPECT_TRUE(mine.handed_out(id)) << "earlier";
+    }
+    EXPECT_FALSE(mine.handed_out(0) || LedgerEntries::handed_out_somewhere(0));
+    EXPECT_FALSE(mine.handed_out(isthmus::detail::reserve_ids(1)));
+    EXPECT_TRUE(LedgerEntries::handed_out_somewhere(isthmus::detail::reserve_ids(1)));
+    EXPECT_FALSE(LedgerEntries::handed_out_somewhere(~std::uint64_t{0}));
+    EXPECT_FALSE(LedgerEntries::handed_out_somewhere(~std::uint64_t{0} >> 1)) << "no such number yet";
+}
+
+TEST(LedgerEntries, AnEntryThatHadAllItsIdentitiesIsNotUsedAgain) {  // keeps K8
+    namespace identity = isthmus::detail::identity;
+    LedgerEntries entries;
+    LedgerEntry* const worn = entries.add();
+    const std::uint64_t number = identity::number(worn->id);
+    worn->id = number + (identity::last_owner - 1) * identity::one_owner;
+    EXPECT_TRUE(LedgerEntries::renew(*worn));
+    EXPECT_EQ(worn->id & identity::no_entry, 0u);
+    EXPECT_FALSE(LedgerEntries::renew(*worn));
+    const std::uint64_t last = worn->id;
+    entries.remove(*worn);
+    for (int times = 0; times < 100; ++times) EXPECT_NE(entries.add(), worn);
+    EXPECT_TRUE(entries.handed_out(last));
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Piece: memory that a runtime handed out, with everything that is needed to free it.
+#pragma once
+
+#include <isthmus/adopt.h>
+#include <isthmus/allocator.hpp>
+#include <isthmus/placement.hpp>
+
+#include <platform/driver.hpp>
+#include <platform/os.hpp>
+
+#include "host_slabs.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+struct PoolState;
+
+// Memory from the system: separate pages, or cut out of slabs.
+struct HostPart {
+    platform::os::HostPages pages;
+    bool registered = false;  // the pages are registered with the device's driver
+    HostPlacement asked;      // of memory that may be kept: as requested
+    std::shared_ptr<HostSlabs> slabs;
+    SlabPiece cut;
+    std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
+};
+
+// Memory of another owner, and the release callback that tells the owner when it is no longer used.
+class AdoptedPart {
+public:
+    using Release = std::function<void(void*, std::size_t)>;
+    AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
+    AdoptedPart(const AdoptedPart&) = delete;
+    AdoptedPart& operator=(const AdoptedPart&) = delete;
+    ~AdoptedPart();                           // calls the release; not in a forked child: the parent still uses it
+    void forget() noexcept { told_ = true; }  // adoption failed: do not call the owner's release
+
+    void* const pointer;
+    const std::size_t bytes;
+    bool registered = false;            // with the device's driver
+    std::shared_ptr<void> own_mapping;  // the mapping that contains it; null: memory of another owner
+
+private:
+    Release release_;
+    isthmus_adopt_callbacks c_release_;
+    std::uint64_t generation_;
+    bool told_ = false;
+};
+
+// A piece of memory, with everything that is needed to free it. Movable; its destructor frees only the pages.
+struct Piece {
+    platform::Allocation allocation;       // from the driver; bytes 0: none
+    std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
+    std::unique_ptr<HostPart> host_part;   // from the system
+    std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
+    MemoryBlock block;                     // as recorded in the ledger; set by take()
+    bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
+    std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
