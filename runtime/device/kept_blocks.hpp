@@ -15,13 +15,16 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Blocks of one size. Thread-safe. The owner closes it; it lives until the last block comes back, because an object may
-// hold its owner until then. In a forked child no lock is taken: a block goes back to the heap.
+// Blocks of one size and alignment. Thread-safe. The owner closes it; it lives until the last block comes back, because
+// an object may hold its owner until then. In a forked child no lock is taken: a block goes back to the heap, and the
+// idle ones stay as they are.
 class KeptBlocks {
 public:
-    static constexpr std::size_t most = 256;  // idle blocks; further ones go back to the heap
+    static constexpr std::size_t most = 256;
 
-    KeptBlocks() = default;
+    // `idle`: blocks that are kept at most; further ones go back to the heap.
+    explicit KeptBlocks(std::size_t idle = most, std::size_t alignment = alignof(std::max_align_t)) noexcept
+        : most_(idle), alignment_(std::align_val_t{alignment}) {}
     KeptBlocks(const KeptBlocks&) = delete;
     KeptBlocks& operator=(const KeptBlocks&) = delete;
 
@@ -36,30 +39,31 @@ public:
                 return idle;
             }
         }
-        return ::operator new(bytes);
+        return ::operator new(bytes, alignment_);
     }
     void give_back(void* block) noexcept {
-        if (generation_ != process::generation()) return ::operator delete(block);
+        if (generation_ != process::generation()) return ::operator delete(block, alignment_);
         bool last = false;
         {
             const std::lock_guard lock(mutex_);
             last = --lent_ == 0 && closed_;
-            if (!closed_ && idle_count_ < most) {
+            if (!closed_ && idle_count_ < most_) {
                 idle_ = ::new (block) Idle{idle_};
                 ++idle_count_;
                 return;
             }
         }
-        ::operator delete(block);
+        ::operator delete(block, alignment_);
         if (last) delete this;
     }
     void close() noexcept {
+        if (generation_ != process::generation()) return;  // another thread of the parent may have held the lock
         bool last = false;
         {
             const std::lock_guard lock(mutex_);
             closed_ = true;
             last = lent_ == 0;
-            while (idle_ != nullptr) ::operator delete(std::exchange(idle_, idle_->next));
+            while (idle_ != nullptr) ::operator delete(std::exchange(idle_, idle_->next), alignment_);
         }
         if (last) delete this;
     }
@@ -74,6 +78,8 @@ private:
     ~KeptBlocks() = default;
 
     const std::uint64_t generation_ = process::generation();
+    const std::size_t most_;
+    const std::align_val_t alignment_;
     std::mutex mutex_;
     Idle* idle_ = nullptr;
     std::size_t idle_count_ = 0;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <thread>
@@ -37,6 +38,18 @@ TEST(KeptBlocks, KeepsNoMoreIdleBlocksThanItSays) {
     for (std::size_t at = 0; at < 2 * KeptBlocks::most; ++at) lent.push_back(blocks->take(64));
     EXPECT_EQ(std::set<void*>(lent.begin(), lent.end()).size(), lent.size());
     for (void* block : lent) blocks->give_back(block);  // AddressSanitizer: none twice, none lost
+}
+
+TEST(KeptBlocks, AreAlignedAndKeptAsTheOwnerSays) {
+    const OwnedBlocks blocks(new KeptBlocks(1, 256));
+    std::vector<void*> lent;
+    for (int at = 0; at < 3; ++at) lent.push_back(blocks->take(256));
+    for (void* block : lent) {
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 256, 0u);
+        blocks->give_back(block);
+    }
+    EXPECT_EQ(blocks->take(256), lent.front()) << "the first to come back; it was the only one kept";
+    blocks->give_back(lent.front());
 }
 
 // What comes back last is freed, although its owner is gone.
