@@ -107,7 +107,7 @@ Result<void> on_host(const Fill& fill) {
 // The bytes where the memory's handles meet, if the driver does not fill across them.
 std::vector<std::size_t> seams_of(BufferState& buffer) {
     const std::lock_guard lock(buffer.views);
-    return buffer.memory->seams;
+    return buffer.memory->seams ? *buffer.memory->seams : Seams();
 }
 
 Result<void> by_driver(StreamState& stream, const Fill& fill) {

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 namespace isthmus {
@@ -87,8 +86,6 @@ public:
     // Bytes copied between the sides. Expect no lock.
     void count_copied(std::size_t bytes) noexcept { copied_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
     std::uint64_t copied_bytes() const noexcept { return copied_bytes_.load(std::memory_order_relaxed); }
-
-    std::mutex downloading;  // held for a copy to the host's side; taken before all other locks
 
 private:
     friend class NewBuffer;

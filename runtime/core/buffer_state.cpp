@@ -47,11 +47,25 @@ bool put_off_behind_service(BufferState* buffer) {
     return false;
 }
 
+// The memory of the state goes back when the last weak reference goes, of which the state has one: see NewBuffer.
+void destroy(BufferState* buffer) noexcept {
+    const std::weak_ptr<BufferState> memory = buffer->weak_from_this();
+    std::destroy_at(buffer);
+}
+
 void end_now(BufferState* buffer) {
-    if (!buffer->device->config->forked() && put_off_behind_service(buffer)) return;
-    const std::shared_ptr<BufferState> ended(buffer);
-    if (buffer->device->config->forked()) return;
-    for (const std::shared_ptr<StreamState>& stream : buffer->end()) stream->keep_until_end(ended);
+    if (!buffer->device->config->forked()) {
+        if (put_off_behind_service(buffer)) return;
+        const std::vector<std::shared_ptr<StreamState>> standing = buffer->end();
+        if (!standing.empty()) {
+            // Refers to the buffer by an owner of its own, so that the state keeps its weak reference.
+            const std::shared_ptr<void> owner(nullptr, [buffer](std::nullptr_t) { destroy(buffer); });
+            const std::shared_ptr<BufferState> ended(owner, buffer);
+            for (const std::shared_ptr<StreamState>& stream : standing) stream->keep_until_end(ended);
+            return;
+        }
+    }
+    destroy(buffer);
 }
 
 }  // namespace
@@ -72,29 +86,6 @@ void end_buffer(BufferState* buffer) {
     }
 }
 
-void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
-    facts.kind = kind;
-    facts.host_kind = rules::host_finds(kind) ? kind : MemoryKind::unknown;
-    // This buffer has one memory. Staging needs a second side, which only a staged plan makes.
-    const LaunchPath path = device()->paths[static_cast<std::size_t>(kind)].path;
-    facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
-}
-
-NewBuffer::NewBuffer(std::unique_ptr<BufferState> state) noexcept
-    : state_(std::move(state)), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
-
-std::shared_ptr<BufferState> NewBuffer::make() {
-    using Prefetched = OpenViews::Prefetched;
-    const bool once = device()->paths[static_cast<std::size_t>(facts.kind)].once;
-    state_->views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
-                                       : once                             ? Prefetched::once
-                                                                          : Prefetched::host_touched);
-    state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
-    return {state_.release(), [](BufferState* buffer) {
-                if (buffer->views.abandon()) end_buffer(buffer);
-            }};
-}
-
 std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     const bool released = !held.any();  // released before, perhaps behind work that still runs
     // A failure that may pass (no event available, an interrupted call) is tried again here, because no caller can; a
@@ -107,7 +98,9 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     }
     if (!after && after.code() != Code::timed_out && device->is_lost()) after = std::shared_ptr<StreamState>();
     std::vector<std::shared_ptr<StreamState>> standing;
-    (void)conflicting(ArgumentUse::write);    // enters what launches stored: a stream's tail may name this buffer
+    if (!unused()) {
+        (void)conflicting(ArgumentUse::write);  // enters what launches stored: a stream's tail may name this buffer
+    }
     for (const Use& use : uses.take_all()) {  // a stream that keeps this buffer must not be kept by it
         if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
     }
@@ -124,6 +117,10 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
 }
 
 Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
+    if (unused()) {  // there is nothing to wait for
+        if (exposed.load(std::memory_order_relaxed) || device->is_lost()) exclude_from_cache();
+        return std::shared_ptr<StreamState>();
+    }
     const Deadline deadline(wait, device->config->wait_timeout);
     if (freed_in_order()) {
         Result<std::shared_ptr<StreamState>> gathered = gather_uses(deadline);
@@ -131,11 +128,13 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
         if (stands || (gathered && *gathered)) return gathered;
     }
     if (Result<void> waited = wait_until_unused(deadline); !waited) return std::move(waited).error();
-    if (!only_known_uses_ended()) {
-        device->books->ledger.exclude_from_cache(held->block.id);
-        device->books->ledger.exclude_from_cache(held->host_block.id);
-    }
+    if (!only_known_uses_ended()) exclude_from_cache();
     return std::shared_ptr<StreamState>();
+}
+
+void BufferState::exclude_from_cache() {
+    device->books->ledger.exclude_from_cache(held->block.id);
+    if (held->second) device->books->ledger.exclude_from_cache(held->second->host_block.id);
 }
 
 // Finds a stream of this device that still uses the memory, and makes it wait for all other uses. nullptr: no such
@@ -224,6 +223,11 @@ bool BufferState::only_known_uses_ended() {
     return sides.brought_by() == nullptr || sides.brought_by()->reached(sides.brought_at());
 }
 
+bool BufferState::unused() {
+    const std::lock_guard lock(views);
+    return uses.size() == 0 && first_use.stream() == nullptr;
+}
+
 bool BufferState::touched_by_loss() {
     const std::lock_guard lock(views);
     return device->is_lost() ||
@@ -246,9 +250,8 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
 
 // For the suspects of a fault. Memory that the device made and reaches is none.
 void BufferState::note_far_use(const DeviceState& user) {
-    if (far.books_ || (&user == device.get() && user.reaches(memory->kind))) return;
-    user.books->far_buffers.add(*this);
-    far.books_ = user.books;
+    if (far.entry_ || (&user == device.get() && user.reaches(memory->kind))) return;
+    user.books->far_buffers.add(*this, user.books);
 }
 
 void BufferState::forget_ended_uses() {
@@ -407,7 +410,7 @@ Result<void> BufferState::download(Wait whole) {
     Wait wait = whole;
     // A second view waits for the first one's copy, within its own deadline.
     const std::unique_lock one_at_a_time =
-        lock_within(sides.downloading, wait, device->config->wait_timeout, device->config->wait_policy);
+        lock_within(held.downloading(), wait, device->config->wait_timeout, device->config->wait_policy);
     if (!one_at_a_time.owns_lock()) {
         return make_error_as<errors::content_copied_for_another_view>(wait.refuse ? Code::not_ready : Code::timed_out);
     }

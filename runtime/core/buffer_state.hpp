@@ -41,8 +41,8 @@ struct FenceEvent;
 struct StreamState;
 
 // The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. The
-// first members are what every launch over device memory reads, in one cache line.
-struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
+// first members are what every launch over device memory reads, in one cache line: see NewBuffer for their place.
+struct BufferState : std::enable_shared_from_this<BufferState> {
     using Use = StreamUse;
 
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
@@ -51,13 +51,13 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     std::vector<std::shared_ptr<StreamState>> end();
 
     const std::shared_ptr<DeviceState> device;
-    FirstUse first_use;    // the stream that claims it by a store
-    BufferStorage memory;  // the facts about the memory
-    OpenViews views;       // open host views; also the lock of everything below
-    StreamUses uses;       // the streams that use it
-    BufferSides sides;     // for copied or attached memory: which side is current
-    HeldBlocks held;       // the blocks to give back
-    OrderHistory order;    // guarded by the order checker
+    FirstUse first_use;                   // the stream that claims it by a store
+    BufferStorage memory;                 // the facts about the memory
+    OpenViews views;                      // open host views; also the lock of everything below
+    StreamUses uses;                      // the streams that use it
+    BufferSides sides;                    // for copied or attached memory: which side is current
+    HeldBlocks held;                      // the blocks to give back
+    std::unique_ptr<OrderHistory> order;  // guarded by the order checker; nullptr: no use of it was checked
     // Something may use the memory that the runtime does not see, or its driver was told more about it than its
     // content: it goes back to the driver, and is not kept for the next allocation.
     std::atomic<bool> exposed{false};
@@ -152,6 +152,8 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     };
     Result<Making> making_before_use(StreamState& stream);
 
+    // Whether no stream has used it so far.
+    bool unused();
     // The uses that a view of this use must wait for; a release waits as a writing view does.
     using Running = StreamUses::Running;
     Running conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
@@ -180,14 +182,15 @@ private:
     void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
     bool only_known_uses_ended();
+    void exclude_from_cache();
 };
 
 // A buffer under construction. Its maker fills in facts and blocks, and calls make(); without that, the destructor
-// makes the buffer and ends it, so that a failed step leaves nothing behind.
+// makes the buffer and ends it, so that a failed step leaves nothing behind. The state begins at a cache line, in a
+// block that the device keeps for the next buffer.
 class NewBuffer {
 public:
-    explicit NewBuffer(std::shared_ptr<DeviceState> owner)
-        : NewBuffer(std::make_unique<BufferState>(std::move(owner))) {}
+    explicit NewBuffer(std::shared_ptr<DeviceState> owner);
     NewBuffer(const NewBuffer&) = delete;
     NewBuffer& operator=(const NewBuffer&) = delete;
     ~NewBuffer() {
@@ -197,11 +200,11 @@ public:
     // Sets the kind and what follows from it: the host's kind, and the launch path. Nothing is staged.
     void be_of_kind(MemoryKind kind) noexcept;
     std::shared_ptr<BufferState> make();  // call once; facts and blocks then belong to the buffer
+    SecondSide& second_side();            // of a staged buffer
     const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
 
 private:
-    explicit NewBuffer(std::unique_ptr<BufferState> state) noexcept;
-    std::unique_ptr<BufferState> state_;
+    std::shared_ptr<BufferState> state_;
 
 public:
     StorageFacts& facts;

@@ -19,20 +19,22 @@ namespace detail {
 
 struct PoolState;
 
+using Seams = std::vector<std::size_t>;  // the bytes where the handles of mapped memory meet, ascending
+
 // What the maker of a buffer fills in. The order keeps what a launch, a claim and a view read in two cache lines of
-// BufferState: the members before `reason` in the first, those after `relay` in the third.
+// BufferState: the members before `lead_bytes` in the first, those after `relay` in the third.
 struct StorageFacts {
     std::uint64_t device_address = 0;
     std::size_t bytes = 0;
-    std::size_t lead_bytes = 0;  // the driver's allocation begins so many bytes before it (alignment)
 
+    std::size_t lead_bytes = 0;             // the driver's allocation begins so many bytes before it (alignment)
     std::string_view reason;                // why the memory is of this kind; static storage
     std::shared_ptr<const PoolState> pool;  // the pool of the memory, if any: it records which devices have access (A5)
-    std::vector<std::size_t> seams;         // of mapped host memory: the bytes where its handles meet, ascending
+    std::unique_ptr<Seams> seams;           // of mapped host memory; nullptr: none
     void* relay = nullptr;  // pinned memory that copies use in place of `host`; nullptr: they use `host`
 
-    std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it
-    void* host = nullptr;           // nullptr: the CPU may not view it
+    alignas(16) std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it
+    void* host = nullptr;                       // nullptr: the CPU may not view it
     MemoryKind kind = MemoryKind::unknown;
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
@@ -60,9 +62,12 @@ public:
     // granularity before it gets the requested size. Expects the buffer's lock, and no other user.
     void change_size(std::size_t bytes) noexcept { facts_.bytes = bytes; }
     // The places where its handles meet change with it. Expects the buffer's lock.
-    void add_seam(std::size_t byte) { facts_.seams.push_back(byte); }
+    void add_seam(std::size_t byte) {
+        if (!facts_.seams) facts_.seams = std::make_unique<Seams>();
+        facts_.seams->push_back(byte);
+    }
     void drop_seams_from(std::size_t byte) noexcept {
-        while (!facts_.seams.empty() && facts_.seams.back() >= byte) facts_.seams.pop_back();
+        while (facts_.seams && !facts_.seams->empty() && facts_.seams->back() >= byte) facts_.seams->pop_back();
     }
 
     // Whether it is memory of a file. A mapping does not change while a buffer lies in it: a thread calls ask() only if

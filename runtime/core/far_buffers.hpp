@@ -20,7 +20,7 @@ class FarPlace;
 class FarBuffers {
 public:
     // At the first use by such a stream: launches that follow do not come here. Expects the buffer's lock.
-    void add(BufferState& buffer);
+    void add(BufferState& buffer, const std::shared_ptr<Books>& books);
     void remove(const FarPlace& leaving) noexcept;
     template <class Visit>
     void visit(Visit visit_one) const {
@@ -45,8 +45,11 @@ public:
 private:
     friend class FarBuffers;
     friend struct BufferState;
-    std::shared_ptr<Books> books_;  // nullptr: in no list
-    std::size_t place_ = 0;         // guarded by the list's mutex
+    struct Entry {
+        std::shared_ptr<Books> books;
+        std::size_t place = 0;  // guarded by the list's mutex
+    };
+    std::unique_ptr<Entry> entry_;  // nullptr: in no list
 };
 
 }  // namespace detail

@@ -10,7 +10,9 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -58,23 +60,26 @@ std::string fault_suspects(Blame blame, const FaultFacts& facts) {
     return text;
 }
 
-void FarBuffers::add(BufferState& buffer) {
+void FarBuffers::add(BufferState& buffer, const std::shared_ptr<Books>& books) {
+    auto entry = std::make_unique<FarPlace::Entry>();
+    entry->books = books;
     const std::lock_guard lock(mutex_);
-    buffer.far.place_ = buffers_.size();
+    entry->place = buffers_.size();
     buffers_.push_back(&buffer);
+    buffer.far.entry_ = std::move(entry);
 }
 
 // The place is read under the lock: another buffer that leaves may move this one.
 void FarBuffers::remove(const FarPlace& leaving) noexcept {
     const std::lock_guard lock(mutex_);
-    const std::size_t place = leaving.place_;
-    buffers_.back()->far.place_ = place;
+    const std::size_t place = leaving.entry_->place;
+    buffers_.back()->far.entry_->place = place;
     buffers_[place] = buffers_.back();
     buffers_.pop_back();
 }
 
 FarPlace::~FarPlace() {
-    if (books_) books_->far_buffers.remove(*this);
+    if (entry_) entry_->books->far_buffers.remove(*this);
 }
 
 namespace {

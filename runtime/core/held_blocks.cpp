@@ -12,23 +12,37 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
+namespace {
+
+Result<void> release(const Allocator& allocator, DeviceState& device, const MemoryBlock& block, Stream* after) {
+    if (!block) return {};
+    return allocator ? allocator.release(block, after) : release_block(device, block, after);
+}
+
+}  // namespace
+
 Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
     // Only three releases can fail: of adopted memory, of a user allocator's block, and of memory behind work that
     // hangs. They come first.
-    const bool staged_for_others = static_cast<bool>(blocks_.adopted_block);
-    if (Result<void> freed = blocks_.allocator.release(blocks_.adopted_block, nullptr); !freed) return freed;
-    blocks_.adopted_block = {};
+    const bool staged_for_others = blocks_.second && blocks_.second->adopted_block;
+    if (staged_for_others) {
+        Result<void> freed = release_block(device, blocks_.second->adopted_block, nullptr);
+        if (!freed) return freed;
+        blocks_.second->adopted_block = {};
+    }
     // The record of a user allocator's block is removed before its release: right after it, the memory may have another
     // owner.
     const bool users = blocks_.users_id != 0;
     if (users) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
-    Result<void> freed = blocks_.allocator.release(blocks_.block, behind);
+    Result<void> freed = release(blocks_.allocator, device, blocks_.block, behind);
     if (!freed && !staged_for_others) {
         if (users) blocks_.users_id = device.books->ledger.enter_users(blocks_.block, device.index);
         return freed;
     }
     blocks_.block = {};
-    if (freed) freed = blocks_.host_allocator.release(std::exchange(blocks_.host_block, {}), nullptr);
+    if (freed && blocks_.second) {
+        freed = release({}, device, std::exchange(blocks_.second->host_block, {}), nullptr);
+    }
     if (!freed)
         device.config->say(Severity::warning, composed("releasing one side of a buffer: {}", freed.error().text()));
     return {};
@@ -36,7 +50,9 @@ Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
 
 void HeldBlocks::leave(DeviceState& device, bool adopted) {
     if (blocks_.users_id != 0) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
-    if (adopted) release_later(device, blocks_.adopted_block ? blocks_.adopted_block : blocks_.block);
+    if (!adopted) return;
+    const bool staged = blocks_.second && blocks_.second->adopted_block;
+    release_later(device, staged ? blocks_.second->adopted_block : blocks_.block);
 }
 
 }  // namespace detail

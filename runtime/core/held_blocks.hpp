@@ -5,7 +5,12 @@
 #include <isthmus/allocator.hpp>
 #include <isthmus/result.hpp>
 
+#include "kept_blocks.hpp"
+
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
 
 namespace isthmus {
 inline namespace v0 {
@@ -19,14 +24,33 @@ namespace detail {
 
 struct DeviceState;
 
+// What only a staged buffer has. Its blocks are the device's own.
+struct SecondSide {
+    explicit SecondSide(KeptBlocks& kept) noexcept : from(kept) {}
+    KeptBlocks& from;
+    MemoryBlock host_block;
+    MemoryBlock adopted_block;  // adopted memory of a staged buffer; otherwise adopted memory is in `block`
+    std::mutex downloading;     // held for a copy to the host's side; taken before all other locks
+    struct End {
+        void operator()(SecondSide* side) const noexcept {
+            KeptBlocks& kept = side->from;
+            std::destroy_at(side);
+            kept.give_back(side);
+        }
+    };
+};
+
 // What the maker of a buffer fills in; two blocks if the buffer is staged.
 struct BufferBlocks {
-    Allocator allocator;
+    Allocator allocator;  // empty: the block is the device's own, from whichever of its sources
     MemoryBlock block;
-    Allocator host_allocator;
-    MemoryBlock host_block;
-    MemoryBlock adopted_block;   // adopted memory of a staged buffer; otherwise adopted memory is in `block`
-    std::uint64_t users_id = 0;  // in the ledger, for a user's allocator that gave no identity
+    std::unique_ptr<SecondSide, SecondSide::End> second;  // nullptr: not staged
+    std::uint64_t users_id = 0;                           // in the ledger, for a user's allocator that gave no identity
+
+    SecondSide& make_second(KeptBlocks& kept) {
+        if (!second) second.reset(::new (kept.take(sizeof(SecondSide))) SecondSide(kept));
+        return *second;
+    }
 };
 
 // Each block is given back once. Not thread-safe: used only while a buffer is made, released or ended.
@@ -38,7 +62,11 @@ public:
 
     const BufferBlocks* operator->() const noexcept { return &blocks_; }
     // Whether a block has not been given back yet.
-    bool any() const noexcept { return blocks_.block || blocks_.host_block || blocks_.adopted_block; }
+    bool any() const noexcept {
+        return blocks_.block || (blocks_.second && (blocks_.second->host_block || blocks_.second->adopted_block));
+    }
+    // Expects the buffer to be staged.
+    std::mutex& downloading() noexcept { return blocks_.second->downloading; }
 
     // Gives everything back; the device's block in the order of `behind` (nullptr: nothing uses it any more). On an
     // error nothing has changed.

@@ -18,6 +18,16 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
+namespace {
+
+// Made by the first use that is checked. Expects the checker's lock.
+OrderHistory& history_of(BufferState& buffer) {
+    if (!buffer.order) buffer.order = std::make_unique<OrderHistory>();
+    return *buffer.order;
+}
+
+}  // namespace
+
 OrderChecker::OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config)
     : mode_(mode), config_(std::move(config)) {}
 
@@ -48,7 +58,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
     know(stream);
     std::erase_if(attempt.uses, [](const Use& entry) { return entry.range.width == 0; });
     for (const Use& entry : attempt.uses) {
-        OrderHistory& history = entry.buffer->order;
+        OrderHistory& history = history_of(*entry.buffer);
         const OrderUse use = entered(attempt, entry, stream.issued + 1);
         bool unordered = false;
         book_.conflicts(history, use, attempt.behind, [&](const OrderUse& earlier) {
@@ -64,7 +74,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
     for (const Use& entry : attempt.uses) {
         OrderUse use = entered(attempt, entry, stream.issued + 1);
         use.pending = true;
-        OrderHistory& history = entry.buffer->order;
+        OrderHistory& history = history_of(*entry.buffer);
         // A graph may do the same to the same bytes many times: one entry is enough.
         const bool known = std::any_of(history.uses.begin(), history.uses.end(), [&](const OrderUse& other) {
             return other.pending && other.stream == stream.id && conflicts_as_much(other, use) &&
@@ -79,7 +89,7 @@ void OrderChecker::end(Attempt& attempt, std::uint64_t position) {
     {
         const std::lock_guard lock(mutex_);
         for (const Use& entry : attempt.uses) {
-            OrderHistory& history = entry.buffer->order;
+            OrderHistory& history = history_of(*entry.buffer);
             std::vector<OrderUse> ours;
             std::erase_if(history.uses, [&](const OrderUse& use) {
                 const bool pending = use.pending && use.stream == attempt.stream.id;
@@ -185,7 +195,7 @@ void OrderChecker::allocated(BufferState& buffer, StreamState& stream, std::uint
     use.position = position;
     use.writes = true;
     use.name = "its allocation";
-    book_.add(buffer.order, use);
+    book_.add(history_of(buffer), use);
 }
 
 OrderClock OrderChecker::before(StreamState& stream, std::uint64_t position) {

@@ -12,6 +12,8 @@
 #include "recording.hpp"
 #include "stream_state.hpp"
 
+#include <isthmus/stream.hpp>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -194,7 +196,9 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     return free_all(device, device.cache.take_out(keep_bytes));
 }
 
-Result<void> release_block(DeviceState& device, const MemoryBlock& block, std::shared_ptr<StreamState> after) {
+Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
+    if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
+    return_unreturned(device);
     Ledger& ledger = device.books->ledger;
     if (device.cache.keeps_anything() && !device.books->captures.any()) {
         const rules::Released how{.in_stream = after != nullptr, .device_usable = device.usable()};
@@ -207,7 +211,9 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, std::s
     }
     Result<Piece> piece = ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
-    Result<void> freed = free_piece(device, *piece, std::move(after));
+    // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
+    Result<void> freed =
+        free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
     if (!freed) ledger.put_back(device.index, *piece);
     return freed;
 }

@@ -18,9 +18,10 @@ namespace detail {
 struct DeviceState;
 struct StreamState;
 
-// Releases a block of the ledger: its memory stays where it is for a later allocation where rules::keeping() allows
-// that, and otherwise goes back as free_piece() says. On an error the block is not released.
-Result<void> release_block(DeviceState& device, const MemoryBlock& block, std::shared_ptr<StreamState> after);
+// Releases any block of this device, from whichever of its sources (K9), `after`: behind the work of this stream. Its
+// memory stays where it is for a later allocation where rules::keeping() allows that, and otherwise goes back as
+// free_piece() says. On an error the block is not released.
+Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after);
 // Keeps a piece taken from the ledger for a later allocation where rules::keeping() allows that, and otherwise frees
 // it; if pooled, behind the work of `after` (nullptr: nothing uses it any more). Success: the caller has released it.
 // During a capture the free is deferred, and memory of the runtime that the driver does not take back now is kept and

@@ -23,17 +23,20 @@ LastUse& StreamUses::add(StreamState& stream) {
 
 std::vector<const void*> StreamUses::forget_ended(const std::array<const StreamState*, 3>& named) {
     std::vector<const void*> forgotten;
-    std::erase_if(uses_, [&](const StreamUse& use) {
-        StreamState* const stream = use.stream.get();
-        const bool ended = stream->reached(use.last) &&
-                           use.stream.use_count() <= stream->standing.load(std::memory_order_relaxed) &&
+    for (StreamUse* use = uses_.begin(); use != uses_.end();) {
+        StreamState* const stream = use->stream.get();
+        const bool ended = stream->reached(use->last) &&
+                           use->stream.use_count() <= stream->standing.load(std::memory_order_relaxed) &&
                            stream != ordered_on_.load(std::memory_order_relaxed) &&
                            std::find(named.begin(), named.end(), stream) == named.end();
-        if (!ended) return false;
+        if (!ended) {
+            ++use;
+            continue;
+        }
         stream->standing.fetch_sub(1, std::memory_order_relaxed);
         forgotten.push_back(stream);
-        return true;
-    });
+        uses_.erase(use);  // the next one is here now
+    }
     return forgotten;
 }
 

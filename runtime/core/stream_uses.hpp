@@ -92,21 +92,21 @@ struct StreamUse : LastUse {
 // a stream in all buffers.
 class StreamUses {
 public:
-    using Uses = std::vector<StreamUse>;
+    using Uses = Few<StreamUse, 1>;  // one stream needs no memory from the heap
 
     StreamUses() = default;
     StreamUses(const StreamUses&) = delete;
     StreamUses& operator=(const StreamUses&) = delete;
 
-    Uses::const_iterator begin() const noexcept { return uses_.begin(); }
-    Uses::const_iterator end() const noexcept { return uses_.end(); }
+    const StreamUse* begin() const noexcept { return uses_.begin(); }
+    const StreamUse* end() const noexcept { return uses_.end(); }
     std::size_t size() const noexcept { return uses_.size(); }  // streams
 
     // The stream's use of the buffer; nullptr: none so far.
     LastUse* find(const StreamState& stream) noexcept {
         const auto use = std::find_if(uses_.begin(), uses_.end(),
                                       [&](const StreamUse& known) { return known.stream.get() == &stream; });
-        return use != uses_.end() ? &*use : nullptr;
+        return use != uses_.end() ? use : nullptr;
     }
     LastUse& add(StreamState& stream);
     // A reference to the stream; nullptr: it has no entry.

@@ -101,6 +101,10 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
     const OwnedBlocks event_states{new KeptBlocks};  // of users' events
+    // Of buffers: programs that allocate per step hold thousands. The alignment is that of a cache line.
+    static constexpr std::size_t most_buffer_states = 4096;
+    const OwnedBlocks buffer_states{new KeptBlocks(most_buffer_states, 64)};
+    const OwnedBlocks second_sides{new KeptBlocks(most_buffer_states, 64)};
 
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy
 

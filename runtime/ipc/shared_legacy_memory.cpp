@@ -127,7 +127,6 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     buffer.facts.reason = "imported: memory of a GPU that another process exported by an older handle";
     buffer.facts.device_address = block.device;
     buffer.facts.shared = true;
-    buffer.blocks.allocator = MemorySource(owner, MemoryKind::device);
     buffer.blocks.block = block;
     return buffer.make();
 }

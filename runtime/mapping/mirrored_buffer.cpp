@@ -172,7 +172,7 @@ Result<std::shared_ptr<BufferState>> create_mirrored(const Device& device, std::
     buffer.facts.bytes = buffer.blocks.block.bytes;
     buffer.facts.aliased = true;
     if (buffer.facts.kind == MemoryKind::vmm && buffer.facts.host != nullptr) {
-        buffer.facts.seams.push_back(buffer.facts.bytes / 2);
+        buffer.facts.seams = std::make_unique<Seams>(1, buffer.facts.bytes / 2);
     }
     return buffer.make();
 }

@@ -128,15 +128,14 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
 Result<void> make_sides(NewBuffer& buffer) {
     AllocationRequest request;
     request.bytes = buffer.facts.bytes;
-    Result<MemoryBlock> side = buffer.blocks.allocator.allocate(request);
+    Result<MemoryBlock> side = MemorySource(buffer.device(), buffer.facts.kind).allocate(request);
     if (!side) return std::move(side).error();
     buffer.blocks.block = *side;
     buffer.facts.device_address = side->device;
     if (buffer.facts.registered_here) return {};
-    buffer.blocks.host_allocator = MemorySource(buffer.device(), MemoryKind::pinned);
-    Result<MemoryBlock> relay = buffer.blocks.host_allocator.allocate(request);
+    Result<MemoryBlock> relay = MemorySource(buffer.device(), MemoryKind::pinned).allocate(request);
     if (!relay) return std::move(relay).error();
-    buffer.blocks.host_block = *relay;
+    buffer.second_side().host_block = *relay;
     buffer.facts.relay = relay->host;
     return {};
 }
@@ -186,7 +185,7 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
         buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
     if (!id) return std::move(id).error();
     block.id = *id;
-    (buffer.facts.staged() ? buffer.blocks.adopted_block : buffer.blocks.block) = block;
+    (buffer.facts.staged() ? buffer.second_side().adopted_block : buffer.blocks.block) = block;
     return {};
 }
 
@@ -222,7 +221,6 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     facts.io_memory = as->io_memory;
     buffer.be_of_kind(as->kind);
     facts.path = as->path;
-    buffer.blocks.allocator = MemorySource(device, as->kind);
     if (facts.staged()) {
         facts.host_kind = facts.registered_here ? MemoryKind::registered : MemoryKind::host;
         if (Result<void> made = make_sides(buffer); !made) return std::move(made).error();

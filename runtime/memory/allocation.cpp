@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 namespace isthmus {
@@ -56,18 +57,20 @@ AllocationRequest request_of(std::size_t bytes, std::size_t alignment, Stream* s
     return request;
 }
 
-Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, std::size_t alignment, Stream* stream) {
+// Memory of an Allocator, or of the device's own, which gives it back without one.
+template <class Source>
+Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment, Stream* stream = nullptr) {
     const AllocationRequest request = request_of(buffer.facts.bytes, alignment, stream);
-    Result<MemoryBlock> made = allocator.allocate(request);
+    Result<MemoryBlock> made = source.allocate(request);
     if (!made) return std::move(made).error();
     Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin, alignment); !fine) {
-        (void)allocator.release(*made, stream);  // in the order of its allocation
+        (void)source.release(*made, stream);  // in the order of its allocation
         return fine;
     }
     const MemoryBlock& block = *made;
-    buffer.blocks.allocator = allocator;
+    if constexpr (!std::is_same_v<Source, MemorySource>) buffer.blocks.allocator = source;
     buffer.blocks.block = block;
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
@@ -102,16 +105,19 @@ Result<std::size_t> bytes_of(const Amount& amount) {
     return amount.count * amount.element_bytes;
 }
 
-Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
-                      std::string_view reason, Stream* stream, bool shared) {
+namespace {
+
+template <class Source>
+Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, const Amount& amount,
+                 std::string_view reason, Stream* stream, bool shared) {
     if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     NewBuffer buffer(device);
-    begin(buffer, *bytes, allocator.kind(), reason);
+    begin(buffer, *bytes, source.kind(), reason);
     buffer.facts.shared = shared;
     if (*bytes == 0) return buffer.make();  // keeps its kind (K3); drivers differ on zero bytes, so none is called
-    if (Result<void> made = fill_from(buffer, allocator, amount.alignment, stream); !made) {
+    if (Result<void> made = fill_from(buffer, source, amount.alignment, stream); !made) {
         return std::move(made).error();
     }
     const bool ordered = stream != nullptr && rules::is_pooled(buffer.blocks.block.kind);
@@ -120,13 +126,21 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
     return made;
 }
 
+}  // namespace
+
+Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
+                      std::string_view reason, Stream* stream, bool shared) {
+    return fill_new(device, allocator, amount, reason, stream, shared);
+}
+
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount) {
     return allocate_from(device, allocator, amount,
                          device->synchronous ? "the CPU device has host memory only" : "asked for by kind");
 }
 
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {
-    return allocate_from(device, MemorySource(device, MemoryKind::host, placement), amount, "asked for as host memory");
+    MemorySource source(device, MemoryKind::host, placement);
+    return fill_new(device, source, amount, "asked for as host memory", nullptr, false);
 }
 
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
@@ -144,12 +158,16 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     NewBuffer buffer(device);
     begin(buffer, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {
-        Result<void> made = fill_from(buffer, MemorySource(device, plan->kind, plan->placement), alignment, nullptr);
+        const auto fill = [&] {
+            MemorySource source(device, plan->kind, plan->placement);
+            return fill_from(buffer, source, alignment);
+        };
+        Result<void> made = fill();
         if (!made && rules::cannot_register(made.code())) {
             if (const auto other = rules::without_registering(device->capabilities, use, *plan, word)) {
                 plan = *other;
                 begin(buffer, *bytes, plan->kind, plan->reason);
-                made = fill_from(buffer, MemorySource(device, plan->kind, plan->placement), alignment, nullptr);
+                made = fill();
             }
         }
         if (!made) return std::move(made).error();
@@ -158,10 +176,10 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (plan->path != LaunchPath::stage) return buffer.make();
     buffer.facts.host_kind = plan->host_kind;
     if (*bytes == 0) return buffer.make();
-    buffer.blocks.host_allocator = MemorySource(device, plan->host_kind, plan->placement);
-    Result<MemoryBlock> side = buffer.blocks.host_allocator.allocate(request_of(*bytes, alignment));
+    MemorySource source(device, plan->host_kind, plan->placement);
+    Result<MemoryBlock> side = source.allocate(request_of(*bytes, alignment));
     if (!side) return std::move(side).error();
-    buffer.blocks.host_block = *side;
+    buffer.second_side().host_block = *side;
     buffer.facts.host = side->host;
     return buffer.make();
 }

@@ -7,6 +7,7 @@
 #include "cache_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "held_blocks.hpp"
 #include "memory_errors.hpp"
 #include "memory_pool_state.hpp"
 #include "memory_pressure.hpp"
@@ -327,11 +328,7 @@ Result<void> MemorySource::from_slabs(const AllocationRequest& request, MemoryBl
 }
 
 Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
-    DeviceState& device = *device_;
-    if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
-    return_unreturned(device);
-    // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
-    return release_block(device, block, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
+    return release_block(*device_, block, after);
 }
 
 }  // namespace detail

@@ -319,15 +319,15 @@ TEST(Storage, ChangesItsSizeAndItsSeamsAndNothingElse) {  // keeps V11
     StorageFacts facts;
     facts.bytes = 16;
     facts.device_address = 0x1000;
-    facts.seams = {4, 8};
+    facts.seams = std::make_unique<Seams>(Seams{4, 8});
     BufferStorage storage(std::move(facts));
     static_assert(std::is_const_v<std::remove_pointer_t<decltype(storage.operator->())>>);
     storage.change_size(32);
     storage.add_seam(16);
     EXPECT_EQ(storage->bytes, 32u);
-    EXPECT_EQ(storage->seams, (std::vector<std::size_t>{4, 8, 16}));
+    EXPECT_EQ(*storage->seams, (Seams{4, 8, 16}));
     storage.drop_seams_from(8);
-    EXPECT_EQ(storage->seams, (std::vector<std::size_t>{4}));
+    EXPECT_EQ(*storage->seams, (Seams{4}));
     EXPECT_EQ(storage->device_address, 0x1000u);
 }
 

@@ -50,6 +50,42 @@ struct Lifetimes : testing::Test {
     Stream& stream = device.stream();
 };
 
+// The device keeps the memory of a buffer's state for the next one. What a launch, a claim and a view read lies in its
+// first and its third cache line.
+TEST_F(Lifetimes, TheStateOfABufferLiesInMemoryThatIsKept) {  // keeps M2
+    std::optional<Buffer<int>> first = device.allocate<int>(4).value();
+    const Buffer<int> second = device.allocate<int>(4).value();
+    const isthmus::detail::BufferState& state = *first->state();
+    const auto address = [](const auto& member) { return reinterpret_cast<std::uintptr_t>(&member); };
+    const std::uintptr_t begin = address(state);
+    const auto line = [&](std::uintptr_t byte) { return (byte - begin) / 64; };
+    EXPECT_EQ(begin % 64, 0u);
+    EXPECT_EQ(line(address(state.first_use)), 0u);
+    EXPECT_EQ(line(address(state.memory->bytes) + 7), 0u);
+    EXPECT_EQ(line(address(state.memory->recorded_in)), 2u);
+    EXPECT_EQ(line(address(state.memory->aliased)), 2u);
+    EXPECT_EQ(line(address(state.views)), 2u) << "the word of the lock and of the views";
+    first.reset();
+    first = device.allocate<int>(4).value();
+    EXPECT_EQ(address(*first->state()), begin);
+    EXPECT_NE(address(*second.state()), begin);
+}
+
+// Views keep the state after its last owner; its memory is kept for the next buffer when they end, not before.
+TEST_F(Lifetimes, TheMemoryOfAStateThatAViewHoldsIsNotHandedOut) {  // keeps M2
+    const auto shared = [&] { return device.allocate_host<int>(4).value(); };
+    std::optional<Buffer<int>> buffer = shared();
+    const void* const begin = buffer->state().get();
+    {
+        const auto view = buffer->read_write_on_host().value();
+        buffer.reset();
+        const Buffer<int> other = shared();
+        EXPECT_NE(other.state().get(), begin);
+        view[3] = 7;
+    }
+    EXPECT_EQ(shared().state().get(), begin);
+}
+
 TEST_F(Lifetimes, ACaptureDroppedByAnotherThreadIsEndedByItsOwnAtTheNextUse) {  // keeps K10, S19
     NEEDS(graph);
     Buffer<int> data = device.allocate<int>(4).value();

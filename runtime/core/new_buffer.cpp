@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// NewBuffer: the memory of a buffer's state, and its beginning.
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+// A block of the device's KeptBlocks: the state, and the control block of its first shared_ptr. That one ends last: the
+// state has a weak reference to itself, and views or deferred work may keep it after its last owner. Behind the state
+// there is room for the control block of libstdc++: two words of its own, the pointer and the allocator.
+struct StateBlock {
+    static constexpr std::size_t control_bytes = 4 * sizeof(void*);
+    alignas(64) std::byte state[sizeof(BufferState)];
+    alignas(void*) std::byte control[control_bytes];
+    KeptBlocks* from;
+};
+
+template <class T>
+struct InStateBlock {
+    using value_type = T;
+    explicit InStateBlock(StateBlock& of) noexcept : block(&of) {}
+    template <class U>
+    InStateBlock(const InStateBlock<U>& other) noexcept : block(other.block) {}
+    T* allocate(std::size_t) noexcept {
+        static_assert(sizeof(T) <= StateBlock::control_bytes && alignof(T) <= alignof(void*));
+        return reinterpret_cast<T*>(block->control);
+    }
+    void deallocate(T*, std::size_t) noexcept { block->from->give_back(block); }
+    friend bool operator==(const InStateBlock&, const InStateBlock&) noexcept = default;
+    StateBlock* block;
+};
+
+struct EndWithLastView {
+    void operator()(BufferState* buffer) const {
+        if (buffer->views.abandon()) end_buffer(buffer);
+    }
+};
+
+std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
+    KeptBlocks& kept = *owner->buffer_states;
+    auto* const block = ::new (kept.take(sizeof(StateBlock))) StateBlock;
+    block->from = &kept;
+    auto* const state = ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
+    return {state, EndWithLastView(), InStateBlock<BufferState>(*block)};
+}
+
+}  // namespace
+
+NewBuffer::NewBuffer(std::shared_ptr<DeviceState> owner)
+    : state_(new_state(std::move(owner))), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
+
+void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
+    facts.kind = kind;
+    facts.host_kind = rules::host_finds(kind) ? kind : MemoryKind::unknown;
+    // This buffer has one memory. Staging needs a second side, which only a staged plan makes.
+    const LaunchPath path = device()->paths[static_cast<std::size_t>(kind)].path;
+    facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
+}
+
+std::shared_ptr<BufferState> NewBuffer::make() {
+    using Prefetched = OpenViews::Prefetched;
+    const bool once = device()->paths[static_cast<std::size_t>(facts.kind)].once;
+    state_->views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
+                                       : once                             ? Prefetched::once
+                                                                          : Prefetched::host_touched);
+    state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
+    if (facts.staged()) (void)second_side();
+    return std::move(state_);
+}
+
+SecondSide& NewBuffer::second_side() {
+    return blocks.make_second(*device()->second_sides);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
