@@ -39,7 +39,6 @@ void OpenViews::mark(const void* scope, const OpenUse& use) {
 void OpenViews::unmark(const void* scope) noexcept {
     word_.lock();
     if (natives_ != nullptr) std::erase_if(*natives_, [&](const Mark& one) { return one.scope == scope; });
-    if (natives_ != nullptr && natives_->empty()) natives_.reset();
     if (others()) return word_.unlock();
     (void)word_.unlock_without_others();
 }

@@ -59,7 +59,7 @@ public:
     // An open view, or a mark of a native scope other than `own`, that conflicts with this use.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}, const void* own = nullptr) const noexcept {
         const rules::ViewWord open = word_.seen();
-        if (natives_ != nullptr) {
+        if (marked()) {
             if (const OpenUse marked = marked_against(use, span, own)) return marked;
         }
         if (open.has(rules::ViewWord::writer)) return {ArgumentUse::read_write, {}};
@@ -76,7 +76,7 @@ public:
     // by a device are refused. A mark counts as an open view that the word does not count. The scope holds the buffer.
     void mark(const void* scope, const OpenUse& use);
     void unmark(const void* scope) noexcept;  // all marks of the scope; expects the lock not to be held
-    bool marked() const noexcept { return natives_ != nullptr; }
+    bool marked() const noexcept { return natives_ != nullptr && !natives_->empty(); }
 
     void open_slowly() noexcept { word_.open_slowly(); }
     void allow_at_once(bool read_only) noexcept { word_.allow_at_once(read_only); }
@@ -143,9 +143,7 @@ private:
     }
     bool close_another(const OpenUse& view) noexcept;
     // Whether something is open that the word does not count.
-    bool others() const noexcept {
-        return concurrents_ > 0 || natives_ != nullptr || (parts_ != nullptr && parts_->any_open());
-    }
+    bool others() const noexcept { return concurrents_ > 0 || marked() || (parts_ != nullptr && parts_->any_open()); }
     OpenUse marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept;
 
     struct Mark {
@@ -162,7 +160,7 @@ private:
     bool host_touched_ = false;                    // if parts are distinguished, PartBook::at_host counts
     Prefetched prefetched_ = Prefetched::nothing;  // constant
     bool populated_ = false;                       // Prefetched::once, and the prefetch is issued
-    std::unique_ptr<std::vector<Mark>> natives_;   // nullptr: no native scope uses the buffer
+    std::unique_ptr<std::vector<Mark>> natives_;   // nullptr: no native scope has used the buffer
 };
 
 }  // namespace detail

@@ -105,6 +105,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     static constexpr std::size_t most_buffer_states = 4096;
     const OwnedBlocks buffer_states{new KeptBlocks(most_buffer_states, 64)};
     const OwnedBlocks second_sides{new KeptBlocks(most_buffer_states, 64)};
+    const OwnedBlocks native_scopes{new KeptBlocks};
 
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy
 

@@ -37,8 +37,10 @@ public:
     // if it is open already or empty.
     Result<void> open(std::uint32_t at);
     // Hands the open scopes over.
-    std::vector<ViewScope> take() && {
-        return {std::move_iterator(scopes_.begin()), std::move_iterator(scopes_.end())};
+    template <std::size_t room>
+    void move_to(Few<ViewScope, room>& scopes) && {
+        for (ViewScope& scope : scopes_) scopes.push_back(std::move(scope));
+        scopes_.clear();
     }
     // Work of the stream up to `position` may still use the buffers after these scopes end: views of them wait for it.
     void leave_to(StreamState& stream, std::uint64_t position);

@@ -5,6 +5,7 @@
 #include "buffer_state.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "few.hpp"
 #include "kernel_argument.hpp"
 #include "launch_judge.hpp"
 #include "native_description.hpp"
@@ -19,9 +20,9 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -31,6 +32,14 @@ struct NativeScopeState {
     NativeScopeState(const Stream& on, const char* work) : stream(on), name(work) {}
     NativeScopeState(const NativeScopeState&) = delete;
     NativeScopeState& operator=(const NativeScopeState&) = delete;
+    // In memory that the device keeps for the next scope.
+    static void* operator new(std::size_t bytes, KeptBlocks& kept) { return kept.take(bytes); }
+    static void operator delete(void* unmade, KeptBlocks& kept) noexcept { kept.give_back(unmade); }
+    static void operator delete(NativeScopeState* ended, std::destroying_delete_t) noexcept {
+        const std::shared_ptr<DeviceState> device = ended->stream.state()->device;
+        std::destroy_at(ended);
+        device->native_scopes->give_back(ended);
+    }
     ~NativeScopeState() { unmark(); }
 
     struct Used {
@@ -56,9 +65,9 @@ private:
     void claim_behind(StreamState& on, std::uint64_t at);
 
     std::optional<UncapturedScope> uncaptured_;
-    std::vector<Used> uses_;
-    std::size_t marked_ = 0;        // the uses whose marks stand
-    std::vector<ViewScope> views_;  // the CPU device: the buffers are open on the host
+    Few<Used, 8> uses_;        // the first ones need no memory from the heap
+    std::size_t marked_ = 0;   // the uses whose marks stand
+    Few<ViewScope, 8> views_;  // the CPU device: the buffers are open on the host
 };
 
 namespace {
@@ -90,7 +99,7 @@ void NativeScopeState::unmark() noexcept {
 Result<void> NativeScopeState::open_on_host(const KernelInfo& described, const NativeRequest& request) {
     LaunchScopes scopes(described, request.arguments, request.count, true);
     if (Result<void> opened = open_all(scopes, request); !opened) return opened;
-    views_ = std::move(scopes).take();
+    std::move(scopes).move_to(views_);
     return mark(described, true);
 }
 
@@ -247,7 +256,7 @@ Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& re
         return device.refusal(rules::PublicCall::open_native_scope,
                               composed("opening a native scope for the work '{}'", request.name));
     }
-    auto state = std::make_unique<NativeScopeState>(on, request.name);
+    std::unique_ptr<NativeScopeState> state(new (*device.native_scopes) NativeScopeState(on, request.name));
     if (Result<void> opened = state->open(request); !opened) return std::move(opened).error();
     return OpenedNative(std::move(state));
 }
