@@ -44,6 +44,7 @@ struct Scene {
     Event event = device.create_event().value();
     FrameRing<std::int32_t> ring = FrameRing<std::int32_t>::create(device, items, {}).value();
     std::uint64_t position = 0;
+    bool keeps = false;  // the memory of a shared buffer, for the next one
     std::optional<HostView<const std::int32_t>> open = viewed.read_on_host().value();
 
     explicit Scene(Device& used) : device(used) { set_all(copied, 0); }
@@ -69,6 +70,24 @@ Result<std::uint64_t> enqueue_many(Scene& s, std::index_sequence<at...>) {
         "nothing", [](void*, auto*...) {}, updates(s.many[at])...);
 }
 
+// Host memory near the device is cut out of slabs and not kept: pinned memory stands for it.
+bool keeps_shared(Device& device) {
+    (void)device.allocate_shared<std::int32_t>(items);
+    const std::uint64_t before = device.cache_usage().served;
+    (void)device.allocate_shared<std::int32_t>(items);
+    return device.cache_usage().served > before;
+}
+Result<Buffer<std::int32_t>> shared_of(Scene& s, std::size_t count) {
+    SharedUse use;
+    if (!s.keeps) use.kind = MemoryKind::pinned;
+    return s.device.allocate_shared<std::int32_t>(count, use);
+}
+Result<Buffer<std::int32_t>> made(Scene& s, MemoryKind kind) {
+    SharedUse use;
+    use.kind = kind;
+    return s.device.allocate_shared<std::int32_t>(1024, use);
+}
+
 struct May {
     long allocate = 0;
     long lock = 0;          // mutexes
@@ -85,6 +104,9 @@ struct Row {
 constexpr Code ok = Code::ok;
 const Row rows[] = {
 #include "hot_calls.inc"
+};
+const Row rows_of_buffers[] = {
+#include "hot_buffers.inc"
 };
 
 bool prints() {
@@ -145,6 +167,21 @@ TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
         Scene scene(device);
         for (const Row& row : rows) count(scene, row);
     });
+}
+
+// A buffer comes and goes without the heap, the system and the driver where its memory is kept.
+TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{64} << 20;
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        Scene scene(device);
+        scene.keeps = keeps_shared(device);
+        for (const Row& row : rows_of_buffers) count(scene, row);
+    }
 }
 
 // Work that has not ended refuses a view that does not wait, and is asked about as often as the program likes.
