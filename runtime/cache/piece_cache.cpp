@@ -3,6 +3,7 @@
 #include "piece_cache.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ISTHMUS_ADDRESS_SANITIZER 1
@@ -50,10 +51,11 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
         const std::lock_guard lock(mutex_);
         std::vector<Shelf>& shelves = shelves_[static_cast<std::size_t>(of_kind)];
         const int first = rules::size_class(bytes);
-        for (int at = first; !shelves.empty() && found == nullptr && at <= first + 1 && at < rules::size_class_count;
-             ++at) {
+        for (int at = first; !shelves.empty() && found == nullptr && at <= first + rules::classes_above; ++at) {
+            if (at == rules::size_class_count) break;
             found = take_from(shelves[static_cast<std::size_t>(at)], placement, bytes, alignment);
         }
+        if (found != nullptr) count(*found, bytes);
         ++(found != nullptr ? taken_ : missed_);
     }
     if (found != nullptr) open(*found, bytes);
@@ -63,7 +65,9 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
 Piece* PieceCache::take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) {
     const std::size_t last = shelf.size() - std::min(shelf.size(), most_looks);
     for (std::size_t at = shelf.size(); at > last; --at) {
-        if (fits(*shelf[at - 1].piece, placement, bytes, alignment)) return take_at(shelf, at - 1);
+        const Piece& piece = *shelf[at - 1].piece;
+        if (!fits(piece, placement, bytes, alignment)) continue;
+        if (rules::may_leave_unused(handed_out_, piece.bytes(), bytes)) return take_at(shelf, at - 1);
     }
     return nullptr;
 }
@@ -85,31 +89,71 @@ std::vector<Piece*> PieceCache::keep(Piece& piece) {
                                                           : MemoryKind::host;
     std::vector<Shelf>& shelves = shelves_[static_cast<std::size_t>(rules::kept_kind(kind))];
     if (shelves.empty()) shelves.resize(rules::size_class_count);
-    take_oldest_until(limit_bytes_ - piece.bytes(), out);
+    uncount(piece);
     bytes_ += piece.bytes();
     ++pieces_;
     shelves[static_cast<std::size_t>(rules::size_class(piece.bytes()))].push_back({&piece, ++releases_});
+    take_out_until(rules::most_kept(handed_out_, limit_bytes_), out);
     return out;
+}
+
+std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
+    std::vector<Piece*> out;
+    const std::lock_guard lock(mutex_);
+    rules::HandedOut then = handed_out_;
+    then.bytes += bytes;
+    then.asked_bytes += bytes;
+    then.peak_bytes = std::max(then.peak_bytes, then.asked_bytes);
+    take_out_until(rules::most_kept(then, limit_bytes_), out);
+    return out;
+}
+
+void PieceCache::handed_out(Piece& piece, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    count(piece, bytes);
+}
+
+void PieceCache::returned(Piece& piece) {
+    if (piece.asked_bytes == 0) return;
+    const std::lock_guard lock(mutex_);
+    uncount(piece);
+}
+
+void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
+    piece.asked_bytes = bytes;
+    handed_out_.bytes += piece.bytes();
+    handed_out_.asked_bytes += bytes;
+    handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, handed_out_.asked_bytes);
+}
+
+void PieceCache::uncount(Piece& piece) noexcept {
+    if (piece.asked_bytes == 0) return;
+    handed_out_.bytes -= piece.bytes();
+    handed_out_.asked_bytes -= std::exchange(piece.asked_bytes, std::size_t{0});
 }
 
 std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
-    take_oldest_until(keep_bytes, out);
+    handed_out_.peak_bytes = handed_out_.asked_bytes;
+    take_out_until(keep_bytes, out);
     return out;
 }
 
-void PieceCache::take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece*>& out) {
+void PieceCache::take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out) {
     while (bytes_ > keep_bytes) {
-        Shelf* oldest = nullptr;
+        Shelf* next = nullptr;
+        rules::Waiting most;
         for (std::vector<Shelf>& shelves : shelves_) {
             for (Shelf& shelf : shelves) {
                 if (shelf.empty()) continue;
-                const bool first = oldest == nullptr || rules::goes_before(shelf[0].release, (*oldest)[0].release);
-                if (first) oldest = &shelf;
+                const rules::Waiting oldest{releases_ - shelf[0].release + 1, shelf[0].piece->bytes()};
+                if (next != nullptr && !rules::goes_before(oldest, most)) continue;
+                next = &shelf;
+                most = oldest;
             }
         }
-        out.push_back(take_at(*oldest, 0));
+        out.push_back(take_at(*next, 0));
         open(*out.back(), out.back()->bytes());  // the driver and the system get it as they gave it
     }
 }

@@ -34,12 +34,19 @@ public:
     std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
     // A piece of at least so many bytes, the one released last; nullptr: none is kept. `alignment`: of the first byte
-    // of memory of the system. From here on the first `bytes` of it are accessible.
+    // of memory of the system. From here on the first `bytes` of it are accessible, and it counts as handed out.
     Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
-    // Keeps it, and yields the pieces that are beyond the limit from now on, oldest first. The caller frees them. The
-    // piece must be one that rules::keeping() keeps; it stays where it is, unchanged, until it is taken.
+    // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
+    // them. The piece must be one that rules::keeping() keeps; it stays where it is until it is taken.
     std::vector<Piece*> keep(Piece& piece);
-    // Takes pieces out, oldest first, until at most so many bytes are kept.
+    // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
+    std::vector<Piece*> make_way(std::size_t bytes);
+    // Counts a piece as handed out that the driver or the system made for a request of so many bytes; until keep() or
+    // returned(), which does nothing for other pieces.
+    void handed_out(Piece& piece, std::size_t bytes);
+    void returned(Piece& piece);
+    // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
+    // now is the peak from then on.
     std::vector<Piece*> take_out(std::uint64_t keep_bytes);
 
     struct Usage {
@@ -60,7 +67,9 @@ private:
     // Expect the lock.
     Piece* take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
     Piece* take_at(Shelf& shelf, std::size_t at);
-    void take_oldest_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
+    void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
+    void count(Piece& piece, std::size_t bytes) noexcept;
+    void uncount(Piece& piece) noexcept;
     void close(const Piece& piece) const;                    // to every access
     void open(const Piece& piece, std::size_t bytes) const;  // its first bytes; the rest stays closed
 
@@ -68,6 +77,7 @@ private:
     const std::uint64_t limit_bytes_;
     mutable std::mutex mutex_;
     std::array<std::vector<Shelf>, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
+    rules::HandedOut handed_out_;
     std::uint64_t bytes_ = 0;
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;

@@ -181,13 +181,16 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
     released.in_stream = after != nullptr;
     released.device_usable = device.usable();
     released.bytes = piece.bytes();
-    if (rules::keeping(released, device.cache.limit_bytes()) != rules::Keeping::keep) {
-        return free_beside_services(device, piece, after);
+    const bool keeps = rules::keeping(released, device.cache.limit_bytes()) == rules::Keeping::keep;
+    if (Piece* const parked = keeps ? device.books->ledger.park_again(device.index, piece) : nullptr) {
+        free_all(device, device.cache.keep(*parked));
+        return {};
     }
-    Piece* const parked = device.books->ledger.park_again(device.index, piece);
-    if (parked == nullptr) return free_beside_services(device, piece, after);
-    free_all(device, device.cache.keep(*parked));
-    return {};
+    const std::size_t asked_bytes = piece.asked_bytes;
+    device.cache.returned(piece);
+    Result<void> freed = free_beside_services(device, piece, after);
+    if (!freed && asked_bytes != 0) device.cache.handed_out(piece, asked_bytes);
+    return freed;
 }
 
 }  // namespace
@@ -216,6 +219,10 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
         free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
     if (!freed) ledger.put_back(device.index, *piece);
     return freed;
+}
+
+void make_way(DeviceState& device, std::size_t bytes) {
+    free_all(device, device.cache.make_way(bytes));
 }
 
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {

@@ -32,9 +32,11 @@ Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<Strea
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});
 // For a caller that cannot report an error: what cannot be freed now is tried again later.
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
-// Gives kept pieces back, oldest first, until at most so many bytes are kept; answers how many bytes went. While a
-// capture is open or a service runs, they go back after it. Expects no lock.
+// Gives kept pieces back, in the order of rules::goes_before(), until at most so many bytes are kept; answers how many
+// bytes went. While a capture is open or a service runs, they go back after it. Expects no lock.
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes);
+// The same for what is too much beside an allocation of so many bytes that the cache does not serve.
+void make_way(DeviceState& device, std::size_t bytes);
 // The same for a block of the ledger whose buffer is gone.
 void release_later(DeviceState& device, const MemoryBlock& block);
 // Tries again what the driver did not take back, oldest first, up to the first failure. May call release functions of

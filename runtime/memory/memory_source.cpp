@@ -141,6 +141,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
             block.id = ledger.revive(*kept, block);
             return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
         }
+        make_way(*device_, whole.bytes);
     }
     Piece piece;
     // Around the budget too: cached memory counts against it, so making room helps.
@@ -150,6 +151,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     });
     if (!made) return std::move(made).error();
     piece.may_be_kept = keeps;
+    if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
     return enter(block, std::move(piece), request.stream);
 }

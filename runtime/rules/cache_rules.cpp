@@ -46,6 +46,23 @@ std::size_t largest_of_class(int size_class) noexcept {
     return static_cast<std::size_t>(5 + step) << (bits - 2);
 }
 
+std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcept {
+    const std::uint64_t most = now.peak_bytes + now.peak_bytes / peak_share;
+    return std::min(limit_bytes, std::max(small_program_bytes, most - std::min(most, now.bytes)));
+}
+
+bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
+    const std::uint64_t unused = now.bytes - now.asked_bytes + (piece_bytes - requested_bytes);
+    const std::uint64_t peak = std::max(now.peak_bytes, now.asked_bytes + requested_bytes);
+    return unused <= std::max(small_program_bytes, peak / peak_share);
+}
+
+bool goes_before(const Waiting& one, const Waiting& other) noexcept {
+    const double costs = static_cast<double>(one.age) * static_cast<double>(one.bytes);
+    const double others = static_cast<double>(other.age) * static_cast<double>(other.bytes);
+    return costs == others ? one.age > other.age : costs > others;
+}
+
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
     if (!piece.made_for_it || piece.bytes == 0) return Keeping::free_not_made_for_it;
     if (piece.in_stream) return Keeping::free_in_stream;

@@ -43,11 +43,28 @@ constexpr int size_class(std::size_t bytes) noexcept {
     return std::min(size_steps::classes + 4 * (bits - size_steps::bits) + step, size_class_count - 1);
 }
 std::size_t largest_of_class(int size_class) noexcept;
-// Whether a kept piece serves this request: it is large enough, and of the request's class or of the next one. At most
-// a third of it is then unused, or 1 023 bytes where that is more.
+// Whether a kept piece serves this request: it is large enough, and of the request's class or of one of the next four.
+// Less than three fifths of it are then unused, or 2 559 bytes where that is more.
+constexpr int classes_above = 4;
 constexpr bool serves(std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
-    return piece_bytes >= requested_bytes && size_class(piece_bytes) - size_class(requested_bytes) <= 1;
+    return piece_bytes >= requested_bytes && size_class(piece_bytes) - size_class(requested_bytes) <= classes_above;
 }
+
+// What owners have of a device's memory that may be kept later.
+struct HandedOut {
+    std::uint64_t bytes = 0;        // of whole pieces
+    std::uint64_t asked_bytes = 0;  // of these, as their owners asked for
+    std::uint64_t peak_bytes = 0;   // the most that asked_bytes has been
+};
+// What kept pieces and unused ends of pieces may add to the peak: a sixteenth of it each time, but small programs keep
+// their pieces. With both rules below, handed out and kept bytes together stay below 17/16 of the peak, or below the
+// peak, its sixteenth and 128 KiB where the peak is small (M8).
+constexpr std::uint64_t peak_share = 16;
+constexpr std::uint64_t small_program_bytes = std::uint64_t{64} << 10;
+// How much may be kept beside what is handed out: memory that the peak needed, and a sixteenth of the peak.
+std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcept;
+// Whether a piece may serve although its end is unused: the unused ends of all pieces stay within a sixteenth.
+bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
 
 // How a piece was released.
 struct Released {
@@ -61,10 +78,14 @@ enum class Keeping : std::uint8_t { keep, free_not_made_for_it, free_in_stream, 
 // memory that something may still use is never kept.
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept;
 
-// An order of giving back: what was released first goes first. Numbers of releases.
-constexpr bool goes_before(std::uint64_t one, std::uint64_t other) noexcept {
-    return one < other;
-}
+// A kept piece: how many releases ago its own was, and its size.
+struct Waiting {
+    std::uint64_t age = 1;
+    std::size_t bytes = 0;
+};
+// An order of giving back: what kept most bytes for longest goes first, of the same product the older. By age alone,
+// one large piece would push out many small ones, each of which saves a call as well.
+bool goes_before(const Waiting& one, const Waiting& other) noexcept;
 
 // How much a device keeps. The option decides; without one, the environment (digits; bytes); without that, 256 MiB or a
 // sixteenth of the host's memory, whichever is less. nullopt: the environment does not state a number.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <cache_rules.hpp>
 #include <ledger.hpp>
+#include <no_memory.hpp>
 #include <piece_cache.hpp>
 #include <sanitized.hpp>
 
@@ -23,35 +24,12 @@ using detail::Piece;
 using detail::PieceCache;
 
 // Remembers how much of each allocation may be accessed.
-struct Lent final : platform::Memory {
-    platform::Status allocate(MemoryKind, std::size_t, platform::Attachment, platform::StreamHandle,
-                              platform::Allocation&) override {
-        return refused();
-    }
-    platform::Status release(const platform::Allocation&, platform::StreamHandle) override { return refused(); }
-    platform::Status register_host(void*, std::size_t, bool, std::uint64_t&) override { return refused(); }
-    platform::Status unregister_host(void*) override { return refused(); }
-    platform::Status copy(std::uint64_t, std::uint64_t, std::size_t, platform::CopyDirection,
-                          platform::StreamHandle) override {
-        return refused();
-    }
-    platform::Status fill(std::uint64_t, std::uint8_t, std::size_t, platform::StreamHandle) override {
-        return refused();
-    }
-    platform::Status attach(const platform::Allocation&, platform::Attachment, platform::StreamHandle) override {
-        return refused();
-    }
-    platform::Status pointer_facts(std::uint64_t, platform::PointerFacts&) override { return refused(); }
-    platform::Status memory_info(std::uint64_t&, std::uint64_t&) override { return refused(); }
+struct Lent final : isthmus::testing::NoMemory {
     void lend(std::uint64_t address, std::size_t bytes) noexcept override {
         const std::lock_guard lock(mutex);
         lent[address] = bytes;
     }
 
-    static platform::Status refused() {
-        ADD_FAILURE() << "the cache called the driver";
-        return {Code::unsupported, 0, "none"};
-    }
     std::mutex mutex;
     std::map<std::uint64_t, std::size_t> lent;
 };
@@ -117,7 +95,7 @@ TEST(PieceCache, WhatWasReleasedLastServesFirst) {
     EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation.device, 0x20000u);
 }
 
-TEST(PieceCache, BeyondTheLimitTheOldestGoesBack) {  // keeps M5
+TEST(PieceCache, BeyondTheLimitTheLongestKeptGoesBack) {  // keeps M5
     Lent memory;
     PieceCache cache(memory, 10000);
     (void)keep(cache, piece_of(MemoryKind::device, 0x10000, 4000));
@@ -133,6 +111,56 @@ TEST(PieceCache, BeyondTheLimitTheOldestGoesBack) {  // keeps M5
     EXPECT_EQ(cache.take_out(0).size(), 1u);
     EXPECT_EQ(cache.usage().bytes, 0u);
     EXPECT_TRUE(cache.take_out(0).empty());
+}
+
+constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
+
+// A piece that the driver made for a request of `asked` bytes.
+Piece handed_out(PieceCache& cache, std::uint64_t address, std::size_t bytes, std::size_t asked) {
+    Piece piece = piece_of(MemoryKind::device, address, bytes);
+    cache.handed_out(piece, asked);
+    return piece;
+}
+
+TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
+    constexpr std::size_t size = 4 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    std::vector<Piece> pieces;
+    for (std::uint64_t at = 1; at <= 4; ++at) pieces.push_back(handed_out(cache, at << 24, size, size));
+    for (Piece& piece : pieces) EXPECT_TRUE(cache.keep(piece).empty()) << "the peak needed all four";
+    EXPECT_EQ(cache.usage().bytes, 4 * size);
+    EXPECT_TRUE(cache.make_way(size / 4).empty()) << "a sixteenth of the peak beside it";
+    EXPECT_EQ(cache.usage().bytes, 4 * size);
+    const std::vector<Piece*> gone = cache.make_way(size / 4 + 1);
+    ASSERT_EQ(gone.size(), 1u);
+    EXPECT_EQ(gone[0]->allocation.device, std::uint64_t{1} << 24) << "kept longest";
+    Piece other = handed_out(cache, 9 << 24, size / 4 + 1, size / 4 + 1);
+    cache.returned(other);
+    EXPECT_EQ(other.asked_bytes, 0u);
+    cache.returned(other);  // counts once
+    EXPECT_TRUE(cache.make_way(5 * (size / 4)).empty()) << "3 + 5/4 of 4 + 4/16 pieces";
+    EXPECT_EQ(cache.make_way(5 * (size / 4) + 1).size(), 1u);
+    EXPECT_TRUE(cache.make_way(2 * size).empty());
+    EXPECT_EQ(cache.take_out(2 * size).size(), 0u);
+    EXPECT_EQ(cache.make_way(size).size(), 2u) << "the peak was left behind: take_out() begins anew";
+}
+
+TEST(PieceCache, UnusedEndsOfPiecesAreBounded) {  // keeps M8
+    constexpr std::size_t size = 4 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    std::vector<Piece> pieces;
+    for (std::uint64_t at = 1; at <= 4; ++at) pieces.push_back(handed_out(cache, at << 24, size, size));
+    for (Piece& piece : pieces) (void)cache.keep(piece);
+    constexpr std::size_t asked = 7 * (size / 8);
+    EXPECT_TRUE(cache.take(MemoryKind::device, {}, asked, 256)) << "an eighth of a piece is unused";
+    Piece* const second = cache.take(MemoryKind::device, {}, asked, 256);
+    ASSERT_TRUE(second) << "a sixteenth of the peak";
+    EXPECT_FALSE(cache.take(MemoryKind::device, {}, asked, 256)) << "more than that";
+    EXPECT_TRUE(cache.take(MemoryKind::device, {}, size, 256)) << "no end is unused";
+    (void)cache.keep(*second);
+    EXPECT_TRUE(cache.take(MemoryKind::device, {}, asked, 256)) << "one was returned";
 }
 
 TEST(PieceCache, PagesServeRequestsOfTheirPlacementAndAlignment) {  // keeps M1

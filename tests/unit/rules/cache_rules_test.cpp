@@ -5,6 +5,8 @@
 
 #include <cache_rules.hpp>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <vector>
@@ -84,19 +86,47 @@ TEST(Cache, ClassesFollowOneAnotherWithoutAGap) {
     EXPECT_EQ(size_class(std::numeric_limits<std::size_t>::max()), size_class_count - 1);
 }
 
-TEST(Cache, APieceServesWhatLeavesAtMostAThirdOfItUnused) {
+TEST(Cache, APieceServesItsClassAndTheNextFour) {
     for (int at = 0; at < 60; ++at) {
         const std::size_t piece = largest_of_class(at);
         EXPECT_TRUE(serves(piece, piece));
         EXPECT_FALSE(serves(piece, piece + 1));
         for (int asked = 0; asked <= at; ++asked) {
             const std::size_t least = asked == 0 ? 1 : largest_of_class(asked - 1) + 1;
-            EXPECT_EQ(serves(piece, least), at - asked <= 1);
+            EXPECT_EQ(serves(piece, least), at - asked <= 4);
             if (serves(piece, least)) {
-                EXPECT_LE(piece - least, std::max<std::size_t>(1023, piece / 3)) << piece << ' ' << least;
+                EXPECT_LE(piece - least, std::max<std::size_t>(2559, piece * 3 / 5)) << piece << ' ' << least;
             }
         }
     }
+}
+
+// The sizes of owners' memory around the bounds: nothing, small programs, large ones.
+constexpr std::array<std::uint64_t, 8> amounts = {0, 1, 4096, 64 << 10, (64 << 10) + 1, 1 << 20, 3 << 20, 1 << 30};
+
+TEST(Cache, WhatIsKeptAndHandedOutStaysWithinASixteenthAboveThePeak) {  // keeps M8
+    for (const std::uint64_t peak : amounts) {
+        for (const std::uint64_t bytes : amounts) {
+            if (bytes > peak + peak / 16) continue;
+            const std::uint64_t most = most_kept({bytes, bytes, peak}, std::numeric_limits<std::uint64_t>::max());
+            EXPECT_EQ(most, std::max<std::uint64_t>(64 << 10, peak + peak / 16 - bytes)) << peak << ' ' << bytes;
+            for (const std::uint64_t limit : amounts)
+                EXPECT_EQ(most_kept({bytes, bytes, peak}, limit), std::min(most, limit));
+        }
+    }
+    EXPECT_EQ(most_kept({5 << 20, 1 << 20, 1 << 20}, 1 << 30), std::uint64_t{64} << 10) << "more than the bound lives";
+}
+
+TEST(Cache, UnusedEndsStayWithinASixteenthOfThePeak) {  // keeps M8
+    constexpr std::uint64_t peak = 16 << 20;
+    EXPECT_TRUE(may_leave_unused({0, 0, peak}, 3 << 20, 2 << 20)) << "a sixteenth";
+    EXPECT_FALSE(may_leave_unused({0, 0, peak}, (3 << 20) + 1, 2 << 20));
+    EXPECT_TRUE(may_leave_unused({peak, peak, peak}, 2 << 20, 2 << 20)) << "no end is unused";
+    EXPECT_TRUE(may_leave_unused({(4 << 20) + 1000, 4 << 20, peak}, (3 << 20) - 1000, 2 << 20)) << "with the others'";
+    EXPECT_FALSE(may_leave_unused({(4 << 20) + 1000, 4 << 20, peak}, (3 << 20) - 999, 2 << 20));
+    EXPECT_TRUE(may_leave_unused({0, 0, 0}, 51 << 20, 48 << 20)) << "the request makes the peak";
+    EXPECT_TRUE(may_leave_unused({0, 0, 0}, 100 << 10, 36 << 10)) << "small programs: 64 KiB";
+    EXPECT_FALSE(may_leave_unused({0, 0, 0}, 101 << 10, 36 << 10));
 }
 
 TEST(Cache, OnlyMemoryThatNothingUsesIsKept) {  // keeps M3, M7
@@ -119,10 +149,16 @@ TEST(Cache, OnlyMemoryThatNothingUsesIsKept) {  // keeps M3, M7
     EXPECT_EQ(keeping({true, false, true, 11}, 10), Keeping::free_too_large);
 }
 
-TEST(Cache, TheLongestKeptGoesFirst) {
-    EXPECT_TRUE(goes_before(1, 2));
-    EXPECT_FALSE(goes_before(2, 1));
-    EXPECT_FALSE(goes_before(2, 2));
+TEST(Cache, WhatKeptMostBytesForLongestGoesFirst) {  // keeps M5
+    EXPECT_TRUE(goes_before({2, 100}, {1, 100}));
+    EXPECT_FALSE(goes_before({1, 100}, {2, 100}));
+    EXPECT_FALSE(goes_before({2, 100}, {2, 100}));
+    EXPECT_TRUE(goes_before({1, 1000}, {9, 100})) << "large";
+    EXPECT_TRUE(goes_before({11, 100}, {1, 1000})) << "long kept";
+    EXPECT_TRUE(goes_before({10, 100}, {1, 1000})) << "of the same product the older";
+    EXPECT_FALSE(goes_before({1, 1000}, {10, 100}));
+    EXPECT_TRUE(goes_before({std::uint64_t{1} << 40, std::size_t{1} << 46}, {1, std::size_t{1} << 46}))
+        << "no overflow";
 }
 
 TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsThenAShareOfTheHost) {  // keeps M5

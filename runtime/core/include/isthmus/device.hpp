@@ -183,13 +183,15 @@ public:
     Result<MemoryPool> pool(MemoryKind kind = MemoryKind::pool);
     Result<MemoryPool> create_pool(const PoolOptions& options = {});
     // Memory of the kinds device, pinned, write_combined, managed, registered and host that was released is kept for
-    // the next allocation of its kind and about its size. Not kept: memory of pools and of users' allocators, placed
-    // host memory (slabs keep that), memory made to be exported, and memory that other code may use unseen: whose
-    // device_address() was asked for, that a capture of other code took, or that got advice. No driver call.
+    // the next allocation of its kind and about its size. What is kept and what is in use stay together within 17/16
+    // of the most that was in use since the last trim_cache(). Not kept: memory of pools and of users' allocators,
+    // placed host memory (slabs keep that), memory made to be exported, and memory that other code may use unseen:
+    // whose device_address() was asked for, that a capture of other code took, or that got advice. No driver call.
     CacheUsage cache_usage() const;
-    // Gives kept memory back to the driver and the system, longest kept first, until at most so many bytes are kept.
-    // Returns how many bytes went. While a capture is open or a service runs on the device they go back after it.
-    // Also done where an allocation finds no memory. Errors: forked, not_permitted (a host function).
+    // Gives kept memory back to the driver and the system until at most so many bytes are kept; the order is by size
+    // times the number of releases since. Returns how many bytes went. While a capture is open or a service runs on the
+    // device they go back after it. Also done where an allocation finds no memory. Errors: forked, not_permitted (a
+    // host function).
     Result<std::uint64_t> trim_cache(std::uint64_t keep_bytes = 0);
     // Sets a function that is called when an allocation finds no memory although caches were given back and pending
     // frees waited for. It returns true if it released memory and the allocation is to be tried again; it must return
