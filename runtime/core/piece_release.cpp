@@ -203,7 +203,8 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     return_unreturned(device);
     Ledger& ledger = device.books->ledger;
-    if (device.cache.keeps_anything() && !device.books->captures.any()) {
+    const bool of_kept_kind = rules::kept_kind(block.kind) >= 0;
+    if (of_kept_kind && device.cache.keeps_anything() && !device.books->captures.any()) {
         const rules::Released how{.in_stream = after != nullptr, .device_usable = device.usable()};
         const Result<Piece*> parked = ledger.park(block, device.index, how, device.cache.limit_bytes());
         if (!parked) return parked.error();
