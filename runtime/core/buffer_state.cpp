@@ -35,7 +35,7 @@ bool driver_ended(const DeviceState& device) {
 // Defers the end of a buffer that a service uses, until the service is stopped, which may be after the buffer was
 // dropped. Pool memory is freed in the order of the service's stream, without a wait.
 bool put_off_behind_service(BufferState* buffer) {
-    if (buffer->freed_in_order()) return false;
+    if (buffer->freed_in_order() || buffer->unused()) return false;
     (void)buffer->conflicting(ArgumentUse::write);  // enters what launches stored
     for (const BufferState::Use& use : buffer->uses) {
         StreamState& stream = *use.stream;
