@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded traces played against the cache, without a driver: how much memory is reserved at most, and how often a
+// kept piece serves. tests/traces/README.md has the traces.
+#include <allocation_trace.hpp>
+#include <gtest/gtest.h>
+#include <no_memory.hpp>
+#include <piece_cache.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using detail::Piece;
+using detail::PieceCache;
+
+constexpr std::uint64_t no_limit = std::uint64_t{1} << 50;
+
+struct Outcome {
+    std::uint64_t peak_bytes = 0;      // most that lived, as asked for
+    std::uint64_t reserved_bytes = 0;  // most that the driver had given out
+    std::uint64_t at_peak_bytes = 0;   // that it had given out when most lived
+    std::uint64_t hits = 0, misses = 0;
+    double reserved() const { return static_cast<double>(reserved_bytes) / static_cast<double>(peak_bytes); }
+    double at_peak() const { return static_cast<double>(at_peak_bytes) / static_cast<double>(peak_bytes); }
+    double hit_rate() const { return static_cast<double>(hits) / static_cast<double>(hits + misses); }
+};
+
+// What the runtime does with its cache (MemorySource, piece_release), with a driver that only counts.
+class Replay {
+public:
+    Replay(MemoryKind kind, std::uint64_t limit_bytes) : kind_(kind), limit_bytes_(limit_bytes) {}
+
+    Outcome play(const traces::Trace& trace) {
+        blocks_.resize(trace.blocks);
+        for (const traces::Event& event : trace.events) {
+            event.bytes != 0 ? allocate(blocks_[event.block], event.bytes) : release(blocks_[event.block]);
+        }
+        const PieceCache::Usage usage = cache_.usage();
+        EXPECT_EQ(usage.taken, outcome_.hits);
+        EXPECT_EQ(usage.bytes, reserved_) << "the trace ends with nothing alive";
+        return outcome_;
+    }
+
+private:
+    void free(const std::vector<Piece>& pieces) {
+        for (const Piece& piece : pieces) reserved_ -= piece.bytes();
+    }
+
+    void allocate(Piece& block, std::size_t bytes) {
+        if (std::optional<Piece> kept = cache_.take(kind_, {}, bytes, 256)) {
+            EXPECT_GE(kept->bytes(), bytes);
+            block = *std::move(kept);
+            ++outcome_.hits;
+        } else {
+            free(cache_.make_way(bytes));
+            block.allocation = {kind_, nullptr, next_address_, bytes};
+            block.may_be_kept = true;
+            cache_.handed_out(block, bytes);
+            next_address_ += bytes;
+            reserved_ += bytes;
+            ++outcome_.misses;
+        }
+        live_ += bytes;
+        outcome_.reserved_bytes = std::max(outcome_.reserved_bytes, reserved_);
+        if (live_ < outcome_.peak_bytes) return;
+        outcome_.peak_bytes = live_;
+        outcome_.at_peak_bytes = reserved_;
+    }
+
+    void release(Piece& block) {
+        live_ -= block.asked_bytes;
+        rules::Released released;
+        released.made_for_it = block.may_be_kept;
+        released.bytes = block.bytes();
+        if (rules::keeping(released, limit_bytes_) == rules::Keeping::keep) return free(cache_.keep(block));
+        cache_.returned(block);
+        reserved_ -= std::exchange(block, {}).bytes();
+    }
+
+    const MemoryKind kind_;
+    const std::uint64_t limit_bytes_;
+    isthmus::testing::NoMemory memory_;
+    PieceCache cache_{memory_, limit_bytes_};
+    std::vector<Piece> blocks_;
+    std::uint64_t next_address_ = std::uint64_t{1} << 32;
+    std::uint64_t reserved_ = 0, live_ = 0;
+    Outcome outcome_;
+};
+
+Outcome replayed(const traces::Trace& trace, std::uint64_t limit_bytes) {
+    const Outcome outcome = Replay(MemoryKind::device, limit_bytes).play(trace);
+    EXPECT_EQ(outcome.peak_bytes, trace.peak_bytes);
+    return outcome;
+}
+
+void report(const std::string& name, std::uint64_t limit_bytes, const Outcome& outcome) {
+    const std::string limit = limit_bytes == no_limit ? "no limit" : std::to_string(limit_bytes >> 20) + " MiB";
+    std::printf("%-28s %9s: reserved %.4f of the peak (%.4f at the peak), hits %.4f of %llu\n", name.c_str(),
+                limit.c_str(), outcome.reserved(), outcome.at_peak(), outcome.hit_rate(),
+                static_cast<unsigned long long>(outcome.hits + outcome.misses));
+}
+
+// With every limit the bound holds; without one, so many requests are served.
+void expect_bounded(const std::string& name, const traces::Trace& trace, std::vector<std::uint64_t> limits,
+                    double least_hits) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(trace.error, "");
+    limits.push_back(no_limit);
+    for (const std::uint64_t limit : limits) {
+        const Outcome outcome = replayed(trace, limit);
+        report(name, limit, outcome);
+        EXPECT_LE(outcome.reserved(), 1.10);
+        if (limit == no_limit) {
+            EXPECT_GE(outcome.hit_rate(), least_hits);
+        }
+        if (limit == 0) {
+            EXPECT_EQ(outcome.hits, 0u);
+            EXPECT_EQ(outcome.reserved_bytes, outcome.peak_bytes);
+        }
+    }
+}
+
+struct Recorded {
+    const char* name;
+    double least_hits;
+    friend std::ostream& operator<<(std::ostream& out, const Recorded& one) { return out << one.name; }
+};
+
+struct InTheTree : ::testing::TestWithParam<Recorded> {};
+TEST_P(InTheTree, ReservesAtMostATenthMoreThanLivesAtThePeak) {  // keeps M8
+    const std::string path = std::string(ISTHMUS_TRACES) + GetParam().name + ".txt";
+    if (!traces::exists(path)) GTEST_SKIP() << "needs the source tree: " << path;
+    expect_bounded(GetParam().name, traces::read(path), {0, 1 << 20, 8 << 20, 64 << 20}, GetParam().least_hits);
+}
+INSTANTIATE_TEST_SUITE_P(Traces, InTheTree,
+                         ::testing::Values(Recorded{"transformer-training-short", 0.55},
+                                           Recorded{"camera-streams-short", 0.85}, Recorded{"camera-messages", 0.85}));
+
+struct Shared : ::testing::TestWithParam<Recorded> {};
+TEST_P(Shared, ReservesAtMostATenthMoreThanLivesAtThePeak) {  // keeps M8
+    const char* const given = std::getenv("ISTHMUS_TRACES");
+    const std::string folder = given != nullptr ? given : ISTHMUS_SHARED_TRACES;
+    const std::string path = folder + "/" + GetParam().name + ".txt.gz";
+    if (!traces::exists(path)) GTEST_SKIP() << "needs " << path << " (ISTHMUS_TRACES names its folder)";
+    expect_bounded(GetParam().name, traces::read(path), {64 << 20}, GetParam().least_hits);
+}
+INSTANTIATE_TEST_SUITE_P(Traces, Shared,
+                         ::testing::Values(Recorded{"transformer-training", 0.9}, Recorded{"camera-streams", 0.99}));
+
+// One owner at a time asks for what each of the others asked for, in an order that no piece outlives; and everything is
+// released before half as much lives again. The bound is no property of the recorded programs.
+TEST(TraceReplay, SequencesMadeToFragmentReserveNoMore) {  // keeps M8
+    std::uint64_t state = 1;
+    const auto draw = [&state](std::uint64_t below) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return (state >> 33) % below;
+    };
+    for (int made = 0; made < 20; ++made) {
+        traces::Trace trace;
+        std::vector<std::pair<std::uint32_t, std::size_t>> living;
+        std::uint64_t live = 0;
+        for (int step = 0; step < 3000; ++step) {
+            const std::uint64_t bound = (step / 500) % 2 == 0 ? 60 : 6;  // phases of many owners and of few
+            if (living.size() < bound && draw(5) != 0) {
+                const auto bytes = static_cast<std::size_t>((std::uint64_t{1} << (9 + draw(13))) + draw(4000));
+                living.emplace_back(trace.blocks, bytes);
+                trace.events.push_back({trace.blocks++, 0, bytes});
+                live += bytes;
+                trace.peak_bytes = std::max(trace.peak_bytes, live);
+            } else if (!living.empty()) {
+                const std::size_t at = draw(living.size());
+                live -= living[at].second;
+                trace.events.push_back({living[at].first, 0, 0});
+                living.erase(living.begin() + static_cast<std::ptrdiff_t>(at));
+            }
+        }
+        for (const auto& [block, bytes] : living) trace.events.push_back({block, 0, 0});
+        const Outcome outcome = replayed(trace, no_limit);
+        EXPECT_LE(outcome.reserved(), 1.0626) << made;
+        EXPECT_GT(outcome.hits, 0u);
+    }
+}
+
+TEST(TraceReader, ReadsTracesAndLogs) {
+    const traces::Trace trace = traces::parse("# two blocks\na 7 100 3\na 9 50 0\nf 7 3\n");
+    EXPECT_EQ(trace.error, "");
+    EXPECT_EQ(trace.origin, "two blocks");
+    ASSERT_EQ(trace.events.size(), 4u) << "what lives at the end is released";
+    EXPECT_EQ(trace.events[1].block, 1u);
+    EXPECT_EQ(trace.events[1].bytes, 50u);
+    EXPECT_EQ(trace.events[3].block, 1u);
+    EXPECT_EQ(trace.events[3].bytes, 0u);
+    EXPECT_EQ(trace.blocks, 2u);
+    EXPECT_EQ(trace.streams, 2u);
+    EXPECT_EQ(trace.peak_bytes, 150u);
+    const traces::Trace log = traces::parse(
+        "time_ns,thread,action,id,address,bytes,stream\n1,1,allocate,5,0x10,64,0\n2,1,allocate_failure,0,0x0,99,0\n"
+        "3,1,release,5,0x10,64,0\n");
+    EXPECT_EQ(log.error, "");
+    EXPECT_EQ(log.events.size(), 2u);
+    EXPECT_EQ(log.peak_bytes, 64u);
+}
+
+TEST(TraceReader, RefusesWhatIsNoTrace) {
+    for (const char* const wrong :
+         {"a 1 100\n", "a 1 100 0 0\n", "a 1 -5 0\n", "a 1 0 0\n", "a x 100 0\n", "g 1 0\n", "f 1 0\n",
+          "a 1 100 0\na 1 100 0\n", "a 1 100 0\nf 1 0\nf 1 0\n", "a 1 100 0\nf 1", "a 1 100 0\nf 1 0 0\n",
+          "time_ns,thread,action,id,address,bytes,stream\n1,1,allocate,5,0x10,64\n"}) {
+        EXPECT_NE(traces::parse(wrong).error, "") << wrong;
+    }
+    EXPECT_NE(traces::read("/nowhere/at/all.txt").error, "");
+    EXPECT_NE(traces::read("/nowhere/at/all.txt.gz").error, "");
+}
+
+}  // namespace
