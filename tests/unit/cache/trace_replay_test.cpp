@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -49,20 +49,33 @@ public:
     }
 
 private:
-    void free(const std::vector<Piece>& pieces) {
-        for (const Piece& piece : pieces) reserved_ -= piece.bytes();
+    void free(const std::vector<Piece*>& pieces) {
+        for (Piece* const piece : pieces) {
+            reserved_ -= piece->bytes();
+            *piece = {};
+            unused_.push_back(piece);
+        }
     }
 
-    void allocate(Piece& block, std::size_t bytes) {
-        if (std::optional<Piece> kept = cache_.take(kind_, {}, bytes, 256)) {
+    // Pieces stay where they are while they are kept, as those of the ledger do.
+    Piece& fresh() {
+        if (unused_.empty()) return pieces_.emplace_back();
+        Piece& piece = *unused_.back();
+        unused_.pop_back();
+        return piece;
+    }
+
+    void allocate(Piece*& block, std::size_t bytes) {
+        if (Piece* const kept = cache_.take(kind_, {}, bytes, 256)) {
             EXPECT_GE(kept->bytes(), bytes);
-            block = *std::move(kept);
+            block = kept;
             ++outcome_.hits;
         } else {
             free(cache_.make_way(bytes));
-            block.allocation = {kind_, nullptr, next_address_, bytes};
-            block.may_be_kept = true;
-            cache_.handed_out(block, bytes);
+            block = &fresh();
+            block->allocation = {kind_, nullptr, next_address_, bytes};
+            block->may_be_kept = true;
+            cache_.handed_out(*block, bytes);
             next_address_ += bytes;
             reserved_ += bytes;
             ++outcome_.misses;
@@ -74,21 +87,23 @@ private:
         outcome_.at_peak_bytes = reserved_;
     }
 
-    void release(Piece& block) {
-        live_ -= block.asked_bytes;
+    void release(Piece* block) {
+        live_ -= block->asked_bytes;
         rules::Released released;
-        released.made_for_it = block.may_be_kept;
-        released.bytes = block.bytes();
-        if (rules::keeping(released, limit_bytes_) == rules::Keeping::keep) return free(cache_.keep(block));
-        cache_.returned(block);
-        reserved_ -= std::exchange(block, {}).bytes();
+        released.made_for_it = block->may_be_kept;
+        released.bytes = block->bytes();
+        if (rules::keeping(released, limit_bytes_) == rules::Keeping::keep) return free(cache_.keep(*block));
+        cache_.returned(*block);
+        free({block});
     }
 
     const MemoryKind kind_;
     const std::uint64_t limit_bytes_;
     isthmus::testing::NoMemory memory_;
     PieceCache cache_{memory_, limit_bytes_};
-    std::vector<Piece> blocks_;
+    std::deque<Piece> pieces_;
+    std::vector<Piece*> unused_;
+    std::vector<Piece*> blocks_;
     std::uint64_t next_address_ = std::uint64_t{1} << 32;
     std::uint64_t reserved_ = 0, live_ = 0;
     Outcome outcome_;
