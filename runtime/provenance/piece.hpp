@@ -60,7 +60,7 @@ struct Piece {
     std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
     std::unique_ptr<HostPart> host_part;   // from the system
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
-    MemoryBlock block;                     // as recorded in the ledger; set by take()
+    MemoryBlock block;                     // as recorded in the ledger
     bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
     std::size_t asked_bytes = 0;           // as the cache counts it while it is handed out; 0: it does not
     std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0

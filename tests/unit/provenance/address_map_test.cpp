@@ -353,6 +353,8 @@ TEST(AddressMap, WhatMadeWayIsNotRevived) {  // keeps M4
     EXPECT_EQ(map.make_way(0x10fff, 0x1802), 2u) << "the ends of their extents";
     EXPECT_EQ(map.size(), 1u);
     EXPECT_FALSE(map.is_parked(0x10000));
+    provenance::Place unused = parked;
+    EXPECT_FALSE(map.revive(unused, range(0x10000, 0x800, 6))) << "its slot is nobody's";
     // The slots serve other records now.
     ASSERT_TRUE(map.insert(range(0x10000, 0x800, 4)));
     ASSERT_TRUE(map.insert(range(0x12000, 0x800, 5)));
