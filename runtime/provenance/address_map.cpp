@@ -137,6 +137,7 @@ bool AddressMap::revive(Place& place, const Record& record) noexcept {
 }
 
 void AddressMap::discard(Place& place) noexcept {
+    if (!place) return;
     const std::lock_guard lock(state_->mutex);
     if (is_current(place)) state_->disconnect(*place.slot_);
     place = {};
