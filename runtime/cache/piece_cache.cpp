@@ -26,7 +26,7 @@ constexpr std::size_t most_looks = 8;
 
 #ifdef ISTHMUS_ADDRESS_SANITIZER
 void* host_of(const Piece& piece) noexcept {
-    return piece.host_part ? piece.host_part->pages.data() : piece.allocation.host;
+    return piece.host_part ? piece.block.host : piece.allocation.host;
 }
 #endif
 
@@ -38,7 +38,7 @@ bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes,
     if (!rules::serves(piece.bytes(), bytes)) return false;
     if (!piece.host_part) return true;
     return rules::same_placement(piece.host_part->asked, placement) &&
-           reinterpret_cast<std::uintptr_t>(piece.host_part->pages.data()) % alignment == 0;
+           reinterpret_cast<std::uintptr_t>(piece.block.host) % alignment == 0;
 }
 
 }  // namespace

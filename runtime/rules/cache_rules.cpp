@@ -20,18 +20,16 @@ int kept_kind(MemoryKind kind) noexcept {
         case MemoryKind::write_combined: return 2;
         case MemoryKind::managed: return 3;
         case MemoryKind::registered: return 4;
-        case MemoryKind::host: return 5;
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return 5;  // the same memory, by two names
         default: return -1;
     }
 }
 
 bool may_be_kept(MemoryKind kind, const HostPlacement& placement) noexcept {
     if (kept_kind(kind) < 0) return false;
-    if (kind != MemoryKind::host && kind != MemoryKind::registered) return true;  // the driver places it
-    if (placement.strict || placement.locality == Locality::local) return false;
-    // Other placed host memory is cut out of slabs.
-    return kind == MemoryKind::registered || placement.locality == Locality::anywhere ||
-           placement.locality == Locality::unbound;
+    const bool placed_here = kind == MemoryKind::registered || kept_kind(kind) == kept_kind(MemoryKind::host);
+    return !placed_here || (!placement.strict && placement.locality != Locality::local);
 }
 
 bool same_placement(const HostPlacement& one, const HostPlacement& other) noexcept {

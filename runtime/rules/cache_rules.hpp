@@ -15,8 +15,7 @@
 
 namespace isthmus::rules {
 
-// Kinds whose memory may be kept, numbered for tables; -1: never kept. Pool kinds are kept by the driver's pools,
-// placed host memory by slabs.
+// Kinds whose memory may be kept, numbered for tables; -1: never kept. Pool kinds are kept by the driver's pools.
 constexpr int kept_kind_count = 6;
 int kept_kind(MemoryKind kind) noexcept;
 

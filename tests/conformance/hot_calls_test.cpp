@@ -44,7 +44,6 @@ struct Scene {
     Event event = device.create_event().value();
     FrameRing<std::int32_t> ring = FrameRing<std::int32_t>::create(device, items, {}).value();
     std::uint64_t position = 0;
-    bool keeps = false;  // the memory of a shared buffer, for the next one
     std::optional<HostView<const std::int32_t>> open = viewed.read_on_host().value();
 
     explicit Scene(Device& used) : device(used) { set_all(copied, 0); }
@@ -70,17 +69,8 @@ Result<std::uint64_t> enqueue_many(Scene& s, std::index_sequence<at...>) {
         "nothing", [](void*, auto*...) {}, updates(s.many[at])...);
 }
 
-// Host memory near the device is cut out of slabs and not kept: pinned memory stands for it.
-bool keeps_shared(Device& device) {
-    (void)device.allocate_shared<std::int32_t>(items);
-    const std::uint64_t before = device.cache_usage().served;
-    (void)device.allocate_shared<std::int32_t>(items);
-    return device.cache_usage().served > before;
-}
 Result<Buffer<std::int32_t>> shared_of(Scene& s, std::size_t count) {
-    SharedUse use;
-    if (!s.keeps) use.kind = MemoryKind::pinned;
-    return s.device.allocate_shared<std::int32_t>(count, use);
+    return s.device.allocate_shared<std::int32_t>(count);
 }
 Result<Buffer<std::int32_t>> made(Scene& s, MemoryKind kind) {
     SharedUse use;
@@ -179,7 +169,6 @@ TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
         Device& device = *own.device(at).value();
         SCOPED_TRACE(device.name());
         Scene scene(device);
-        scene.keeps = keeps_shared(device);
         for (const Row& row : rows_of_buffers) count(scene, row);
     }
 }

@@ -24,10 +24,12 @@ TEST(Cache, KindsAreKeptThatNeitherAPoolNorAnotherProcessHas) {  // keeps M1, M6
     std::set<int> numbers;
     for_every_kind([&](K kind) {
         const bool keeps = kind == K::device || kind == K::pinned || kind == K::write_combined || kind == K::managed ||
-                           kind == K::registered || kind == K::host;
+                           kind == K::registered || kind == K::host || kind == K::host_numa;
         EXPECT_EQ(kept_kind(kind) >= 0, keeps) << name(kind);
         EXPECT_EQ(may_be_kept(kind, {}), keeps) << name(kind);
-        if (keeps) {
+        if (kind == K::host_numa) {
+            EXPECT_EQ(kept_kind(kind), kept_kind(K::host));
+        } else if (keeps) {
             EXPECT_TRUE(numbers.insert(kept_kind(kind)).second);
         }
     });
@@ -46,9 +48,9 @@ TEST(Cache, PlacementThatIsPromisedAnewIsNotKept) {  // keeps M1
                 placement.locality = locality;
                 placement.strict = strict;
                 bool keeps = kept_kind(kind) >= 0;
-                const bool anywhere = locality == Locality::anywhere || locality == Locality::unbound;
-                if (kind == K::host) keeps = !strict && anywhere;
-                if (kind == K::registered) keeps = !strict && locality != Locality::local;
+                if (kind == K::host || kind == K::host_numa || kind == K::registered) {
+                    keeps = !strict && locality != Locality::local;
+                }
                 EXPECT_EQ(may_be_kept(kind, placement), keeps) << name(kind) << ' ' << name(locality) << ' ' << strict;
             }
         }

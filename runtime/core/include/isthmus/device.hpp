@@ -185,8 +185,9 @@ public:
     // Memory of the kinds device, pinned, write_combined, managed, registered and host that was released is kept for
     // the next allocation of its kind and about its size. What is kept and what is in use stay together within 17/16
     // of the most that was in use since the last trim_cache(). Not kept: memory of pools and of users' allocators,
-    // placed host memory (slabs keep that), memory made to be exported, and memory that other code may use unseen:
-    // whose device_address() was asked for, that a capture of other code took, or that got advice. No driver call.
+    // host memory with strict or local placement, memory made to be exported, and memory that other code may use
+    // unseen: whose device_address() was asked for, that a capture of other code took, or that got advice. No driver
+    // call.
     CacheUsage cache_usage() const;
     // Gives kept memory back to the driver and the system until at most so many bytes are kept; the order is by size
     // times the number of releases since. Returns how many bytes went. While a capture is open or a service runs on the
