@@ -30,7 +30,8 @@ struct InStateBlock {
     template <class U>
     InStateBlock(const InStateBlock<U>& other) noexcept : block(other.block) {}
     T* allocate(std::size_t) noexcept {
-        static_assert(sizeof(T) <= StateBlock::control_bytes && alignof(T) <= alignof(void*));
+        static_assert(sizeof(T) <= StateBlock::control_bytes);
+        static_assert(alignof(T) <= alignof(void*));
         return reinterpret_cast<T*>(block->control);
     }
     void deallocate(T*, std::size_t) noexcept { block->from->give_back(block); }

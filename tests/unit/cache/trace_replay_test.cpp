@@ -117,9 +117,10 @@ Outcome replayed(const traces::Trace& trace, std::uint64_t limit_bytes) {
 
 void report(const std::string& name, std::uint64_t limit_bytes, const Outcome& outcome) {
     const std::string limit = limit_bytes == no_limit ? "no limit" : std::to_string(limit_bytes >> 20) + " MiB";
-    std::printf("%-28s %9s: reserved %.4f of the peak (%.4f at the peak), hits %.4f of %llu\n", name.c_str(),
+    const std::uint64_t requests = outcome.hits + outcome.misses;
+    std::printf("%-28s %9s: reserved %.4f of the peak (%.4f at the peak), hits %.4f of %s\n", name.c_str(),
                 limit.c_str(), outcome.reserved(), outcome.at_peak(), outcome.hit_rate(),
-                static_cast<unsigned long long>(outcome.hits + outcome.misses));
+                std::to_string(requests).c_str());
 }
 
 // With every limit the bound holds; without one, so many requests are served.
