@@ -90,7 +90,7 @@ Bytes shared_bytes(Device& device, std::size_t bytes, MemoryKind kind) {
     return device.allocate_shared<std::uint8_t>(bytes, use).value();
 }
 
-// Their memory is kept on every machine; that of host memory near a device is not.
+// One after the other, so that blocks of different kinds live beside each other.
 constexpr std::array viewable = {MemoryKind::pinned, MemoryKind::managed, MemoryKind::registered,
                                  MemoryKind::write_combined};
 
