@@ -86,9 +86,35 @@ class Variables {
 public:
     void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
     ~Variables() {
-        for (const char* name : {"ISTHMUS_PROFILE", "XDG_CONFIG_HOME"}) ::unsetenv(name);
+        for (const char* name : {"ISTHMUS_PROFILE", "XDG_CONFIG_HOME", "ISTHMUS_CACHE_BYTES"}) ::unsetenv(name);
     }
 };
+
+std::uint64_t kept_at_most(const isthmus::RuntimeOptions& options = {}) {
+    return isthmus::Runtime::open(options).value().cpu().cache_usage().limit_bytes;
+}
+
+// keeps M5
+TEST(Runtimes, TheEnvironmentSaysHowMuchIsKeptWhereTheOptionsDoNot) {
+    Variables variables;
+    isthmus::RuntimeOptions options;
+    options.cache_bytes = 5;
+    const std::uint64_t without = kept_at_most();
+    EXPECT_GT(without, 0u);
+    EXPECT_LE(without, std::uint64_t{256} << 20);
+    variables.set("ISTHMUS_CACHE_BYTES", "4096");
+    EXPECT_EQ(kept_at_most(), 4096u);
+    EXPECT_EQ(kept_at_most(options), 5u) << "the options decide before the environment";
+    variables.set("ISTHMUS_CACHE_BYTES", "0");
+    EXPECT_EQ(kept_at_most(), 0u);
+    variables.set("ISTHMUS_CACHE_BYTES", "4k");
+    const isthmus::Result<isthmus::Runtime> refused = isthmus::Runtime::open();
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.code(), isthmus::Code::invalid_argument);
+    EXPECT_EQ(refused.error().id(), "R006");
+    EXPECT_NE(refused.error().message().find("'4k'"), std::string_view::npos);
+    EXPECT_EQ(kept_at_most(options), 5u) << "the environment is not looked at";
+}
 
 std::string refusal_with(const std::string& profile) {
     isthmus::RuntimeOptions options;
