@@ -115,6 +115,7 @@ void PieceCache::handed_out(Piece& piece, std::size_t bytes) {
 
 void PieceCache::returned(Piece& piece) {
     if (piece.asked_bytes == 0) return;
+    open(piece, piece.bytes());
     const std::lock_guard lock(mutex_);
     uncount(piece);
 }

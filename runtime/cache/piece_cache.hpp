@@ -42,7 +42,8 @@ public:
     // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
     std::vector<Piece*> make_way(std::size_t bytes);
     // Counts a piece as handed out that the driver or the system made for a request of so many bytes; until keep() or
-    // returned(), which does nothing for other pieces.
+    // returned(), which does nothing for other pieces. Call returned() before the driver or the system gets the piece:
+    // it makes all of it accessible, as they gave it.
     void handed_out(Piece& piece, std::size_t bytes);
     void returned(Piece& piece);
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out

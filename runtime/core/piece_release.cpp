@@ -300,6 +300,7 @@ void return_unreturned(DeviceState& device) {
 
 void free_at_end(DeviceState& device, Piece piece) {
     constexpr int tries = 3;
+    device.cache.returned(piece);
     Result<platform::Status> given = platform::Status{};
     for (int attempt = 0; attempt < tries; ++attempt) {
         given = give_to_driver(device, piece, nullptr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often a pair of allocation and release allocates from the heap.
 #include <gtest/gtest.h>
+#include <sanitized.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include <atomic>
@@ -12,6 +13,7 @@ namespace {
 std::atomic<long> allocations{0};
 }  // namespace
 
+#ifndef ISTHMUS_ADDRESS_SANITIZED  // which has operators of its own
 // Counts all allocations of this program. Not inlined: compilers would see memory of new in free().
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     allocations.fetch_add(1, std::memory_order_relaxed);
@@ -36,6 +38,7 @@ std::atomic<long> allocations{0};
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
     std::free(memory);
 }
+#endif
 
 namespace {
 
@@ -50,8 +53,11 @@ double per_pair(Pair pair) {
     return static_cast<double>(allocations.load() - before) / pairs;
 }
 
-// The state of a buffer, its control block, and the allocator that it keeps. A block needs nothing.
-TEST(PairAllocations, APairAllocatesItsBookkeepingAlone) {
+// keeps M2
+TEST(PairAllocations, APairNeedsNoHeap) {
+#ifdef ISTHMUS_ADDRESS_SANITIZED
+    GTEST_SKIP() << "allocations are not counted";
+#endif
     RuntimeOptions options;
     options.use_cuda = false;
     options.cache_bytes = 64 << 20;
@@ -67,7 +73,7 @@ TEST(PairAllocations, APairAllocatesItsBookkeepingAlone) {
         RecordProperty("buffer_" + std::to_string(bytes), std::to_string(buffer));
         std::printf("%zu bytes: %.2f allocations a pair by block, %.2f as Buffer\n", bytes, block, buffer);
         EXPECT_EQ(block, 0.0) << bytes;
-        EXPECT_LE(buffer, 6.0) << bytes;
+        EXPECT_EQ(buffer, 0.0) << bytes;
     }
     EXPECT_EQ(device.cache_usage().kept_pieces, 3u);
 }

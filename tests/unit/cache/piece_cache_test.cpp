@@ -136,7 +136,9 @@ TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
     ASSERT_EQ(gone.size(), 1u);
     EXPECT_EQ(gone[0]->allocation.device, std::uint64_t{1} << 24) << "kept longest";
     Piece other = handed_out(cache, 9 << 24, size / 4 + 1, size / 4 + 1);
+    memory.lent.clear();
     cache.returned(other);
+    EXPECT_EQ(memory.lent[other.allocation.device], size / 4 + 1) << "whole again for the driver";
     EXPECT_EQ(other.asked_bytes, 0u);
     cache.returned(other);  // counts once
     EXPECT_TRUE(cache.make_way(5 * (size / 4)).empty()) << "3 + 5/4 of 4 + 4/16 pieces";
