@@ -7,7 +7,6 @@
 #include "cache_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
-#include "held_blocks.hpp"
 #include "memory_errors.hpp"
 #include "memory_pool_state.hpp"
 #include "memory_pressure.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Released memory that is kept for the next allocation: what that costs, who gets it, and what is never kept.
-#include "scenario.hpp"
+#include "keeping.hpp"
 
 #include <array>
 #include <cstdint>
@@ -12,23 +12,6 @@ namespace {
 constexpr std::array kinds = {MemoryKind::device,  MemoryKind::pinned,     MemoryKind::write_combined,
                               MemoryKind::managed, MemoryKind::registered, MemoryKind::host};
 constexpr std::size_t count = 3000;
-
-RuntimeOptions options_with(std::uint64_t cache_bytes) {
-    RuntimeOptions options;
-    options.cache_bytes = cache_bytes;
-    return options;
-}
-
-// Every device of a runtime of its own, which keeps so much. Other scenarios use the shared runtime.
-template <class Body>
-void on_each_device_that_keeps(std::uint64_t bytes, Body body) {
-    Runtime own = Runtime::open(options_with(bytes)).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
-        body(device);
-    }
-}
 
 constexpr std::uint64_t plenty = std::uint64_t{256} << 20;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded traces played through the public interface: nobody's content is another one's, little more is kept than
 // lived, and a day of messages leaves nothing behind. $ISTHMUS_MESSAGES says how many messages (default: 20 000).
-#include "scenario.hpp"
+#include "keeping.hpp"
 
 #include <allocation_trace.hpp>
 
@@ -20,18 +20,6 @@ constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
 
 traces::Trace recorded(const std::string& name) {
     return traces::read(std::string(ISTHMUS_TRACES) + name + ".txt");
-}
-
-template <class Body>
-void on_each_device_that_keeps(std::uint64_t bytes, Body body) {
-    RuntimeOptions options;
-    options.cache_bytes = bytes;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
-        body(device);
-    }
 }
 
 // Live allocations of the simulator's driver; 0 on the CPU device and on a real driver.
