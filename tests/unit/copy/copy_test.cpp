@@ -125,7 +125,8 @@ TEST(Copies, ThatAreLargerThanAllBounceBuffersWaitWithADeadline) {  // keeps K22
     // Beside a service the driver gets no pageable memory.
     using namespace std::chrono_literals;
     isthmus::detail::RunningServices& services = devices[0].state()->services;
-    (void)services.begin("answering", {isthmus::Wait::at_most(1s), 1s}, isthmus::WaitPolicy::adaptive).value();
+    const std::uint64_t service =
+        services.begin("answering", {isthmus::Wait::at_most(1s), 1s}, isthmus::WaitPolicy::adaptive).value();
     EXPECT_EQ(devices[0].stream().copy_from_host(buffer, source).code(), Code::timed_out);
     EXPECT_EQ(devices[0].stream().copy_to_host(read, buffer).code(), Code::timed_out);
     world.stuck = false;
@@ -133,6 +134,7 @@ TEST(Copies, ThatAreLargerThanAllBounceBuffersWaitWithADeadline) {  // keeps K22
     devices[0].stream().copy_to_host(read, buffer).value();
     EXPECT_TRUE(read == source);
     EXPECT_EQ(world.count("allocate pinned"), 1u);
+    services.end(service);  // the release of the buffer waits for it
 }
 
 TEST(Copies, OfLargePageableMemoryAreOneCallOfTheDriverOnAnIdleStream) {  // keeps K22
