@@ -212,8 +212,9 @@ Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
     return status;
 }
 
-void CudaMemory::lend(std::uint64_t device, std::size_t bytes) noexcept {
-    if (const isthmus_sim_lend_fn tell = context_.library().lend_simulated) tell(device, bytes);
+void CudaMemory::lend(std::uint64_t device, std::size_t bytes, StreamHandle stream) noexcept {
+    const isthmus_sim_lend_fn tell = context_.library().lend_simulated;
+    if (tell != nullptr) tell(device, bytes, stream_of(stream));
 }
 
 Status CudaMemory::memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) {

@@ -22,7 +22,7 @@ public:
     Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) override;
     Status attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) override;
     Status pointer_facts(std::uint64_t address, PointerFacts& out) override;
-    void lend(std::uint64_t device, std::size_t bytes) noexcept override;
+    void lend(std::uint64_t device, std::size_t bytes, StreamHandle stream) noexcept override;
     Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) override;
 
 private:

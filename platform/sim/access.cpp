@@ -99,7 +99,7 @@ CopySide check_copy_side(const Driver& d, int device, Address address, std::size
         bool gapless = false;
         mappings_of(d, address, bytes, gapless);
         if (!gapless) side.code = result::invalid_value;
-    } else if (found.region->freed || bytes > found.region->usable_bytes(found.offset_bytes)) {
+    } else if (found.region->freed || bytes > found.region->usable_bytes_next(found.offset_bytes)) {
         side.code = result::invalid_value;
     }
     side.pointer = found.pointer();

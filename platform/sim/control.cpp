@@ -63,6 +63,25 @@ constexpr Countable countables[] = {
     {"gpu_work", [](const Driver& d) { return static_cast<std::size_t>(d.gpu_work.load(std::memory_order_acquire)); }},
 };
 
+// In the order of the lendings: a later one may overtake an earlier one that still waits in a stream. Expects the lock.
+void lend(Driver& d, Region& region, std::uint64_t lending, std::size_t bytes) {
+    if (lending < region.lending) return;
+    region.lending = lending;
+    const bool was_released = region.lent_bytes == 0;
+    region.lent_bytes = bytes;
+    const bool own_pages = region.mapped_bytes > 0 && region.file < 0 &&
+                           (region.kind == Kind::pinned || region.kind == Kind::managed ||
+                            region.kind == Kind::device || region.kind == Kind::pool);
+    if (own_pages && bytes == 0 && !was_released) {
+        d.protection.withdraw(region.host, region.mapped_bytes, std::max(region.device, 0));
+        region.closed = true;
+    } else if (own_pages && bytes != 0 && was_released) {
+        d.protection.open(region.host, region.mapped_bytes);
+        region.closed = false;
+        if (region.kind == Kind::device || region.kind == Kind::pool) close_to_host(d, &region);
+    }
+}
+
 }  // namespace
 }  // namespace isthmus::sim
 
@@ -91,29 +110,38 @@ __attribute__((visibility("default"))) int isthmus_sim_set_memory_bytes(int devi
     return 0;
 }
 
-__attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t device_address, std::size_t bytes) {
+__attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t device_address, std::size_t bytes,
+                                                             void* stream) {
     Driver* const d = driver();
     if (!d) return;
+    StreamTarget order;
+    if (stream != nullptr && resolve_for_work(*d, static_cast<Stream*>(stream), order) != result::ok) return;
+    // Not as a node of a graph: what is in use is no work of the program.
+    if (stream != nullptr && d->engine().capture_info(order.id).state != engine::CaptureState::none) stream = nullptr;
+    std::uint64_t id = 0;
+    std::uint64_t lending = 0;
     {
         const std::lock_guard lock(d->mutex);
         const Found found = d->regions.find(device_address);
         if (!found) return;
-        Region& region = *found.region;
-        const bool was_released = region.lent_bytes == 0;
-        region.lent_bytes = bytes;
-        const bool own_pages =
-            region.mapped_bytes > 0 && region.file < 0 &&
-            (region.kind == Kind::pinned || region.kind == Kind::managed || region.kind == Kind::device);
-        if (own_pages && bytes == 0 && !was_released) {
-            d->protection.withdraw(region.host, region.mapped_bytes, std::max(region.device, 0));
-            region.closed = true;
-        } else if (own_pages && bytes != 0 && was_released) {
-            d->protection.open(region.host, region.mapped_bytes);
-            region.closed = false;
-            if (region.kind == Kind::device) close_to_host(*d, &region);
-        }
+        id = found.region->id;
+        lending = ++found.region->lendings;
+        found.region->lent_bytes_next = bytes;
+        // Another stream may use the memory from now on, which waits only for the work of this one. Less than was in
+        // use is in use when the stream gets there.
+        const std::size_t now = bytes == 0 || stream == nullptr ? bytes : std::max(bytes, found.region->lent_bytes);
+        if (stream == nullptr || bytes != 0) lend(*d, *found.region, lending, now);
     }
-    update_managed_access(*d);
+    if (stream == nullptr) return update_managed_access(*d);
+    engine::Operation operation;
+    operation.kind = engine::Kind::free;
+    operation.label = "a change of what is in use of an allocation";
+    operation.body = [d, id, lending, bytes] {
+        const std::lock_guard lock(d->mutex);
+        if (Region* const region = d->regions.find_id(id)) lend(*d, *region, lending, bytes);
+        return 0;
+    };
+    (void)d->engine().submit(order.id, std::move(operation));
 }
 
 __attribute__((visibility("default"))) int isthmus_sim_set_seed(std::uint64_t seed) {

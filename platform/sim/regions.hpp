@@ -76,10 +76,16 @@ struct Region {
     std::uint64_t nonce = 0;
     HintMap hints;
     bool sync_memops = false;
-    std::size_t lent_bytes = ~std::size_t{0};  // isthmus_sim_lend(): the rest may not be accessed
-    // That may be accessed from this offset on.
-    std::size_t usable_bytes(std::size_t offset_bytes) const {
-        const std::size_t end = bytes < lent_bytes ? bytes : lent_bytes;
+    // isthmus_sim_lend(): the rest may not be accessed. In the stream's order, and in the program's.
+    std::size_t lent_bytes = ~std::size_t{0};
+    std::size_t lent_bytes_next = ~std::size_t{0};
+    std::uint64_t lending = 0;   // number of the one in force
+    std::uint64_t lendings = 0;  // so far
+    // That may be accessed from this offset on: by work that runs now, and by work that is submitted now.
+    std::size_t usable_bytes(std::size_t offset_bytes) const { return rest(offset_bytes, lent_bytes); }
+    std::size_t usable_bytes_next(std::size_t offset_bytes) const { return rest(offset_bytes, lent_bytes_next); }
+    std::size_t rest(std::size_t offset_bytes, std::size_t lent) const {
+        const std::size_t end = bytes < lent ? bytes : lent;
         return offset_bytes < end ? end - offset_bytes : 0;
     }
 

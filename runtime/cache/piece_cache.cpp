@@ -43,31 +43,45 @@ bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes,
 
 }  // namespace
 
-Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) {
+Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
+                        Behind* behind) {
     const int of_kind = rules::kept_kind(kind);
     if (of_kind < 0 || !keeps_anything()) return nullptr;
+    const Asked asked{placement, bytes, alignment};
     Piece* found = nullptr;
+    platform::StreamHandle order = platform::StreamHandle::none;
     {
         const std::lock_guard lock(mutex_);
-        std::vector<Shelf>& shelves = shelves_[static_cast<std::size_t>(of_kind)];
-        const int first = rules::size_class(bytes);
-        for (int at = first; !shelves.empty() && found == nullptr && at <= first + rules::classes_above; ++at) {
-            if (at == rules::size_class_count) break;
-            found = take_from(shelves[static_cast<std::size_t>(at)], placement, bytes, alignment);
+        if (behind != nullptr && behind->pieces_ != 0) found = take_from(behind->shelves_, asked);
+        if (found != nullptr) {
+            order = behind->handle();
+            --behind->pieces_;
+        } else {
+            found = take_from(shelves_[static_cast<std::size_t>(of_kind)], asked);
         }
         if (found != nullptr) count(*found, bytes);
         ++(found != nullptr ? taken_ : missed_);
     }
-    if (found != nullptr) open(*found, bytes);
+    if (found != nullptr) open(*found, bytes, order);
     return found;
 }
 
-Piece* PieceCache::take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) {
+Piece* PieceCache::take_from(Shelves& shelves, const Asked& asked) {
+    if (shelves.empty()) return nullptr;
+    const int first = rules::size_class(asked.bytes);
+    const int last = std::min(first + rules::classes_above, rules::size_class_count - 1);
+    for (int at = first; at <= last; ++at) {
+        if (Piece* const found = take_from(shelves[static_cast<std::size_t>(at)], asked)) return found;
+    }
+    return nullptr;
+}
+
+Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked) {
     const std::size_t last = shelf.size() - std::min(shelf.size(), most_looks);
     for (std::size_t at = shelf.size(); at > last; --at) {
         const Piece& piece = *shelf[at - 1].piece;
-        if (!fits(piece, placement, bytes, alignment)) continue;
-        if (rules::may_leave_unused(handed_out_, piece.bytes(), bytes)) return take_at(shelf, at - 1);
+        if (!fits(piece, asked.placement, asked.bytes, asked.alignment)) continue;
+        if (rules::may_leave_unused(handed_out_, piece.bytes(), asked.bytes)) return take_at(shelf, at - 1);
     }
     return nullptr;
 }
@@ -80,20 +94,55 @@ Piece* PieceCache::take_at(Shelf& shelf, std::size_t at) {
     return piece;
 }
 
-std::vector<Piece*> PieceCache::keep(Piece& piece) {
+void PieceCache::put(Shelves& shelves, const Kept& kept) {
+    if (shelves.empty()) shelves.resize(rules::size_class_count);
+    Shelf& shelf = shelves[static_cast<std::size_t>(rules::size_class(kept.piece->bytes()))];
+    if (shelf.empty() || shelf.back().release < kept.release) return shelf.push_back(kept);
+    const auto newer = [&](const Kept& other) { return other.release > kept.release; };
+    shelf.insert(std::find_if(shelf.begin(), shelf.end(), newer), kept);
+}
+
+std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
-    close(piece);
+    close(piece, behind != nullptr ? behind->handle() : platform::StreamHandle::none);
     const std::lock_guard lock(mutex_);
     const MemoryKind kind = !piece.host_part              ? piece.allocation.kind
                             : piece.host_part->registered ? MemoryKind::registered
                                                           : MemoryKind::host;
-    std::vector<Shelf>& shelves = shelves_[static_cast<std::size_t>(rules::kept_kind(kind))];
-    if (shelves.empty()) shelves.resize(rules::size_class_count);
     uncount(piece);
     bytes_ += piece.bytes();
     ++pieces_;
-    shelves[static_cast<std::size_t>(rules::size_class(piece.bytes()))].push_back({&piece, ++releases_});
+    const Kept kept{&piece, ++releases_};
+    if (behind != nullptr) {
+        if (behind->shelves_.empty()) behinds_.push_back(behind);
+        put(behind->shelves_, kept);
+        ++behind->pieces_;
+    } else {
+        put(shelves_[static_cast<std::size_t>(rules::kept_kind(kind))], kept);
+    }
     take_out_until(rules::most_kept(handed_out_, limit_bytes_), out);
+    return out;
+}
+
+std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
+    std::vector<Piece*> out;
+    const std::lock_guard lock(mutex_);
+    for (Shelf& shelf : behind.shelves_) {
+        while (!shelf.empty()) {
+            const Kept kept = shelf.back();
+            shelf.pop_back();
+            if (work_has_ended) {
+                put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation.kind))], kept);
+                continue;
+            }
+            bytes_ -= kept.piece->bytes();
+            --pieces_;
+            out.push_back(kept.piece);
+            open(*kept.piece, kept.piece->bytes(), behind.handle());
+        }
+    }
+    behind.pieces_ = 0;
+    std::erase(behinds_, &behind);
     return out;
 }
 
@@ -115,7 +164,7 @@ void PieceCache::handed_out(Piece& piece, std::size_t bytes) {
 
 void PieceCache::returned(Piece& piece) {
     if (piece.asked_bytes == 0) return;
-    open(piece, piece.bytes());
+    open(piece, piece.bytes(), platform::StreamHandle::none);
     const std::lock_guard lock(mutex_);
     uncount(piece);
 }
@@ -141,22 +190,83 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
     return out;
 }
 
+// Memory of the driver and of the system goes back as it came: all of it accessible.
+void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
+    Piece* const piece = take_at(shelf, 0);
+    open(*piece, piece->bytes(), behind != nullptr ? behind->handle() : platform::StreamHandle::none);
+    piece->after = std::move(after);
+    out.push_back(piece);
+    if (behind != nullptr) --behind->pieces_;
+}
+
+// The shelf whose oldest piece goes first; of a stream that is at its end, none: that calls ended() next.
+PieceCache::Oldest PieceCache::goes_first() {
+    Oldest first;
+    rules::Waiting most;
+    const auto consider = [&](Shelves& shelves, Behind* behind) {
+        for (Shelf& shelf : shelves) {
+            if (shelf.empty()) continue;
+            const rules::Waiting oldest{releases_ - shelf[0].release + 1, shelf[0].piece->bytes()};
+            if (first.shelf != nullptr && !rules::goes_before(oldest, most)) continue;
+            first = {&shelf, behind};
+            most = oldest;
+        }
+    };
+    for (Shelves& shelves : shelves_) consider(shelves, nullptr);
+    for (Behind* const behind : behinds_) {
+        if (behind->pieces_ != 0 && !behind->stream_.expired()) consider(behind->shelves_, behind);
+    }
+    return first;
+}
+
 void PieceCache::take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out) {
     while (bytes_ > keep_bytes) {
-        Shelf* next = nullptr;
-        rules::Waiting most;
-        for (std::vector<Shelf>& shelves : shelves_) {
-            for (Shelf& shelf : shelves) {
-                if (shelf.empty()) continue;
-                const rules::Waiting oldest{releases_ - shelf[0].release + 1, shelf[0].piece->bytes()};
-                if (next != nullptr && !rules::goes_before(oldest, most)) continue;
-                next = &shelf;
-                most = oldest;
+        const Oldest first = goes_first();
+        if (first.shelf == nullptr) return;
+        std::shared_ptr<StreamState> after;
+        if (first.behind != nullptr) after = first.behind->stream_.lock();
+        if (first.behind != nullptr && !after) continue;  // its end has just begun
+        give_out(*first.shelf, first.behind, std::move(after), out);
+    }
+}
+
+std::vector<Piece*> PieceCache::take_out_kind(MemoryKind kind) {
+    std::vector<Piece*> out;
+    const int of_kind = rules::kept_kind(kind);
+    if (of_kind < 0) return out;
+    const std::lock_guard lock(mutex_);
+    for (Shelf& shelf : shelves_[static_cast<std::size_t>(of_kind)]) {
+        while (!shelf.empty()) give_out(shelf, nullptr, nullptr, out);
+    }
+    if (kind != MemoryKind::pool) return out;
+    for (Behind* const behind : behinds_) {
+        for (Shelf& shelf : behind->shelves_) {
+            while (!shelf.empty()) {
+                std::shared_ptr<StreamState> after = behind->stream_.lock();
+                if (!after) break;
+                give_out(shelf, behind, std::move(after), out);
             }
         }
-        out.push_back(take_at(*next, 0));
-        open(*out.back(), out.back()->bytes());  // the driver and the system get it as they gave it
     }
+    return out;
+}
+
+std::uint64_t PieceCache::kept_bytes(MemoryKind kind) const {
+    const int of_kind = rules::kept_kind(kind);
+    if (of_kind < 0) return 0;
+    const auto bytes_of = [](const Shelves& shelves) {
+        std::uint64_t bytes = 0;
+        for (const Shelf& shelf : shelves) {
+            for (const Kept& kept : shelf) bytes += kept.piece->bytes();
+        }
+        return bytes;
+    };
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = bytes_of(shelves_[static_cast<std::size_t>(of_kind)]);
+    if (kind == MemoryKind::pool) {
+        for (const Behind* const behind : behinds_) bytes += bytes_of(behind->shelves_);
+    }
+    return bytes;
 }
 
 PieceCache::Usage PieceCache::usage() const {
@@ -164,17 +274,17 @@ PieceCache::Usage PieceCache::usage() const {
     return {bytes_, pieces_, taken_, missed_};
 }
 
-void PieceCache::close(const Piece& piece) const {
+void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
     const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(device_of(piece), 0);
+    if (of_driver) memory_.lend(device_of(piece), 0, order);
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_poison_memory_region(host, piece.bytes());
 #endif
 }
 
-void PieceCache::open(const Piece& piece, std::size_t bytes) const {
+void PieceCache::open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const {
     const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(device_of(piece), bytes);
+    if (of_driver) memory_.lend(device_of(piece), bytes, order);
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_unpoison_memory_region(host, bytes);
 #endif

@@ -11,8 +11,10 @@
 #include "piece.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -20,11 +22,39 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Nothing uses a kept piece, it is parked in the ledger, and its content is that of its last owner. A simulator and
+// A kept piece is parked in the ledger, and its content is that of its last owner. Nothing uses it, except that pool
+// memory may be kept behind the work of one stream, for allocations in the order of that stream. A simulator and
 // AddressSanitizer take every access to it for an error. Thread-safe; calls neither the driver nor the system, and
 // allocates only to hold more pieces than ever before.
 class PieceCache {
+    struct Kept {
+        Piece* piece = nullptr;
+        std::uint64_t release = 0;  // number of its release
+    };
+    using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
+    using Shelves = std::vector<Shelf>;
+
 public:
+    // What is kept behind the work of one stream, which owns this. The stream's end calls ended().
+    class Behind {
+    public:
+        // The stream has a handle from here on, and keeps pieces.
+        void begin(std::weak_ptr<StreamState> stream, platform::StreamHandle handle) {
+            stream_ = std::move(stream);
+            handle_.store(handle, std::memory_order_release);
+        }
+        bool has_begun() const noexcept { return handle() != platform::StreamHandle::none; }
+
+    private:
+        friend class PieceCache;
+        platform::StreamHandle handle() const noexcept { return handle_.load(std::memory_order_acquire); }
+
+        std::weak_ptr<StreamState> stream_;
+        std::atomic<platform::StreamHandle> handle_{platform::StreamHandle::none};
+        Shelves shelves_;  // the cache's lock guards them
+        std::size_t pieces_ = 0;
+    };
+
     PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
     PieceCache(const PieceCache&) = delete;
     PieceCache& operator=(const PieceCache&) = delete;
@@ -34,11 +64,17 @@ public:
     std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
     // A piece of at least so many bytes, the one released last; nullptr: none is kept. `alignment`: of the first byte
-    // of memory of the system. From here on the first `bytes` of it are accessible, and it counts as handed out.
-    Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
+    // of memory of the system. From here on the first `bytes` of it are accessible, and it counts as handed out. With
+    // `behind`, first from what is kept there: the caller may use it in the order of that stream.
+    Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
+                Behind* behind = nullptr);
     // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
-    // them. The piece must be one that rules::keeping() keeps; it stays where it is until it is taken.
-    std::vector<Piece*> keep(Piece& piece);
+    // them, each behind the work of its `after`. The piece must be one that rules::keeping() keeps; it stays where it
+    // is until it is taken. `behind`: of the stream whose work may still use it.
+    std::vector<Piece*> keep(Piece& piece, Behind* behind = nullptr);
+    // The stream ends. If its work has ended, what is kept behind it serves everybody from here on; otherwise yields
+    // it, and the caller frees it in the order of the stream.
+    std::vector<Piece*> ended(Behind& behind, bool work_has_ended);
     // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
     std::vector<Piece*> make_way(std::size_t bytes);
     // Counts a piece as handed out that the driver or the system made for a request of so many bytes; until keep() or
@@ -49,6 +85,9 @@ public:
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
     // now is the peak from then on.
     std::vector<Piece*> take_out(std::uint64_t keep_bytes);
+    // Takes out all pieces of this kind.
+    std::vector<Piece*> take_out_kind(MemoryKind kind);
+    std::uint64_t kept_bytes(MemoryKind kind) const;
 
     struct Usage {
         std::uint64_t bytes = 0;   // kept now
@@ -59,25 +98,34 @@ public:
     Usage usage() const;
 
 private:
-    struct Kept {
-        Piece* piece = nullptr;
-        std::uint64_t release = 0;  // number of its release
+    struct Asked {
+        const HostPlacement& placement;
+        std::size_t bytes;
+        std::size_t alignment;
     };
-    using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
-
     // Expect the lock.
-    Piece* take_from(Shelf& shelf, const HostPlacement& placement, std::size_t bytes, std::size_t alignment);
+    Piece* take_from(Shelves& shelves, const Asked& asked);
+    Piece* take_from(Shelf& shelf, const Asked& asked);
     Piece* take_at(Shelf& shelf, std::size_t at);
+    void put(Shelves& shelves, const Kept& kept);
+    struct Oldest {
+        Shelf* shelf = nullptr;
+        Behind* behind = nullptr;
+    };
+    Oldest goes_first();
+    void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void count(Piece& piece, std::size_t bytes) noexcept;
     void uncount(Piece& piece) noexcept;
-    void close(const Piece& piece) const;                    // to every access
-    void open(const Piece& piece, std::size_t bytes) const;  // its first bytes; the rest stays closed
+    // `order`: behind the work of this stream.
+    void close(const Piece& piece, platform::StreamHandle order) const;                    // to every access
+    void open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const;  // its first bytes
 
     platform::Memory& memory_;
     const std::uint64_t limit_bytes_;
     mutable std::mutex mutex_;
-    std::array<std::vector<Shelf>, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
+    std::array<Shelves, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
+    std::vector<Behind*> behinds_;                         // those that have kept a piece
     rules::HandedOut handed_out_;
     std::uint64_t bytes_ = 0;
     std::uint64_t pieces_ = 0;

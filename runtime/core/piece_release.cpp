@@ -116,6 +116,7 @@ std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
     for (Piece* const parked : pieces) {
         Piece piece = device.books->ledger.take_parked(*parked);
         bytes += piece.bytes();
+        piece.block.id = 0;  // its last owner's, which has released it
         piece.may_be_kept = false;
         free_or_keep(device, std::move(piece), "that was kept for a later allocation");
     }
@@ -174,16 +175,24 @@ void keep_mappings(Piece& piece) {
 
 namespace {
 
+rules::ReleaseOrder order_of(const DeviceState& device, const StreamState* after) {
+    if (after == nullptr) return rules::ReleaseOrder::none;
+    const bool own = after->device.get() == &device && !after->others() && after->kept_behind.has_begun();
+    return own ? rules::ReleaseOrder::own_stream : rules::ReleaseOrder::other_stream;
+}
+
 // Before the driver is asked: needs no call, so that neither a service nor other work delays it.
 Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
     rules::Released released;
     released.made_for_it = piece.may_be_kept;
-    released.in_stream = after != nullptr;
+    released.pooled = piece.pool != nullptr;
+    released.allocated_in_order = piece.allocated_in_order;
+    released.order = order_of(device, after.get());
     released.device_usable = device.usable();
     released.bytes = piece.bytes();
     const bool keeps = rules::keeping(released, device.cache.limit_bytes()) == rules::Keeping::keep;
     if (Piece* const parked = keeps ? device.books->ledger.park_again(device.index, piece) : nullptr) {
-        free_all(device, device.cache.keep(*parked));
+        free_all(device, device.cache.keep(*parked, after != nullptr ? &after->kept_behind : nullptr));
         return {};
     }
     const std::size_t asked_bytes = piece.asked_bytes;
@@ -199,17 +208,36 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     return free_all(device, device.cache.take_out(keep_bytes));
 }
 
+std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
+    return free_all(device, device.cache.take_out_kind(kind));
+}
+
+void free_kept_behind(StreamState& stream) {
+    if (!stream.kept_behind.has_begun()) return;
+    DeviceState& device = *stream.device;
+    const bool work_has_ended = device.is_lost() || stream.reached(stream.issued);
+    for (Piece* const parked : device.cache.ended(stream.kept_behind, work_has_ended)) {
+        Piece piece = device.books->ledger.take_parked(*parked);
+        piece.block.id = 0;  // its last owner's, which has released it
+        // Not put off: the stream's handle ends with it, and no capture and no service can be about to use the memory.
+        if (Result<void> freed = free_now(device, piece, &stream); !freed) {
+            keep(device, std::move(piece), freed.error(), "as its stream ends");
+        }
+    }
+}
+
 Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     return_unreturned(device);
     Ledger& ledger = device.books->ledger;
     const bool of_kept_kind = rules::kept_kind(block.kind) >= 0;
     if (of_kept_kind && device.cache.keeps_anything() && !device.books->captures.any()) {
-        const rules::Released how{.in_stream = after != nullptr, .device_usable = device.usable()};
+        StreamState* const order = after != nullptr ? after->state().get() : nullptr;
+        const rules::Released how{.order = order_of(device, order), .device_usable = device.usable()};
         const Result<Piece*> parked = ledger.park(block, device.index, how, device.cache.limit_bytes());
         if (!parked) return parked.error();
         if (*parked != nullptr) {
-            free_all(device, device.cache.keep(**parked));
+            free_all(device, device.cache.keep(**parked, order != nullptr ? &order->kept_behind : nullptr));
             return {};
         }
     }
@@ -268,7 +296,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
 }
 
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when) {
-    if (Result<void> freed = free_piece(device, piece, nullptr); !freed) {
+    if (Result<void> freed = free_piece(device, piece, std::exchange(piece.after, nullptr)); !freed) {
         keep(device, std::move(piece), freed.error(), when);
     }
 }

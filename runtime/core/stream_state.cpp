@@ -6,6 +6,7 @@
 
 #include "buffer_state.hpp"
 #include "core_errors.hpp"
+#include "piece_release.hpp"
 #include "recording.hpp"
 #include "timed_lock.hpp"
 #include "wait_pause.hpp"
@@ -72,6 +73,7 @@ StreamState::~StreamState() {
     tail.clear();  // buffers of the tail hold the stream, so they are gone, except for those in kept_
     device->end_later(host_calls);
     leave_recording(*this);
+    free_kept_behind(*this);
     if (!device->is_lost() && !reached(issued)) leave_last_work();
     // After leave_last_work(): a wait for ended streams reads the order book first, and then the device's list.
     if (device->books->order != nullptr) device->books->order->ended(*this);
@@ -104,6 +106,7 @@ Result<void> StreamState::open_handle() {
     if (handle != platform::StreamHandle::none) return {};
     const platform::Status status = device->driver->execution().create_stream(priority, handle);
     if (!status.ok()) return device->failure(status, "creating a stream");
+    kept_behind.begin(weak_from_this(), handle);
     return {};
 }
 

@@ -106,6 +106,11 @@ void DevicePools::record_access(const DeviceSession& device, PeerTable& peers, P
     if (own_[own_index(MemoryKind::pool)].get() == &pool) peers.record_pool(other, device.index, allowed);
 }
 
+bool DevicePools::is_own(const PoolState& pool) const {
+    const std::lock_guard lock(mutex_);
+    return own_[own_index(pool.kind)].get() == &pool;
+}
+
 bool DevicePools::has_own(MemoryKind kind) const {
     const std::lock_guard lock(mutex_);
     return own_[own_index(kind)] != nullptr;

@@ -65,6 +65,7 @@ public:
     // The device's own pool of this kind. The first call creates it, with an unlimited release threshold.
     Result<std::shared_ptr<PoolState>> own(DeviceSession& device, MemoryKind kind);
     bool has_own(MemoryKind kind) const;  // true: it was created already
+    bool is_own(const PoolState& pool) const;
     Result<std::shared_ptr<PoolState>> create(DeviceSession& device, const platform::PoolRequest& request);
     // Records in `peers` that the device with index `other` got or lost access.
     void record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other, bool allowed);

@@ -88,12 +88,7 @@ Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment,
 // Makes other streams wait for the allocation of pool memory before their first use.
 void order_on(BufferState& buffer, const Stream& stream) {
     StreamState& order = *stream.state();
-    std::uint64_t position = 0;
-    {
-        const std::lock_guard lock(order.mutex);
-        position = order.issued;  // at or after the allocation
-    }
-    buffer.order_on(order, position);
+    buffer.order_on(order, order.issued);  // at or after the allocation, which this thread made
 }
 
 }  // namespace

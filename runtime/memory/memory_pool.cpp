@@ -7,7 +7,9 @@
 #include "memory_errors.hpp"
 #include "memory_pool_state.hpp"
 #include "memory_source.hpp"
+#include "piece_release.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace isthmus {
@@ -44,7 +46,10 @@ Result<PoolUsage> MemoryPool::usage() const {
     platform::PoolUsage found;
     Result<void> asked = ask(*device_, "asking a pool", [&](auto& pools) { return pools.usage(pool_->handle, found); });
     if (!asked) return std::move(asked).error();
-    return PoolUsage{found.reserved_bytes, found.reserved_high_bytes, found.used_bytes, found.used_high_bytes};
+    // What is kept for later allocations is in use for the driver only.
+    const std::uint64_t kept = device_->pools.is_own(*pool_) ? device_->cache.kept_bytes(pool_->kind) : 0;
+    const std::uint64_t used = found.used_bytes - std::min(found.used_bytes, kept);
+    return PoolUsage{found.reserved_bytes, found.reserved_high_bytes, used, found.used_high_bytes};
 }
 
 Result<void> MemoryPool::reset_high_marks() {
@@ -53,6 +58,7 @@ Result<void> MemoryPool::reset_high_marks() {
 }
 
 Result<void> MemoryPool::trim(std::uint64_t keep_bytes) {
+    if (device_->usable() && device_->pools.is_own(*pool_)) detail::trim_cache_of(*device_, pool_->kind);
     return ask(*device_, "trimming a pool", [&](auto& pools) { return pools.trim(pool_->handle, keep_bytes); });
 }
 

@@ -132,10 +132,13 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     AllocationRequest whole = request;
     whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
-    const bool keeps = may_keep();
+    const bool keeps = may_keep(request);
     if (keeps) {
-        if (Piece* const kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment)) {
+        const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+        PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
+        if (Piece* const kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind)) {
             Ledger& ledger = device_->books->ledger;
+            kept->allocated_in_order = in_order;
             place(request, *kept, block);
             block.id = ledger.revive(*kept, block);
             return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
@@ -150,16 +153,19 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     });
     if (!made) return std::move(made).error();
     piece.may_be_kept = keeps;
+    piece.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
     if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
     return enter(block, std::move(piece), request.stream);
 }
 
 // Whether memory for this source may come from the cache, and go back there. Memory that the thread allocates while it
-// has a capture open does neither (K13).
-bool MemorySource::may_keep() const {
-    return cached_ && !pool_ && device_->cache.keeps_anything() && rules::may_be_kept(kind_, placement_) &&
-           !device_->books->captures.here();
+// has a capture open does neither, nor does memory for a stream that may be captured (K13).
+bool MemorySource::may_keep(const AllocationRequest& request) const {
+    if (!cached_ || pool_ || !device_->cache.keeps_anything() || !rules::may_be_kept(kind_, placement_)) return false;
+    const OpenCaptures& captures = device_->books->captures;
+    if (!rules::is_pooled(kind_) || request.stream == nullptr) return !captures.here();
+    return !captures.any() && !request.stream->state()->others();
 }
 
 Result<MemoryBlock> MemorySource::enter(MemoryBlock block, Piece piece, Stream* stream) {

@@ -44,7 +44,7 @@ public:
 
 private:
     Result<void> allowed(const AllocationRequest& request) const;
-    bool may_keep() const;
+    bool may_keep(const AllocationRequest& request) const;
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream);
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);

@@ -243,6 +243,8 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
     if (!found) return std::move(found).error();
     LedgerEntry& entry = **found;
     how.made_for_it = entry.may_be_kept;
+    how.pooled = entry.pool != nullptr;
+    how.allocated_in_order = entry.allocated_in_order;
     how.bytes = entry.bytes();
     if (rules::keeping(how, limit_bytes) != rules::Keeping::keep) return static_cast<Piece*>(nullptr);
     // A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.

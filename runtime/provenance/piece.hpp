@@ -21,6 +21,7 @@ inline namespace v0 {
 namespace detail {
 
 struct PoolState;
+struct StreamState;
 
 // Memory from the system: separate pages, or cut out of slabs.
 struct HostPart {
@@ -62,7 +63,9 @@ struct Piece {
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
     MemoryBlock block;                     // as recorded in the ledger
     bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
+    bool allocated_in_order = false;       // pool memory: usable in the order of one stream at first
     std::size_t asked_bytes = 0;           // as the cache counts it while it is handed out; 0: it does not
+    std::shared_ptr<StreamState> after;    // out of the cache: freed behind the work of this stream, unless null
     std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0
 };
 

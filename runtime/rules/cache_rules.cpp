@@ -22,6 +22,7 @@ int kept_kind(MemoryKind kind) noexcept {
         case MemoryKind::registered: return 4;
         case MemoryKind::host:
         case MemoryKind::host_numa: return 5;  // the same memory, by two names
+        case MemoryKind::pool: return 6;
         default: return -1;
     }
 }
@@ -63,7 +64,9 @@ bool goes_before(const Waiting& one, const Waiting& other) noexcept {
 
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
     if (!piece.made_for_it || piece.bytes == 0) return Keeping::free_not_made_for_it;
-    if (piece.in_stream) return Keeping::free_in_stream;
+    const bool of_one_stream = piece.pooled && piece.order == ReleaseOrder::own_stream;
+    const bool of_none = piece.order == ReleaseOrder::none && !piece.allocated_in_order;
+    if (!of_one_stream && !of_none) return Keeping::free_in_stream;
     if (!piece.device_usable) return Keeping::free_unusable;
     return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
 }

@@ -15,8 +15,8 @@
 
 namespace isthmus::rules {
 
-// Kinds whose memory may be kept, numbered for tables; -1: never kept. Pool kinds are kept by the driver's pools.
-constexpr int kept_kind_count = 6;
+// Kinds whose memory may be kept, numbered for tables; -1: never kept. Of pool kinds: `pool`, of the device's own pool.
+constexpr int kept_kind_count = 7;
 int kept_kind(MemoryKind kind) noexcept;
 
 // Whether memory of this kind and placement means the same to its next owner. It does not where the place depends on
@@ -65,16 +65,26 @@ std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcep
 // Whether a piece may serve although its end is unused: the unused ends of all pieces stay within a sixteenth.
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
 
+// What a release is ordered behind.
+enum class ReleaseOrder : std::uint8_t {
+    none,          // nothing uses the memory
+    own_stream,    // work of a stream of the device, which only the runtime gives work
+    other_stream,  // work of another device's stream, or of one that other code gives work, too
+};
+
 // How a piece was released.
 struct Released {
-    bool made_for_it = false;   // allocated as memory that may be kept, and not excluded since
-    bool in_stream = false;     // behind the work of a stream, which may not have ended
+    bool made_for_it = false;         // allocated as memory that may be kept, and not excluded since
+    bool pooled = false;              // from a pool, which allocates and frees in the order of a stream
+    bool allocated_in_order = false;  // of a stream, whose work before the allocation may still use the memory
+    ReleaseOrder order = ReleaseOrder::none;
     bool device_usable = true;  // neither lost nor of a forked parent, and not in a host function
     std::size_t bytes = 0;
 };
 enum class Keeping : std::uint8_t { keep, free_not_made_for_it, free_in_stream, free_unusable, free_too_large };
-// What happens with it where `limit_bytes` may be kept; 0 keeps nothing. Every free waits in the driver as before, so
-// memory that something may still use is never kept.
+// What happens with it where `limit_bytes` may be kept; 0 keeps nothing. Pool memory that the work of a stream may
+// still use is kept for later allocations in the order of that stream. Other memory that something may still use is not
+// kept: the driver waits as it frees it, or, where it is pool memory, orders the free.
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept;
 
 // A kept piece: how many releases ago its own was, and its size.

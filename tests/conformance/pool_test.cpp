@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory: usable at once, ordered with other streams, freed after its uses; and the statistics of pools.
-#include "scenario.hpp"
+#include "keeping.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,14 +41,138 @@ TEST(Pool, MemoryOfAStreamIsThereAtOnceAndWhereThereIsNoneIsRefused) {  // keeps
     });
 }
 
-TEST(Pool, AllocatingAndFreeingOnOneStreamAreTwoDriverCalls) {  // keeps S3
-    on_every_device([](Device& device) {
+constexpr std::uint64_t plenty = std::uint64_t{256} << 20;
+
+// keeps S3, M2
+TEST(Pool, AllocatingAndFreeingOnOneStreamCallsNoDriverAndTwiceWithoutACache) {
+    for (const std::uint64_t cache_bytes : {plenty, std::uint64_t{0}}) {
+        on_each_device_that_keeps(cache_bytes, [&](Device& device) {
+            if (!has_pools(device)) return;
+            Stream stream = device.create_stream().value();
+            { const auto warm = stream.allocate<std::int32_t>(count).value(); }
+            const long before = driver_calls();
+            { const auto buffer = stream.allocate<std::int32_t>(count).value(); }
+            EXPECT_TRUE(before < 0 || unless_fault(driver_calls() == before + (cache_bytes != 0 ? 0 : 2)));
+        });
+    }
+}
+
+// keeps M3
+TEST(Pool, WhatAStreamReleasedIsItsOwnAtOnceAndNoOtherStreams) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (!has_pools(device)) return;
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        Buffer<std::int32_t> busy = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen = device.allocate<std::int32_t>(count).value();
+        for (int round = 1; round <= 5; ++round) {
+            std::uint64_t address = 0;
+            {
+                Buffer<std::int32_t> scratch = first.allocate<std::int32_t>(count).value();
+                address = scratch.device_address();
+                first.fill(scratch, round).value();
+                (void)first.launch(churn, count, busy, 2000).value();
+                (void)first.launch(scale_into, count, seen, scratch, 1).value();
+            }  // the stream still has to read it
+            Buffer<std::int32_t> others = second.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(unless_fault(others.device_address() != address)) << "in use";
+            Buffer<std::int32_t> next = first.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(unless_fault(next.device_address() == address)) << "behind its own work";
+            first.fill(next, -1).value();
+            second.fill(others, -2).value();
+            EXPECT_EQ(last_value(first, seen, device), round);
+            EXPECT_EQ(last_value(first, next, device), -1);
+            EXPECT_EQ(last_value(second, others, device), -2);
+        }
+    });
+}
+
+// keeps M3, M5, M7
+TEST(Pool, WhatIsKeptBehindWorkGoesBackBehindItAtTheStreamsEndAndOnRequest) {
+    for (const bool on_request : {false, true}) {
+        on_each_device_that_keeps(plenty, [&](Device& device) {
+            if (!has_pools(device)) return;
+            Stream second = device.create_stream().value();
+            for (int round = 1; round <= 3; ++round) {
+                std::optional<Stream> first = device.create_stream().value();
+                {
+                    Buffer<std::int32_t> busy = first->allocate<std::int32_t>(count).value();
+                    Buffer<std::int32_t> written = first->allocate<std::int32_t>(count).value();
+                    first->fill(busy, round).value();
+                    (void)first->launch(churn, count, busy, 2000).value();
+                    (void)first->launch(scale_into, count, written, busy, 1).value();
+                }  // the stream still has to write it
+                EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes >= 2 * count * 4));
+                const std::uint64_t used = device.pool().value().usage().value().used_bytes;
+                EXPECT_TRUE(unless_fault(used == 0 || round > 1)) << "what is kept is not in use: " << used;
+                if (on_request) {
+                    EXPECT_TRUE(unless_fault(device.trim_cache().value() >= 2 * count * 4));
+                } else {
+                    first.reset();
+                }
+                EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes == 0));
+                Buffer<std::int32_t> one = second.allocate<std::int32_t>(count).value();
+                Buffer<std::int32_t> other = second.allocate<std::int32_t>(count).value();
+                second.fill(one, -1).value();
+                second.fill(other, -2).value();
+                EXPECT_EQ(last_value(second, one, device), -1);
+                EXPECT_EQ(last_value(second, other, device), -2);
+                one.release().value();
+                other.release().value();
+                (void)device.trim_cache().value();
+            }
+        });
+    }
+}
+
+// keeps M3
+TEST(Pool, AStreamThatEndsWithItsWorkLeavesWhatItKeptToOthers) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (!has_pools(device)) return;
+        Stream second = device.create_stream().value();
+        std::uint64_t address = 0;
+        {
+            Stream first = device.create_stream().value();
+            {
+                Buffer<std::int32_t> scratch = first.allocate<std::int32_t>(count).value();
+                address = scratch.device_address();
+                first.fill(scratch, 1).value();
+            }
+            first.synchronize().value();
+        }
+        const long before = driver_calls();
+        Buffer<std::int32_t> next = second.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(before < 0 || unless_fault(driver_calls() == before));
+        EXPECT_TRUE(unless_fault(next.device_address() == address));
+    });
+}
+
+// keeps M7, K13
+TEST(Pool, MemoryForACaptureAndOfAStreamOfOtherCodeIsTheDrivers) {
+    NEEDS(graph);
+    on_each_device_that_keeps(plenty, [](Device& device) {
         if (!has_pools(device)) return;
         Stream stream = device.create_stream().value();
-        { const auto warm = stream.allocate<std::int32_t>(count).value(); }
-        const long before = driver_calls();
-        { const auto buffer = stream.allocate<std::int32_t>(count).value(); }
-        EXPECT_TRUE(before < 0 || unless_fault(driver_calls() == before + 2));
+        { const auto kept = stream.allocate<std::int32_t>(count).value(); }
+        const std::uint64_t served = device.cache_usage().served;
+        {
+            Result<Capture> capture = stream.begin_capture();
+            if (!worked(capture)) return;
+            Result<Buffer<std::int32_t>> made = stream.allocate<std::int32_t>(count);
+            if (worked(made)) {
+                EXPECT_EQ(made->kind(), MemoryKind::graph);
+                EXPECT_TRUE(worked(stream.fill(*made, 1)));
+                EXPECT_TRUE(worked(made->release()));
+            }
+            EXPECT_EQ(device.cache_usage().served, served);
+            (void)capture->end();
+        }
+        { const auto kept = stream.allocate<std::int32_t>(count).value(); }
+        EXPECT_TRUE(unless_fault(device.cache_usage().served == served + 1)) << "after the capture";
+        // From here on other code may give the stream work, and capture it.
+        (void)stream.native_handle().value();
+        { const auto driver_made = stream.allocate<std::int32_t>(count).value(); }
+        EXPECT_TRUE(unless_fault(device.cache_usage().served == served + 1));
     });
 }
 

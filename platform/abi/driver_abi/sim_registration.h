@@ -95,10 +95,11 @@ typedef int (*isthmus_sim_set_stand_in_fn)(void* function, const struct isthmus_
 typedef int (*isthmus_sim_fact_fn)(const char* key, char* value, size_t value_bytes);
 
 /* Of the allocation or registration that contains this device address, only the first bytes may be accessed from now
- * on; 0: none. Memory that a program keeps for its next allocation is still the driver's allocation; this says how much
- * of it is in use. Unknown addresses are ignored. Not a call of the driver: it is not counted, and no fault meets it.
+ * on; 0: none. With a CUstream less than before is behind its work so far. Memory that a program keeps for its next
+ * allocation is still the driver's allocation; this says how much of it is in use. Unknown addresses are ignored. Not a
+ * call of the driver: it is not counted, and no fault meets it.
  */
-typedef void (*isthmus_sim_lend_fn)(uint64_t device_address, size_t bytes);
+typedef void (*isthmus_sim_lend_fn)(uint64_t device_address, size_t bytes, void* stream);
 
 #ifdef __cplusplus
 }

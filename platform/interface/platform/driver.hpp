@@ -76,9 +76,9 @@ public:
     // Facts about an address that this runtime did not allocate. Unknown addresses are ok() with MemoryKind::unknown.
     virtual Status pointer_facts(std::uint64_t address, PointerFacts& out) = 0;
     // Tells a simulator that of the memory allocated or registered at this device address only the first bytes may be
-    // accessed from now on; 0: none, because it is kept for a later allocation. No driver call: a driver learns
-    // nothing.
-    virtual void lend(std::uint64_t, std::size_t) noexcept {}
+    // accessed from now on; 0: none, because it is kept for a later allocation. With a stream, less than before from
+    // behind its work so far. No driver call: a driver learns nothing.
+    virtual void lend(std::uint64_t, std::size_t, StreamHandle) noexcept {}
     // Free and total bytes of the device's own memory, as the driver reports them (unreliable on shared DRAM).
     virtual Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) = 0;
 };

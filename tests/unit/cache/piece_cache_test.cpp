@@ -25,13 +25,15 @@ using detail::PieceCache;
 
 // Remembers how much of each allocation may be accessed.
 struct Lent final : isthmus::testing::NoMemory {
-    void lend(std::uint64_t address, std::size_t bytes) noexcept override {
+    void lend(std::uint64_t address, std::size_t bytes, platform::StreamHandle order) noexcept override {
         const std::lock_guard lock(mutex);
         lent[address] = bytes;
+        lent_behind[address] = order;
     }
 
     std::mutex mutex;
     std::map<std::uint64_t, std::size_t> lent;
+    std::map<std::uint64_t, platform::StreamHandle> lent_behind;
 };
 
 Piece piece_of(MemoryKind kind, std::uint64_t address, std::size_t bytes) {
@@ -207,6 +209,103 @@ TEST(PieceCache, ALimitOfNothingKeepsNothing) {
     EXPECT_FALSE(cache.keeps_anything());
     EXPECT_FALSE(cache.take(MemoryKind::device, {}, 4096, 256));
     EXPECT_EQ(cache.usage().missed, 0u) << "not asked at all";
+}
+
+// A stream that keeps pool memory. The cache only owns it.
+struct KeepingStream {
+    explicit KeepingStream(std::uintptr_t number) : handle(static_cast<platform::StreamHandle>(number)) {
+        behind.begin(state, handle);
+    }
+    platform::StreamHandle handle;
+    std::shared_ptr<detail::StreamState> state{std::make_shared<int>(0), reinterpret_cast<detail::StreamState*>(this)};
+    PieceCache::Behind behind;
+};
+
+TEST(PieceCache, WhatIsKeptBehindAStreamServesThatStream) {  // keeps M3
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    KeepingStream one(1);
+    KeepingStream other(2);
+    Piece& piece = staying(piece_of(MemoryKind::pool, 0x10000, 4096));
+    EXPECT_TRUE(cache.keep(piece, &one.behind).empty());
+    EXPECT_EQ(memory.lent[0x10000], 0u);
+    EXPECT_EQ(memory.lent_behind[0x10000], one.handle) << "work of the stream may still use it";
+    EXPECT_EQ(cache.kept_bytes(MemoryKind::pool), 4096u);
+    EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 4096, 256));
+    EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 4096, 256, &other.behind));
+    EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 8192, 256, &one.behind)) << "too large";
+    EXPECT_EQ(cache.take(MemoryKind::pool, {}, 4000, 256, &one.behind), &piece);
+    EXPECT_EQ(memory.lent[0x10000], 4000u);
+    EXPECT_EQ(memory.lent_behind[0x10000], one.handle);
+    EXPECT_EQ(cache.kept_bytes(MemoryKind::pool), 0u);
+    EXPECT_EQ(piece.after, nullptr);
+    EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 4000, 256, &one.behind)) << "once";
+}
+
+TEST(PieceCache, AStreamTakesItsOwnFirstAndThenWhatNothingUses) {  // keeps M3
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    KeepingStream one(1);
+    Piece& own = staying(piece_of(MemoryKind::pool, 0x10000, 4096));
+    Piece& idle = staying(piece_of(MemoryKind::pool, 0x20000, 4096));
+    EXPECT_TRUE(cache.keep(own, &one.behind).empty());
+    EXPECT_TRUE(cache.keep(idle).empty());
+    EXPECT_EQ(cache.take(MemoryKind::pool, {}, 4096, 256, &one.behind), &own);
+    EXPECT_EQ(cache.take(MemoryKind::pool, {}, 4096, 256, &one.behind), &idle);
+    EXPECT_EQ(memory.lent_behind[0x20000], platform::StreamHandle::none);
+}
+
+TEST(PieceCache, AtAStreamsEndItsMemoryServesOthersIfItsWorkHasEnded) {  // keeps M3, M7
+    for (const bool work_has_ended : {true, false}) {
+        Lent memory;
+        PieceCache cache(memory, 1 << 20);
+        KeepingStream one(1);
+        Piece& first = staying(piece_of(MemoryKind::pool, 0x10000, 4096));
+        Piece& between = staying(piece_of(MemoryKind::pool, 0x20000, 4096));
+        Piece& last = staying(piece_of(MemoryKind::pool, 0x30000, 4096));
+        EXPECT_TRUE(cache.keep(first, &one.behind).empty());
+        EXPECT_TRUE(cache.keep(between).empty());
+        EXPECT_TRUE(cache.keep(last, &one.behind).empty());
+        one.state.reset();
+        EXPECT_EQ(cache.take_out_kind(MemoryKind::pool), std::vector<Piece*>{&between}) << "its end is under way";
+        EXPECT_TRUE(cache.take_out(0).empty());
+        const std::vector<Piece*> out = cache.ended(one.behind, work_has_ended);
+        if (work_has_ended) {
+            EXPECT_TRUE(out.empty());
+            EXPECT_EQ(cache.take(MemoryKind::pool, {}, 4096, 256), &last);
+            EXPECT_EQ(cache.take(MemoryKind::pool, {}, 4096, 256), &first) << "in the order of their releases";
+        } else {
+            EXPECT_EQ(out.size(), 2u);
+            EXPECT_EQ(memory.lent[0x10000], 4096u) << "whole";
+            EXPECT_EQ(memory.lent_behind[0x10000], one.handle);
+        }
+        EXPECT_EQ(cache.usage().bytes, 0u);
+        EXPECT_EQ(cache.usage().pieces, 0u);
+        EXPECT_TRUE(cache.ended(one.behind, work_has_ended).empty());
+    }
+}
+
+TEST(PieceCache, WhatGoesBackFromBehindAStreamOwnsTheStream) {  // keeps M5
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    KeepingStream one(1);
+    KeepingStream other(2);
+    Piece& piece = staying(piece_of(MemoryKind::pool, 0x10000, 4096));
+    Piece& second = staying(piece_of(MemoryKind::pool, 0x20000, 8192));
+    Piece& idle = staying(piece_of(MemoryKind::device, 0x30000, 512));
+    EXPECT_TRUE(cache.keep(piece, &one.behind).empty());
+    EXPECT_TRUE(cache.keep(second, &other.behind).empty());
+    EXPECT_TRUE(cache.keep(idle).empty());
+    EXPECT_EQ(cache.take_out(5000), std::vector<Piece*>{&second}) << "what keeps most";
+    EXPECT_EQ(second.after, other.state);
+    EXPECT_EQ(memory.lent[0x20000], 8192u);
+    EXPECT_EQ(memory.lent_behind[0x20000], other.handle);
+    EXPECT_EQ(cache.take_out_kind(MemoryKind::pool), std::vector<Piece*>{&piece});
+    EXPECT_EQ(piece.after, one.state);
+    EXPECT_TRUE(cache.take_out_kind(MemoryKind::pool).empty());
+    EXPECT_TRUE(cache.take_out_kind(MemoryKind::graph).empty()) << "of no kept kind";
+    EXPECT_EQ(cache.take_out(0), std::vector<Piece*>{&idle});
+    EXPECT_EQ(idle.after, nullptr);
 }
 
 TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7

@@ -242,7 +242,7 @@ TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity)
 TEST_F(Ledgers, WhatTheRulesDoNotKeepIsNotParked) {  // keeps M3, M5
     MemoryBlock block = entered_to_keep(device_block(0x10000, 5000), 0x10000, 5000);
     EXPECT_EQ(ledger.park(block, 0, {}, 4999).value(), nullptr) << "too large";
-    EXPECT_EQ(ledger.park(block, 0, {.in_stream = true}, plenty).value(), nullptr);
+    EXPECT_EQ(ledger.park(block, 0, {.order = isthmus::rules::ReleaseOrder::own_stream}, plenty).value(), nullptr);
     EXPECT_EQ(ledger.park(block, 0, {.device_usable = false}, plenty).value(), nullptr);
     EXPECT_EQ(ledger.park(block, 1, {}, plenty).code(), Code::wrong_device);
     MemoryBlock inside = block;

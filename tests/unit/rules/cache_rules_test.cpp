@@ -20,11 +20,11 @@ using K = MemoryKind;
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
-TEST(Cache, KindsAreKeptThatNeitherAPoolNorAnotherProcessHas) {  // keeps M1, M6
+TEST(Cache, KindsAreKeptThatNoUserPoolAndNoOtherProcessHas) {  // keeps M1, M6
     std::set<int> numbers;
     for_every_kind([&](K kind) {
         const bool keeps = kind == K::device || kind == K::pinned || kind == K::write_combined || kind == K::managed ||
-                           kind == K::registered || kind == K::host || kind == K::host_numa;
+                           kind == K::registered || kind == K::host || kind == K::host_numa || kind == K::pool;
         EXPECT_EQ(kept_kind(kind) >= 0, keeps) << name(kind);
         EXPECT_EQ(may_be_kept(kind, {}), keeps) << name(kind);
         if (kind == K::host_numa) {
@@ -131,24 +131,36 @@ TEST(Cache, UnusedEndsStayWithinASixteenthOfThePeak) {  // keeps M8
     EXPECT_FALSE(may_leave_unused({0, 0, 0}, 101 << 10, 36 << 10));
 }
 
-TEST(Cache, OnlyMemoryThatNothingUsesIsKept) {  // keeps M3, M7
-    for (const bool made : {false, true}) {
-        for (const bool in_stream : {false, true}) {
-            for (const bool usable : {false, true}) {
-                for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{101}}) {
-                    for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}}) {
-                        const Released piece{made, in_stream, usable, bytes};
-                        const bool keeps = made && !in_stream && usable && bytes > 0 && bytes <= limit;
-                        EXPECT_EQ(keeping(piece, limit) == Keeping::keep, keeps);
-                    }
+TEST(Cache, OnlyMemoryThatNothingUsesIsKeptOrPoolMemoryBehindOneStream) {  // keeps M3, M7
+    int kept = 0;
+    for (const ReleaseOrder order : {ReleaseOrder::none, ReleaseOrder::own_stream, ReleaseOrder::other_stream}) {
+        for (int facts = 0; facts < 16; ++facts) {
+            for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{101}}) {
+                for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}}) {
+                    Released piece;
+                    piece.made_for_it = (facts & 1) != 0;
+                    piece.pooled = (facts & 2) != 0;
+                    piece.allocated_in_order = (facts & 4) != 0;
+                    piece.device_usable = (facts & 8) != 0;
+                    piece.order = order;
+                    piece.bytes = bytes;
+                    bool may = !piece.allocated_in_order;
+                    if (order == ReleaseOrder::own_stream) may = piece.pooled;
+                    if (order == ReleaseOrder::other_stream) may = false;
+                    may = may && piece.made_for_it && piece.device_usable && bytes > 0 && bytes <= limit;
+                    kept += static_cast<int>(may);
+                    EXPECT_EQ(keeping(piece, limit) == Keeping::keep, may) << facts << ' ' << bytes << ' ' << limit;
                 }
             }
         }
     }
-    EXPECT_EQ(keeping({false, true, false, 1}, 10), Keeping::free_not_made_for_it);
-    EXPECT_EQ(keeping({true, true, false, 1}, 10), Keeping::free_in_stream);
-    EXPECT_EQ(keeping({true, false, false, 1}, 10), Keeping::free_unusable);
-    EXPECT_EQ(keeping({true, false, true, 11}, 10), Keeping::free_too_large);
+    EXPECT_EQ(kept, 8);
+    EXPECT_EQ(keeping({.order = ReleaseOrder::own_stream, .device_usable = false, .bytes = 1}, 10),
+              Keeping::free_not_made_for_it);
+    EXPECT_EQ(keeping({.made_for_it = true, .order = ReleaseOrder::own_stream, .device_usable = false, .bytes = 1}, 10),
+              Keeping::free_in_stream);
+    EXPECT_EQ(keeping({.made_for_it = true, .device_usable = false, .bytes = 1}, 10), Keeping::free_unusable);
+    EXPECT_EQ(keeping({.made_for_it = true, .bytes = 11}, 10), Keeping::free_too_large);
 }
 
 TEST(Cache, WhatKeptMostBytesForLongestGoesFirst) {  // keeps M5

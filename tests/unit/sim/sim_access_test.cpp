@@ -362,29 +362,80 @@ TEST(SimAccess, OnlyWhatIsLentOfAnAllocationMayBeAccessed) {
         const Address memory = device_memory(4096);
         const Address other = device_memory(4096);
         isthmus_sim_reset_counts();
-        isthmus_sim_lend(memory, 1000);
+        isthmus_sim_lend(memory, 1000, nullptr);
         REQUIRE_THAT(isthmus_sim_call_count(nullptr) == 0);
         REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 1000), 0);
         REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 1001), 1);
         REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 1000, other, 1), 1);
-        isthmus_sim_lend(memory, 0);
+        isthmus_sim_lend(memory, 0, nullptr);
         REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 1), 1);
-        isthmus_sim_lend(memory, 4096);
+        isthmus_sim_lend(memory, 4096, nullptr);
         REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 4096), 0);
-        isthmus_sim_lend(memory, 0);
+        isthmus_sim_lend(memory, 0, nullptr);
         REQUIRE_CODE(cuMemFree_v2(memory), 0);
         REQUIRE_CODE(cuMemFree_v2(other), 0);
-        isthmus_sim_lend(memory, 1);  // of nothing
+        isthmus_sim_lend(memory, 1, nullptr);  // of nothing
         void* pinned = nullptr;
         REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
         auto* const values = static_cast<volatile int*>(pinned);
         values[0] = 7;
-        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
-        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 16);
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0, nullptr);
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 16, nullptr);
         REQUIRE_THAT(values[0] == 7);
-        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
+        isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0, nullptr);
         REQUIRE_CODE(cuMemFreeHost(pinned), 0);
     });
+}
+
+// keeps M2, M3: in the order of a stream, whose work so far may still use it
+TEST(SimAccess, WhatIsLentMayChangeInTheOrderOfAStream) {
+    in_own_process([] {
+        open_device();
+        Stream* stream = nullptr;
+        REQUIRE_CODE(cuStreamCreate(&stream, 1), 0);
+        Address memory = 0;
+        REQUIRE_CODE(cuMemAllocAsync(&memory, 4096, stream), 0);
+        const Address other = device_memory(4096);
+        for (int round = 0; round < 20; ++round) {
+            REQUIRE_CODE(launch_wild_store(stream, reinterpret_cast<void*>(memory)), 0);
+            isthmus_sim_lend(memory, 0, stream);
+            REQUIRE_CODE(cuMemcpyDtoDAsync_v2(other, memory, 1, stream), 1);  // in the program's order it is released
+            isthmus_sim_lend(memory, 100, stream);
+            REQUIRE_CODE(cuMemcpyDtoDAsync_v2(other, memory, 100, stream), 0);
+            REQUIRE_CODE(cuMemcpyDtoDAsync_v2(other, memory, 101, stream), 1);
+        }
+        // Another stream may use it at once, and is ordered behind the work before the release only.
+        Stream* second = nullptr;
+        REQUIRE_CODE(cuStreamCreate(&second, 1), 0);
+        isthmus_sim_lend(memory, 0, stream);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_CODE(launch_wild_store(stream, reinterpret_cast<void*>(other)), 0);
+        isthmus_sim_lend(memory, 100, stream);
+        REQUIRE_CODE(launch_wild_store(second, reinterpret_cast<void*>(memory)), 0);
+        REQUIRE_CODE(cuStreamSynchronize(second), 0);
+        isthmus_sim_lend(memory, 0, stream);
+        isthmus_sim_lend(memory, 4096, nullptr);  // overtakes it
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_CODE(cuMemcpyDtoDAsync_v2(other, memory, 4096, stream), 0);
+        REQUIRE_CODE(cuMemFreeAsync(memory, stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+    });
+    in_own_process(
+        [] {
+            open_device();
+            Stream* stream = nullptr;
+            REQUIRE_CODE(cuStreamCreate(&stream, 1), 0);
+            Address memory = 0;
+            REQUIRE_CODE(cuMemAllocAsync(&memory, 4096, stream), 0);
+            isthmus_sim_lend(memory, 0, stream);
+            if (std::strcmp(isthmus_sim_protection(), "off") == 0) {  // nothing is closed
+                std::fputs("kernel test_wild_store touched", stderr);
+                return;
+            }
+            REQUIRE_CODE(launch_wild_store(stream, reinterpret_cast<void*>(memory)), 0);
+            REQUIRE_CODE(cuStreamSynchronize(stream), 700);
+        },
+        "kernel test_wild_store touched");
 }
 
 // keeps M2
@@ -394,7 +445,7 @@ TEST(SimAccess, TheCpuCannotTouchMemoryThatIsNotLent) {
             open_device();
             void* pinned = nullptr;
             REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
-            isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0);
+            isthmus_sim_lend(reinterpret_cast<Address>(pinned), 0, nullptr);
             if (std::strcmp(isthmus_sim_protection(), "off") == 0) {  // nothing is closed to the CPU
                 std::fputs("memory that was released", stderr);
                 std::raise(SIGSEGV);
@@ -418,8 +469,8 @@ TEST(SimAccess, AKernelCannotTouchMemoryThatIsNotLent) {
         in_own_process([=] {
             open_device();
             const Address memory = memory_of_kind();
-            isthmus_sim_lend(memory, 0);
-            isthmus_sim_lend(memory, 16);
+            isthmus_sim_lend(memory, 0, nullptr);
+            isthmus_sim_lend(memory, 16, nullptr);
             REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(memory)), 0);
             REQUIRE_CODE(cuCtxSynchronize(), 0);
         });
@@ -427,7 +478,7 @@ TEST(SimAccess, AKernelCannotTouchMemoryThatIsNotLent) {
             [=] {
                 open_device();
                 const Address memory = memory_of_kind();
-                isthmus_sim_lend(memory, 0);
+                isthmus_sim_lend(memory, 0, nullptr);
                 if (std::strcmp(isthmus_sim_protection(), "off") == 0) {  // nothing is closed
                     std::fputs("kernel test_wild_store touched", stderr);
                     return;

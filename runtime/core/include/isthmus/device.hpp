@@ -183,9 +183,11 @@ public:
     Result<MemoryPool> pool(MemoryKind kind = MemoryKind::pool);
     Result<MemoryPool> create_pool(const PoolOptions& options = {});
     // Memory of the kinds device, pinned, write_combined, managed, registered and host that was released is kept for
-    // the next allocation of its kind and about its size. What is kept and what is in use stay together within 17/16
-    // of the most that was in use since the last trim_cache(). Not kept: memory of pools and of users' allocators,
-    // host memory with strict or local placement, memory made to be exported, and memory that other code may use
+    // the next allocation of its kind and about its size. Memory of the device's own pool that was released behind the
+    // work of a stream is kept for the next Stream::allocate() there. What is kept and what is in use stay together
+    // within 17/16 of the most that was in use since the last trim_cache(). Not kept: memory of other pools and of
+    // users' allocators, pool memory of external streams and of those whose native_handle() was asked for, host memory
+    // with strict or local placement, memory made to be exported, and other than pool memory that other code may use
     // unseen: whose device_address() was asked for, that a capture of other code took, or that got advice. No driver
     // call.
     CacheUsage cache_usage() const;

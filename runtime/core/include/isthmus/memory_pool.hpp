@@ -29,7 +29,8 @@ struct PoolOptions {
     std::uint64_t max_bytes = 0;  // 0: as much as the device has (other values: CUDA 12.2)
 };
 
-// The driver's counts, in its own granules.
+// The driver's counts, in its own granules; of the device's own pool (Device::pool()) without what is kept for later
+// allocations (Device::cache_usage()), except in the high marks.
 struct PoolUsage {
     std::uint64_t reserved_bytes = 0;  // taken from the device
     std::uint64_t reserved_high_bytes = 0;
@@ -62,7 +63,8 @@ public:
     const Allocator& allocator() const noexcept { return allocator_; }
     Result<PoolUsage> usage() const;
     Result<void> reset_high_marks();  // sets the high marks to the current values
-    // Returns unused memory to the device until at most this much is reserved.
+    // Returns unused memory to the device until at most this much is reserved; of the device's own pool also what is
+    // kept for later allocations. What work may still use goes back when that has ended.
     Result<void> trim(std::uint64_t keep_bytes);
     Result<void> set_release_threshold(std::uint64_t bytes);
     // Allows or forbids another device's access to all memory of this pool, present and future. Peer access between the

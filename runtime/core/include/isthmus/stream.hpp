@@ -150,7 +150,8 @@ public:
 
     // Allocates pool memory in the order of this stream, without waiting. This stream may use it at once; others are
     // made to wait for the allocation before their first use. When released, it is freed behind the work that uses it,
-    // without waiting.
+    // without waiting; the device may keep it for the next allocation on that stream (Device::cache_usage()). Its
+    // content is then that of its last owner.
     // Errors: as Device::allocate(); unsupported where the device has no pools.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count) {
