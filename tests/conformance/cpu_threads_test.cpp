@@ -12,8 +12,9 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
-#include <iterator>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,27 +29,25 @@ RuntimeOptions with_threads(std::uint32_t threads) {
     options.cpu_threads = threads;
     return options;
 }
-// Threads of the process, when none is starting or ending: a thread that was joined may be listed for a moment. The
-// first thread is there for ThreadSanitizer, which starts one of its own with it.
-std::ptrdiff_t threads_at_rest() {
-    std::thread([] {}).join();
-    const auto count = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
-    std::ptrdiff_t last = count();
-    for (int quiet = 0; quiet < 20; ++quiet) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const std::ptrdiff_t now = count();
-        if (now != last) quiet = 0;
-        last = now;
+// The process's threads, by their numbers. Those of earlier scenarios may end at any time.
+std::set<std::string> threads() {
+    std::set<std::string> all;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        all.insert(task.path().filename().string());
     }
-    return last;
+    return all;
 }
 
-// Waits until at most so many threads are left: those of earlier scenarios may take a while to end on a busy machine.
-bool threads_fall_to(std::ptrdiff_t most) {
-    for (int attempt = 0; attempt < 100; ++attempt) {
-        if (threads_at_rest() <= most) return true;
+// Those that have come since, when at most so many have: a thread that was joined may be listed for a moment.
+std::set<std::string> threads_since(const std::set<std::string>& before, std::size_t most) {
+    std::set<std::string> fresh;
+    for (int attempt = 0; attempt < 2000; ++attempt) {
+        fresh = threads();
+        std::erase_if(fresh, [&](const std::string& thread) { return before.contains(thread); });
+        if (fresh.size() <= most) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return false;
+    return fresh;
 }
 
 // Everything that large kernels of each kind write: plain items, blocks with barriers, atomic updates, a graph.
@@ -97,24 +96,24 @@ TEST(CpuThreads, GiveTheSameBitsForEveryNumber) {
 
 // keeps L16, R10
 TEST(CpuThreads, ExistWhereAskedForAndEndWithTheRuntime) {
-    std::ptrdiff_t before = threads_at_rest();
+    std::thread([] {}).join();  // ThreadSanitizer starts a thread of its own with the first one
+    const std::set<std::string> before = threads();
     {
         Runtime none = Runtime::open(with_threads(0)).value();
         Buffer<std::int32_t> data = none.cpu().allocate_shared<std::int32_t>(large).value();
         none.cpu().stream().launch(add_one, large, data).value();
-        EXPECT_TRUE(threads_fall_to(before));
+        EXPECT_TRUE(threads_since(before, 0).empty());
     }
     std::optional<Buffer<std::int32_t>> outlives;
     {
         Runtime own = Runtime::open(with_threads(3)).value();
-        EXPECT_TRUE(threads_fall_to(before));
-        before = threads_at_rest();
+        EXPECT_TRUE(threads_since(before, 0).empty()) << "none before a kernel runs";
         outlives = own.cpu().allocate_shared<std::int32_t>(large).value();
         own.cpu().stream().launch(add_one, large, *outlives).value();
-        EXPECT_TRUE(unless_fault(threads_at_rest() == before + 2));
+        EXPECT_TRUE(unless_fault(threads_since(before, 2).size() == 2));
     }
     outlives.reset();  // the last that holds the device
-    EXPECT_TRUE(threads_fall_to(before)) << "idle workers end at once";
+    EXPECT_TRUE(threads_since(before, 0).empty()) << "idle workers end at once";
 }
 
 // keeps L16
