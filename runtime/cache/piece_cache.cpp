@@ -128,18 +128,13 @@ std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     for (Shelf& shelf : behind.shelves_) {
-        while (!shelf.empty()) {
-            const Kept kept = shelf.back();
-            shelf.pop_back();
-            if (work_has_ended) {
+        if (work_has_ended) {
+            for (const Kept& kept : shelf) {
                 put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation.kind))], kept);
-                continue;
             }
-            bytes_ -= kept.piece->bytes();
-            --pieces_;
-            out.push_back(kept.piece);
-            open(*kept.piece, kept.piece->bytes(), behind.handle());
+            shelf.clear();
         }
+        while (!shelf.empty()) give_out(shelf, &behind, nullptr, out);
     }
     behind.pieces_ = 0;
     std::erase(behinds_, &behind);

@@ -181,6 +181,11 @@ rules::ReleaseOrder order_of(const DeviceState& device, const StreamState* after
     return own ? rules::ReleaseOrder::own_stream : rules::ReleaseOrder::other_stream;
 }
 
+// Keeps a piece that was released behind this work, and frees what is too much then.
+void keep_parked(DeviceState& device, Piece& parked, StreamState* after) {
+    free_all(device, device.cache.keep(parked, after != nullptr ? &after->kept_behind : nullptr));
+}
+
 // Before the driver is asked: needs no call, so that neither a service nor other work delays it.
 Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
     rules::Released released;
@@ -192,7 +197,7 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
     released.bytes = piece.bytes();
     const bool keeps = rules::keeping(released, device.cache.limit_bytes()) == rules::Keeping::keep;
     if (Piece* const parked = keeps ? device.books->ledger.park_again(device.index, piece) : nullptr) {
-        free_all(device, device.cache.keep(*parked, after != nullptr ? &after->kept_behind : nullptr));
+        keep_parked(device, *parked, after.get());
         return {};
     }
     const std::size_t asked_bytes = piece.asked_bytes;
@@ -237,7 +242,7 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
         const Result<Piece*> parked = ledger.park(block, device.index, how, device.cache.limit_bytes());
         if (!parked) return parked.error();
         if (*parked != nullptr) {
-            free_all(device, device.cache.keep(**parked, order != nullptr ? &order->kept_behind : nullptr));
+            keep_parked(device, **parked, order);
             return {};
         }
     }

@@ -133,8 +133,8 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     whole.bytes = rules::bytes_to_obtain(request.bytes, request.alignment,
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
     const bool keeps = may_keep(request);
+    const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
     if (keeps) {
-        const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
         PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
         if (Piece* const kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind)) {
             Ledger& ledger = device_->books->ledger;
@@ -153,7 +153,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     });
     if (!made) return std::move(made).error();
     piece.may_be_kept = keeps;
-    piece.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    piece.allocated_in_order = in_order;
     if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
     return enter(block, std::move(piece), request.stream);
