@@ -86,6 +86,12 @@ void blocks(benchmark::State& state, const isthmus::Allocator& allocator) {
         [&] { (void)stream.synchronize(); });
 }
 
+// Memory of the device's own pool is kept behind the work of its stream; that of a pool of the user's is not.
+void own_pool_blocks(benchmark::State& state) {
+    if (!runtime().default_device().pool()) return state.SkipWithError("no pools here");
+    blocks(state, runtime().default_device().allocator(MemoryKind::pool));
+}
+
 void pool_blocks(benchmark::State& state) {
     const auto pool = runtime().default_device().create_pool();
     if (!pool) return state.SkipWithError("no pools here");
@@ -109,6 +115,16 @@ void pool_buffers(benchmark::State& state) {
             auto buffer = stream.allocate<std::uint8_t>(bytes_of(state), pool->allocator());
             return buffer.ok();
         },
+        [&] { (void)stream.synchronize(); });
+}
+
+// Where several threads run this, each has a stream of its own.
+void own_pool_buffers(benchmark::State& state) {
+    Device& device = runtime().default_device();
+    if (!device.pool()) return state.SkipWithError("no pools here");
+    Stream stream = device.create_stream().value();
+    run(
+        state, [&] { return stream.allocate<std::uint8_t>(bytes_of(state)).ok(); },
         [&] { (void)stream.synchronize(); });
 }
 
@@ -217,6 +233,21 @@ void add_shared() {
     add("raw/cuMemAllocManaged", raw_managed);
 }
 
+// 1 to 16 threads at once, each with pairs of its own: real time of a pair of one thread.
+void add_threads() {
+    const auto add = [](const char* name, auto body) {
+        benchmark::RegisterBenchmark(name, body)->Arg(4 << 10)->ThreadRange(1, 16)->UseRealTime();
+    };
+    add("threads/own_pool/block", own_pool_blocks);
+    add("threads/own_pool/buffer", own_pool_buffers);
+    add("threads/shared/pinned", [](benchmark::State& state) {
+        shared_buffers(state, runtime().default_device(), MemoryKind::pinned);
+    });
+    add("threads/shared/cpu_device",
+        [](benchmark::State& state) { shared_buffers(state, runtime().cpu(), MemoryKind::host); });
+    add("threads/raw/cuMemAllocAsync", [](benchmark::State& state) { raw_async(state, true); });
+}
+
 #if defined(ISTHMUS_BENCH_CUB)
 // Bins by powers of two from 256 B to 128 MiB; nothing is returned to the driver. Each size here fits a bin exactly.
 void cub_caching(benchmark::State& state) {
@@ -253,6 +284,8 @@ int main(int argc, char** argv) {
         auto* benchmark = benchmark::RegisterBenchmark(name, body);
         for (const std::int64_t bytes : sizes_bytes) benchmark->Arg(bytes);
     };
+    add("isthmus/own_pool/block", own_pool_blocks);
+    add("isthmus/own_pool/buffer", own_pool_buffers);
     add("isthmus/pool/block", pool_blocks);
     add("isthmus/pool/buffer", pool_buffers);
     add("raw/cuMemAllocAsync/kept", [](benchmark::State& state) { raw_async(state, true); });
@@ -261,6 +294,7 @@ int main(int argc, char** argv) {
     add("isthmus/device/block", device_blocks);
     add("raw/cuMemAlloc", raw_sync);
     add_shared();
+    add_threads();
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::RunSpecifiedBenchmarks();

@@ -93,7 +93,7 @@ TEST(Pool, WhatIsKeptBehindWorkGoesBackBehindItAtTheStreamsEndAndOnRequest) {
         on_each_device_that_keeps(plenty, [&](Device& device) {
             if (!has_pools(device)) return;
             Stream second = device.create_stream().value();
-            for (int round = 1; round <= 3; ++round) {
+            for (int round = 1; round <= rounds(3); ++round) {
                 std::optional<Stream> first = device.create_stream().value();
                 {
                     Buffer<std::int32_t> busy = first->allocate<std::int32_t>(count).value();
