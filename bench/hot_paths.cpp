@@ -78,6 +78,11 @@ constexpr Deed deeds[] = {
          const auto block = s.pool.allocator().allocate({4096, 256, &s.stream}).value();
          s.pool.allocator().release(block, &s.stream).value();
      }},
+    {"buffer_of_stream", [](Scene& s) { (void)s.stream.allocate<int>(count).value(); }},
+    {"buffer_pinned", [](Scene& s) { (void)s.device.allocate<int>(count, MemoryKind::pinned).value(); }},
+    {"buffer_of_device", [](Scene& s) { (void)s.device.allocate<int>(count).value(); }},
+    {"buffer_shared",
+     [](Scene& s) { (void)s.device.allocate_shared<int>(count, {.device = Use::reads_and_writes}).value(); }},
     {"copy_between_buffers", [](Scene& s) { s.stream.copy(s.own, s.other).value(); }},
     {"copy_pageable_to_device",
      [](Scene& s) { s.stream.copy_from_host(s.own, std::span<const int>(s.ordinary)).value(); }},

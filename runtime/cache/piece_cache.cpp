@@ -60,7 +60,7 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
             found = take_from(shelves_[static_cast<std::size_t>(of_kind)], asked);
         }
         if (found != nullptr) count(*found, bytes);
-        ++(found != nullptr ? taken_ : missed_);
+        if (found != nullptr) ++taken_;
     }
     if (found != nullptr) open(*found, bytes, order);
     return found;
@@ -144,6 +144,7 @@ std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
 std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
+    ++missed_;
     rules::HandedOut then = handed_out_;
     then.bytes += bytes;
     then.asked_bytes += bytes;

@@ -7,6 +7,7 @@
 
 #include <platform/driver.hpp>
 
+#include "brief_mutex.hpp"
 #include "cache_rules.hpp"
 #include "piece.hpp"
 
@@ -123,7 +124,7 @@ private:
 
     platform::Memory& memory_;
     const std::uint64_t limit_bytes_;
-    mutable std::mutex mutex_;
+    mutable BriefMutex mutex_;
     std::array<Shelves, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
     std::vector<Behind*> behinds_;                         // those that have kept a piece
     rules::HandedOut handed_out_;

@@ -35,7 +35,7 @@ bool driver_ended(const DeviceState& device) {
 // Defers the end of a buffer that a service uses, until the service is stopped, which may be after the buffer was
 // dropped. Pool memory is freed in the order of the service's stream, without a wait.
 bool put_off_behind_service(BufferState* buffer) {
-    if (buffer->freed_in_order() || buffer->unused()) return false;
+    if (buffer->freed_in_order()) return false;
     (void)buffer->conflicting(ArgumentUse::write);  // enters what launches stored
     for (const BufferState::Use& use : buffer->uses) {
         StreamState& stream = *use.stream;
@@ -47,6 +47,42 @@ bool put_off_behind_service(BufferState* buffer) {
     return false;
 }
 
+rules::Dropped facts_of_drop(BufferState& buffer) {
+    const DeviceState& device = *buffer.device;
+    const bool of_others = static_cast<bool>(buffer.held->allocator) || buffer.held->users_id != 0 ||
+                           buffer.memory->adopted || buffer.exposed.load(std::memory_order_relaxed);
+    rules::Dropped how;
+    how.own_memory = buffer.held.any() && !of_others && rules::kept_kind(buffer.held->block.kind) >= 0 &&
+                     !buffer.freed_in_order() && device.cache.keeps_anything();
+    how.attached = buffer.memory->path == LaunchPath::attach;
+    how.device_usable = device.usable();
+    how.bytes = buffer.memory->bytes * (buffer.staged() ? 2 : 1);
+    return how;
+}
+
+// Puts the end off until the work has ended that uses the buffer. false: the caller ends it, and may have to wait.
+bool put_off_behind_work(BufferState& buffer) {
+    rules::Dropped how = facts_of_drop(buffer);
+    if (!how.own_memory) return false;
+    const BufferState::Running running = buffer.conflicting(ArgumentUse::write);
+    if (running.empty()) return false;
+    how.known_uses = std::all_of(running.begin(), running.end(), [&](const BufferState::Use& use) {
+        const StreamState& stream = *use.stream;
+        return stream.device == buffer.device && !stream.others() && !stream.serves.load(std::memory_order_acquire);
+    });
+    DeviceState& device = *buffer.device;
+    while (true) {
+        switch (device.dropped.add(buffer, how, device.cache.limit_bytes())) {
+            case rules::Ending::now: return false;
+            case rules::Ending::later: return true;
+            case rules::Ending::later_after_asking: end_dropped_buffers(device, true); break;
+            case rules::Ending::later_after_oldest:
+                if (!end_oldest_dropped_buffer(device)) return false;
+                break;
+        }
+    }
+}
+
 // The memory of the state goes back when the last weak reference goes, of which the state has one: see NewBuffer.
 void destroy(BufferState* buffer) noexcept {
     const std::weak_ptr<BufferState> memory = buffer->weak_from_this();
@@ -54,21 +90,21 @@ void destroy(BufferState* buffer) noexcept {
 }
 
 void end_now(BufferState* buffer) {
-    if (!buffer->device->config->forked()) {
-        if (put_off_behind_service(buffer)) return;
-        const std::vector<std::shared_ptr<StreamState>> standing = buffer->end();
-        if (!standing.empty()) {
-            // Refers to the buffer by an owner of its own, so that the state keeps its weak reference.
-            const std::shared_ptr<void> owner(nullptr, [buffer](std::nullptr_t) { destroy(buffer); });
-            const std::shared_ptr<BufferState> ended(owner, buffer);
-            for (const std::shared_ptr<StreamState>& stream : standing) stream->keep_until_end(ended);
-            return;
-        }
-    }
-    destroy(buffer);
+    if (buffer->device->config->forked()) return destroy(buffer);
+    if (!buffer->unused() && (put_off_behind_service(buffer) || put_off_behind_work(*buffer))) return;
+    end_dropped(buffer, Wait{});
 }
 
 }  // namespace
+
+void end_dropped(BufferState* buffer, Wait wait) {
+    const std::vector<std::shared_ptr<StreamState>> standing = buffer->end(wait);
+    if (standing.empty()) return destroy(buffer);
+    // Refers to the buffer by an owner of its own, so that the state keeps its weak reference.
+    const std::shared_ptr<void> owner(nullptr, [buffer](std::nullptr_t) { destroy(buffer); });
+    const std::shared_ptr<BufferState> ended(owner, buffer);
+    for (const std::shared_ptr<StreamState>& stream : standing) stream->keep_until_end(ended);
+}
 
 void end_buffer(BufferState* buffer) {
     if (process::here.in_host_function &&
@@ -86,14 +122,14 @@ void end_buffer(BufferState* buffer) {
     }
 }
 
-std::vector<std::shared_ptr<StreamState>> BufferState::end() {
+std::vector<std::shared_ptr<StreamState>> BufferState::end(Wait wait) {
     const bool released = !held.any();  // released before, perhaps behind work that still runs
     // A failure that may pass (no event available, an interrupted call) is tried again here, because no caller can; a
     // timeout is not. A lost device runs nothing any more.
     constexpr int tries = 3;
     Result<std::shared_ptr<StreamState>> after = std::shared_ptr<StreamState>();
     for (int attempt = 0; !released && attempt < tries && device->usable(); ++attempt) {
-        after = part_with_uses(Wait{});
+        after = part_with_uses(wait);
         if (after || after.code() == Code::timed_out) break;
     }
     if (!after && after.code() != Code::timed_out && device->is_lost()) after = std::shared_ptr<StreamState>();

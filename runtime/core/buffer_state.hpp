@@ -47,8 +47,8 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
 
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
     // Returns the memory, or gives it up where it may still be used. Waits for work, and for threads blocked in the
-    // driver, within the runtime's timeout. Returns the streams that still name the state.
-    std::vector<std::shared_ptr<StreamState>> end();
+    // driver. Returns the streams that still name the state.
+    std::vector<std::shared_ptr<StreamState>> end(Wait wait);
 
     const std::shared_ptr<DeviceState> device;
     FirstUse first_use;                   // the stream that claims it by a store
@@ -211,8 +211,11 @@ public:
     BufferBlocks& blocks;
 };
 
-// Ends a buffer that neither an owner nor a view holds any more; deferred where the driver refuses what that needs.
+// Ends a buffer that neither an owner nor a view holds any more; deferred where the driver refuses what that needs, and
+// where work uses it that need not be waited for (rules::ending()).
 void end_buffer(BufferState* buffer);
+// The same for one whose end was put off behind work: it ends now.
+void end_dropped(BufferState* buffer, Wait wait);
 // Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses beside a conflicting view,
 // waits for conflicting device work, and brings the host's side up to date.
 Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});

@@ -13,6 +13,7 @@
 #include "copy_bounce.hpp"
 #include "device_session.hpp"
 #include "device_slabs.hpp"
+#include "dropped_buffers.hpp"
 #include "host_calls.hpp"
 #include "launch_path.hpp"
 #include "memory_pool_state.hpp"
@@ -64,6 +65,7 @@ struct DeviceState final : DeviceSession {
     };
     Copies copies;
     UnreturnedPieces unreturned;
+    DroppedBuffers dropped;
     std::mutex wrapping;  // serialises the wrapping of external streams; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is queried again

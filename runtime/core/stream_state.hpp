@@ -92,7 +92,6 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     platform::StreamHandle handle = platform::StreamHandle::none;
     std::atomic<int> wrappers{0};  // of an external stream: the number that users hold
     SharedCount issued;
-    Allocator pool_memory;  // allocates from the device's own pool; made by the first allocation on this stream
     PieceCache::Behind kept_behind;  // pool memory released in the order of this own stream; guarded by the cache
     // The capture that this stream takes part in. It may have ended meanwhile; see capture().
     std::shared_ptr<Recording> recording;

@@ -2,6 +2,7 @@
 // KeptBlocks: memory of small objects that come and go, kept for the next one.
 #pragma once
 
+#include "brief_mutex.hpp"
 #include "process.hpp"
 
 #include <cstddef>
@@ -80,7 +81,7 @@ private:
     const std::uint64_t generation_ = process::generation();
     const std::size_t most_;
     const std::align_val_t alignment_;
-    std::mutex mutex_;
+    BriefMutex mutex_;
     Idle* idle_ = nullptr;
     std::size_t idle_count_ = 0;
     std::size_t lent_ = 0;

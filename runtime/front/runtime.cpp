@@ -36,7 +36,11 @@ struct RuntimeState {
     RuntimeState& operator=(const RuntimeState&) = delete;
     ~RuntimeState() {
         if (config->forked()) return;
-        for (const std::unique_ptr<Device>& device : devices) device->state()->settle_host_functions();
+        for (const std::unique_ptr<Device>& device : devices) {
+            device->state()->dropped.close();
+            device->state()->settle_host_functions();
+            end_all_dropped_buffers(*device->state(), Wait{});
+        }
     }
 };
 

@@ -61,16 +61,24 @@ AllocationRequest request_of(std::size_t bytes, std::size_t alignment, Stream* s
 template <class Source>
 Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment, Stream* stream = nullptr) {
     const AllocationRequest request = request_of(buffer.facts.bytes, alignment, stream);
-    Result<MemoryBlock> made = source.allocate(request);
-    if (!made) return std::move(made).error();
     Ledger& ledger = buffer.device()->books->ledger;
-    Ledger::Origin origin = ledger.origin(made->id);
-    if (Result<void> fine = check_block(*made, buffer, origin, alignment); !fine) {
-        (void)source.release(*made, stream);  // in the order of its allocation
-        return fine;
+    MemorySource::Origin origin;
+    Result<MemoryBlock> made = MemoryBlock();
+    if constexpr (std::is_same_v<Source, MemorySource>) {
+        made = source.allocate(request, &origin);
+        if (!made) return std::move(made).error();
+    } else {
+        made = source.allocate(request);
+        if (!made) return std::move(made).error();
+        Ledger::Origin known = ledger.origin(made->id);
+        if (Result<void> fine = check_block(*made, buffer, known, alignment); !fine) {
+            (void)source.release(*made, stream);  // in the order of its allocation
+            return fine;
+        }
+        origin = {std::move(known.pool), known.lead_bytes};
+        buffer.blocks.allocator = source;
     }
     const MemoryBlock& block = *made;
-    if constexpr (!std::is_same_v<Source, MemorySource>) buffer.blocks.allocator = source;
     buffer.blocks.block = block;
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
@@ -128,9 +136,10 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
     return fill_new(device, allocator, amount, reason, stream, shared);
 }
 
-Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount) {
-    return allocate_from(device, allocator, amount,
-                         device->synchronous ? "the CPU device has host memory only" : "asked for by kind");
+Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount,
+                      std::string_view reason, Stream* stream) {
+    MemorySource source(device, kind);
+    return fill_new(device, source, amount, reason, stream, false);
 }
 
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {

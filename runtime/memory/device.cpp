@@ -88,6 +88,7 @@ Result<void> Device::synchronize(Wait wait) {
     if (waited) waited = state_->wait_for_ended_streams(deadline.left());
     if (waited) waited = state_->wait_for_others(deadline);
     for (const std::shared_ptr<detail::StreamState>& stream : streams) state_->end_host_functions(stream->host_calls);
+    detail::end_dropped_buffers(*state_, false);
     return waited;
 }
 

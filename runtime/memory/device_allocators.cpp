@@ -109,6 +109,7 @@ CacheUsage Device::cache_usage() const {
 }
 Result<std::uint64_t> Device::trim_cache(std::uint64_t keep_bytes) {
     if (state_->bars(rules::PublicCall::release_memory)) return state_->refusal(rules::PublicCall::release_memory);
+    detail::end_dropped_buffers(*state_, true);
     return detail::trim_cache(*state_, keep_bytes);
 }
 void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler) {
@@ -117,29 +118,32 @@ void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> ha
 
 Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Allocator* allocator, std::size_t count,
                                                                     std::size_t element_bytes, std::size_t alignment) {
-    Allocator chosen;
-    if (allocator != nullptr) {
-        chosen = *allocator;
-    } else {
-        const std::lock_guard lock(state_->mutex);
-        if (!state_->pool_memory) state_->pool_memory = detail::MemorySource(state_->device, MemoryKind::pool);
-        chosen = state_->pool_memory;
-    }
-    return detail::allocate_from(state_->device, chosen, {count, element_bytes, alignment},
-                                 "allocated in the order of a stream", this);
+    constexpr std::string_view reason = "allocated in the order of a stream";
+    const detail::Amount amount{count, element_bytes, alignment};
+    if (allocator != nullptr) return detail::allocate_from(state_->device, *allocator, amount, reason, this);
+    return detail::allocate_kind(state_->device, MemoryKind::pool, amount, reason, this);
 }
 
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
-    return detail::allocate_from(state_, allocators_->current(), {count, element_bytes, alignment},
-                                 "the device's current allocator");
+    constexpr std::string_view reason = "the device's current allocator";
+    const Allocator current = allocators_->current();
+    const detail::Amount amount{count, element_bytes, alignment};
+    if (allocators_->is_own(current)) return detail::allocate_kind(state_, current.kind(), amount, reason);
+    return detail::allocate_from(state_, current, amount, reason);
 }
 Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
                                       std::size_t alignment) {
-    return detail::allocate_from(state_, allocator, {count, element_bytes, alignment}, "asked for by allocator");
+    constexpr std::string_view reason = "asked for by allocator";
+    const detail::Amount amount{count, element_bytes, alignment};
+    if (allocators_->is_own(allocator)) return detail::allocate_kind(state_, allocator.kind(), amount, reason);
+    return detail::allocate_from(state_, allocator, amount, reason);
 }
 Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                        MemoryKind kind) {
-    return detail::allocate_kind(state_, allocators_->of(kind), {count, element_bytes, alignment});
+    constexpr std::string_view by_kind = "asked for by kind", of_cpu = "the CPU device has host memory only";
+    const bool known = static_cast<std::size_t>(kind) < static_cast<std::size_t>(memory_kind_count);
+    return detail::allocate_kind(state_, known ? kind : MemoryKind::unknown, {count, element_bytes, alignment},
+                                 state_->synchronous ? of_cpu : by_kind);
 }
 Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                             const HostPlacement& placement) {

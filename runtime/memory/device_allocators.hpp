@@ -22,6 +22,7 @@ public:
 
     // One fixed allocator per kind; an unknown kind gives that of MemoryKind::unknown.
     const Allocator& of(MemoryKind kind) const noexcept;
+    bool is_own(const Allocator& allocator) const noexcept { return allocator == of(allocator.kind()); }
     // The allocator of this thread's innermost scope, otherwise the one that was set, otherwise device memory.
     Allocator current() const;
     void set(Allocator allocator);  // empty: back to device memory

@@ -43,7 +43,8 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
     platform::Status asked;  // if not asked, the driver's code is 0
     const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
-    const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes();
+    const std::uint64_t put_off =
+        device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes() + device.dropped.bytes();
     // A refusal by the budget makes no driver call and carries its own remedy.
     const bool advised = last.call().empty() && !last.remedy().empty();
     const std::string_view remedy = advised ? last.remedy() : "release memory, ask for less";
@@ -53,12 +54,14 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
         .from_call(last.call(), last.driver_code());
 }
 
-// Gives back what the devices of the runtime keep of released memory: the host's memory serves all of them. A free
-// would wait for a running service.
+// Gives back what the devices of the runtime keep of released memory, also what work still uses of dropped buffers: the
+// host's memory serves all of them. A free would wait for a running service.
 bool give_back_kept(DeviceState& device) {
     std::uint64_t bytes = 0;
     const auto trim = [&](DeviceState& other) {
-        if (other.usable() && !other.services.any()) bytes += trim_cache(other, 0);
+        if (!other.usable() || other.services.any()) return;
+        end_all_dropped_buffers(other, Wait{});
+        bytes += trim_cache(other, 0);
     };
     trim(device);
     for (std::size_t index = 0; index < device.books->launches.devices.size(); ++index) {

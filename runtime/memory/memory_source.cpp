@@ -123,7 +123,19 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     return {};
 }
 
-Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
+namespace {
+
+void tell_origin(const Piece& piece, const MemoryBlock& block, MemorySource::Origin* origin) {
+    if (origin == nullptr) return;
+    origin->pool = piece.pool;
+    origin->lead_bytes = 0;
+    if (piece.allocation.bytes != 0)
+        origin->lead_bytes = static_cast<std::size_t>(block.device - piece.allocation.device);
+}
+
+}  // namespace
+
+Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Origin* origin) {
     if (Result<void> fine = allowed(request); !fine) return std::move(fine).error();
     return_unreturned(*device_);
     MemoryBlock block;
@@ -136,10 +148,16 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
     if (keeps) {
         PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
-        if (Piece* const kept = device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind)) {
+        const auto take = [&] {
+            return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind);
+        };
+        Piece* kept = take();
+        if (kept == nullptr && end_dropped_buffers(*device_, true) != 0) kept = take();
+        if (kept != nullptr) {
             Ledger& ledger = device_->books->ledger;
             kept->allocated_in_order = in_order;
             place(request, *kept, block);
+            tell_origin(*kept, block, origin);
             block.id = ledger.revive(*kept, block);
             return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
         }
@@ -156,6 +174,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     piece.allocated_in_order = in_order;
     if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
+    tell_origin(piece, block, origin);
     return enter(block, std::move(piece), request.stream);
 }
 

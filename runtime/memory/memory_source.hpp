@@ -38,7 +38,12 @@ public:
     }
 
     MemoryKind kind() const noexcept { return kind_; }
-    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    // What the ledger records of where the block lies; pool: of pool memory.
+    struct Origin {
+        std::shared_ptr<PoolState> pool;
+        std::size_t lead_bytes = 0;
+    };
+    Result<MemoryBlock> allocate(const AllocationRequest& request, Origin* origin = nullptr);
     // Releases any block of this device, from whichever source (K9).
     Result<void> release(const MemoryBlock& block, Stream* after);
 

@@ -7,6 +7,7 @@
 #include <isthmus/result.hpp>
 
 #include "address_map.hpp"
+#include "brief_mutex.hpp"
 #include "ledger_entries.hpp"
 #include "piece.hpp"
 
@@ -112,7 +113,7 @@ private:
     bool revive_records(LedgerEntry& entry, const MemoryBlock& block);
 
     provenance::AddressMap& addresses_;
-    mutable std::mutex mutex_;
+    mutable BriefMutex mutex_;
     LedgerEntries entries_;
     std::size_t live_ = 0;
     std::unordered_map<std::uint64_t, LedgerEntry*> returned_;  // by put_back(), under an identity of an earlier entry

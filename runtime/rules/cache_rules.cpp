@@ -71,6 +71,14 @@ Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
     return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
 }
 
+Ending ending(const Dropped& buffer, const Outstanding& earlier, std::uint64_t limit_bytes) noexcept {
+    if (!buffer.own_memory || !buffer.known_uses || buffer.attached || !buffer.device_usable) return Ending::now;
+    if (buffer.bytes > limit_bytes) return Ending::now;
+    if (earlier.since_asked >= dropped_for_a_question) return Ending::later_after_asking;
+    const bool full = earlier.buffers >= most_outstanding || earlier.bytes > limit_bytes - buffer.bytes;
+    return full ? Ending::later_after_oldest : Ending::later;
+}
+
 std::optional<std::uint64_t> cache_limit(std::optional<std::uint64_t> option, std::string_view environment,
                                          std::uint64_t host_total_bytes) noexcept {
     if (option) return option;

@@ -87,6 +87,32 @@ enum class Keeping : std::uint8_t { keep, free_not_made_for_it, free_in_stream, 
 // kept: the driver waits as it frees it, or, where it is pool memory, orders the free.
 Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept;
 
+// How a buffer was dropped that work may still use.
+struct Dropped {
+    bool own_memory = false;    // all of it the device's own, of a kind that is kept and that no stream's order frees
+    bool known_uses = false;    // only work of the device's own streams, which the runtime alone gives work
+    bool attached = false;      // to a stream: work behind the last use gives it back to the host
+    bool device_usable = true;  // neither lost nor of a forked parent, and not in a host function
+    std::uint64_t bytes = 0;
+};
+// Buffers that were dropped before, and whose work is not known to have ended.
+struct Outstanding {
+    std::size_t buffers = 0;
+    std::uint64_t bytes = 0;
+    std::size_t since_asked = 0;  // dropped since the driver was asked how far the streams have come
+};
+enum class Ending : std::uint8_t {
+    now,                 // the buffer ends in the call, which waits for the work
+    later,               // as soon as the work is known to have ended
+    later_after_asking,  // the same; but the driver is asked first, so that earlier buffers end
+    later_after_oldest,  // the same; but the call first waits for the work of the oldest, so that it does not run ahead
+};
+// One question serves so many buffers.
+constexpr std::size_t dropped_for_a_question = 64;
+constexpr std::size_t most_outstanding = 64;
+// When the buffer ends, where `limit_bytes` of released memory may be kept: outstanding buffers have at most as much.
+Ending ending(const Dropped& buffer, const Outstanding& earlier, std::uint64_t limit_bytes) noexcept;
+
 // A kept piece: how many releases ago its own was, and its size.
 struct Waiting {
     std::uint64_t age = 1;

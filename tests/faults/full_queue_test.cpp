@@ -26,8 +26,10 @@ const Wait long_enough = Wait::at_most(std::chrono::seconds(60));
 
 class FullQueue : public testing::Test {
 protected:
+    explicit FullQueue(std::optional<std::uint64_t> cache_bytes = {}) : cache_bytes_(cache_bytes) {}
     void SetUp() override {
         RuntimeOptions options;
+        options.cache_bytes = cache_bytes_;
         options.wait_timeout = timeout;
         options.log = [this](Severity, std::string_view line) {
             const std::lock_guard lock(log_mutex_);
@@ -64,9 +66,15 @@ protected:
     }
 
 private:
+    const std::optional<std::uint64_t> cache_bytes_;
     std::mutex log_mutex_;
     std::string log_;
     std::optional<Runtime> runtime_;
+};
+
+class FullQueueWithoutCache : public FullQueue {
+protected:
+    FullQueueWithoutCache() : FullQueue(0) {}
 };
 
 template <class T>
@@ -110,7 +118,7 @@ TEST_F(FullQueue, WaitsAndQuestionsComeBackWhileALaunchStandsInTheDriver) {  // 
     EXPECT_TRUE(stream.mark().ok());
 }
 
-TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps R5
+TEST_F(FullQueueWithoutCache, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps R5
     Stream stream = device().create_stream().value();
     Buffer<std::int32_t> other = shared();
     Buffer<std::int32_t> fenced = shared();
@@ -129,6 +137,24 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
 
     release();
     stands.join();
+    EXPECT_EQ(other.read_on_host(long_enough).value()[0], 2);
+}
+
+TEST_F(FullQueue, ABufferThatIsDroppedMeanwhileEndsWhenItsWorkHasEnded) {  // keeps R5, M3
+    Stream stream = device().create_stream().value();
+    Buffer<std::int32_t> other = shared();
+    std::optional<Buffer<std::int32_t>> unfenced(shared());
+    (void)stream.launch(add_one, count, *unfenced).value();
+    fill_queue("cuEventRecord");
+    Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
+    until_somebody_stands();
+    unfenced.reset();
+    EXPECT_EQ(logged(), "") << "nothing was waited for";
+    EXPECT_EQ(device().cache_usage().kept_pieces, 0u);
+    release();
+    stands.join();
+    device().synchronize().value();
+    EXPECT_EQ(device().cache_usage().kept_pieces, 1u);
     EXPECT_EQ(other.read_on_host(long_enough).value()[0], 2);
 }
 

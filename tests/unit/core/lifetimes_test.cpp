@@ -128,7 +128,7 @@ TEST_F(Lifetimes, ACaptureThatBeginsBesideAFreeIsNotMadeToWaitForOutsideWork) { 
     Buffer<int> data = stream.allocate<int>(4).value();
     ASSERT_TRUE(stream.launch(double_it, 4, data).ok());
     ASSERT_TRUE(captured.launch(double_it, 4, data).ok());
-    const MemoryBlock block = stream.state()->pool_memory.allocate({.bytes = 16, .stream = &stream}).value();
+    const MemoryBlock block = device.allocator(MemoryKind::pool).allocate({.bytes = 16, .stream = &stream}).value();
     const Capture capture = captured.begin_capture().value();
     // A thread that found no capture open continues its free while this capture begins.
     world.calls.clear();

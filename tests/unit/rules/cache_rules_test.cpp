@@ -189,4 +189,33 @@ TEST(Cache, TheLimitIsTheOptionsThenTheEnvironmentsThenAShareOfTheHost) {  // ke
     }
 }
 
+TEST(Cache, ADroppedBufferEndsLaterOnlyWhereTheRuntimeKnowsAllOfItsWork) {  // keeps M3
+    for (int facts = 0; facts < 16; ++facts) {
+        Dropped dropped;
+        dropped.own_memory = (facts & 1) != 0;
+        dropped.known_uses = (facts & 2) != 0;
+        dropped.attached = (facts & 4) != 0;
+        dropped.device_usable = (facts & 8) != 0;
+        dropped.bytes = mib;
+        const bool later = dropped.own_memory && dropped.known_uses && !dropped.attached && dropped.device_usable;
+        EXPECT_EQ(ending(dropped, {}, mib), later ? Ending::later : Ending::now) << facts;
+        EXPECT_EQ(ending(dropped, {}, mib - 1), Ending::now) << "more than may be kept";
+        const Outstanding much{1, 1, 0};
+        EXPECT_EQ(ending(dropped, much, mib), later ? Ending::later_after_oldest : Ending::now) << facts;
+    }
+}
+
+TEST(Cache, TheDriverIsAskedOnceForManyDroppedBuffers) {  // keeps M2, M3
+    const Dropped dropped{.own_memory = true, .known_uses = true, .bytes = 1};
+    for (std::size_t since = 0; since < 2 * dropped_for_a_question; ++since) {
+        const bool asks = since >= dropped_for_a_question;
+        for (std::size_t buffers = 0; buffers < 2 * most_outstanding; ++buffers) {
+            const Ending otherwise = buffers < most_outstanding ? Ending::later : Ending::later_after_oldest;
+            EXPECT_EQ(ending(dropped, {buffers, buffers, since}, mib), asks ? Ending::later_after_asking : otherwise);
+        }
+    }
+    EXPECT_EQ(ending(dropped, {1, mib - 1, 0}, mib), Ending::later);
+    EXPECT_EQ(ending(dropped, {1, mib, 0}, mib), Ending::later_after_oldest) << "their memory is bounded";
+}
+
 }  // namespace

@@ -26,10 +26,13 @@ inline namespace v0 {
 
 class Device;
 
-// A buffer without its element type. Movable. The destructor releases the memory: it waits for device work that still
-// uses it, at most the runtime's wait timeout. Memory that a hung kernel holds is given up, and the log says so. A
-// moved-from or released buffer answers Code::invalid_handle. Any thread may call queries; only the owner moves or
-// releases.
+// A buffer without its element type. Movable. The destructor releases the memory. It does not wait where only work of
+// the device's own streams still uses memory that the runtime keeps for later allocations: nobody gets the memory
+// before that work is known to have ended (but a 65th such buffer of a device waits for the oldest). Otherwise it waits
+// for the work, at most the runtime's wait timeout: memory of other owners and allocators, managed memory that is
+// attached to a stream, work of external streams and of other devices, and all memory where RuntimeOptions::cache_bytes
+// is 0. Memory that a hung kernel holds is given up, and the log says so. A moved-from or released buffer answers
+// Code::invalid_handle. Any thread may call queries; only the owner moves or releases.
 class ISTHMUS_API BufferBase {
 public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
