@@ -45,6 +45,11 @@ void show_all_work(const DeviceState& device) {
     for (const std::shared_ptr<StreamState>& stream : streams) device.books->order->shown(*stream, stream->issued);
 }
 
+// Nearly always: open_handle() would find nothing to do. Expects the stream's mutex.
+bool is_open(const StreamState& stream) noexcept {
+    return stream.handle != platform::StreamHandle::none && stream.recording == nullptr;
+}
+
 // `of_event`: the event's lock, not taken yet; none if no other thread has the event.
 Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::EventState& event,
                           std::unique_lock<detail::PolledLock> of_event) {
@@ -60,7 +65,9 @@ Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::Ev
     if (stream->external) {
         if (Result<void> refused = stream->refuse_captured("an event was to be recorded"); !refused) return refused;
     }
-    if (Result<void> opened = stream->open_handle(); !opened) return opened;
+    if (!is_open(*stream)) {
+        if (Result<void> opened = stream->open_handle(); !opened) return opened;
+    }
     if (of_event.mutex() != nullptr) of_event.lock();
     return event.record_on(stream);
 }
@@ -109,9 +116,13 @@ Result<void> Stream::wait(const Event& event) {
     if (stream.external) {
         if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
     }
-    if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    if (!is_open(stream)) {
+        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    }
     // Fences the work so far, so that host views of its buffers do not wait for the event.
-    if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    if (!stream.tail.empty()) {
+        if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    }
     stream.gives("a wait for an event");
     const platform::Status status = device.execution.wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
