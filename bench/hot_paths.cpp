@@ -27,6 +27,21 @@ std::vector<Buffer<int>> shared_buffers(Device& device) {
     return made;
 }
 
+// A chain of ten kernels, each of which may get another buffer before a replay.
+struct Chain {
+    static constexpr int kernels = 10;
+    using Node = KernelNode<void(Index, View<int>)>;
+    std::vector<Node> nodes;
+    GraphInstance instance;
+
+    Chain(Stream& stream, Buffer<int>& buffer) : instance(recorded(stream, buffer, nodes)) {}
+    static GraphInstance recorded(Stream& stream, Buffer<int>& buffer, std::vector<Node>& nodes) {
+        Capture capture = stream.begin_capture().value();
+        for (int at = 0; at < kernels; ++at) nodes.push_back(capture.launch(bench::one_view, 1, buffer).value());
+        return capture.end().value().instantiate().value();
+    }
+};
+
 struct Scene {
     Runtime runtime = Runtime::open().value();
     Device& device = runtime.default_device();
@@ -43,6 +58,8 @@ struct Scene {
     HostView<const int> open = viewed.read_on_host().value();
     std::vector<Buffer<int>> many = shared_buffers(device);
     std::vector<int> ordinary = std::vector<int>(count);
+    Chain chain{stream, own};
+    int turn = 0;
 };
 
 template <class Kernel, std::size_t... at>
@@ -64,6 +81,13 @@ constexpr Deed deeds[] = {
      [](Scene& s) {
          s.stream.record(s.event).value();
          s.beside.wait(s.event).value();
+     }},
+    {"graph_replayed", [](Scene& s) { s.stream.launch(s.chain.instance).value(); }},
+    {"graph_with_10_patched_nodes",
+     [](Scene& s) {
+         Buffer<int>& next = ++s.turn % 2 == 0 ? s.own : s.other;
+         for (const Chain::Node& node : s.chain.nodes) s.chain.instance.set_arguments(node, 1, next).value();
+         s.stream.launch(s.chain.instance).value();
      }},
     {"refused_view", [](Scene& s) { (void)s.viewed.write_on_host(); }},
     {"view_for_reading", [](Scene& s) { (void)s.pinned.read_on_host().value(); }},

@@ -55,7 +55,7 @@ Status DeviceContext::retain(CUcontext& context) {
     return library_.status(code, "cuCtxGetId");
 }
 
-Status DeviceContext::handle(CUcontext& out) {
+Status DeviceContext::retained_handle(CUcontext& out) {
     if (known_dead()) return destroyed("cuDevicePrimaryCtxRetain");
     const CaptureCare care(library_);
     return retain(out);

@@ -59,7 +59,10 @@ public:
     CUdevice device() const noexcept { return device_; }
 
     // The context handle, for calls that name two; retains it.
-    Status handle(CUcontext& out);
+    Status handle(CUcontext& out) {
+        out = context_.load(std::memory_order_acquire);
+        return out && !known_dead() ? Status{} : retained_handle(out);
+    }
     // Was the context destroyed? Queries the driver (cuCtxGetId: ids are never reused) until the answer is yes.
     bool died() noexcept;
     bool known_dead() const noexcept { return died_.load(std::memory_order_relaxed); }
@@ -189,6 +192,7 @@ private:
     Status enter_anew();
     void leave() noexcept;
     Status retain(CUcontext& context);
+    Status retained_handle(CUcontext& out);
     bool gone(CUcontext context) const noexcept;
 
     const Library& library_;

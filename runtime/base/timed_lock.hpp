@@ -23,9 +23,9 @@ constexpr std::chrono::nanoseconds lock_grace = std::chrono::milliseconds(1);  /
 // Polls, as waits for events do, instead of using a timed lock: that needs no function of newer C libraries, and
 // ThreadSanitizer sees it. The result does not own the lock if `wait` ran out, but lock_grace is waited at least, so
 // that another thread's ordinary call is not taken for a blocked one. The time waited is subtracted from `wait`.
-inline std::unique_lock<std::mutex> lock_within(std::mutex& mutex, Wait& wait, std::chrono::nanoseconds otherwise,
-                                                WaitPolicy policy) {
-    std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+template <class Mutex>
+std::unique_lock<Mutex> lock_within(Mutex& mutex, Wait& wait, std::chrono::nanoseconds otherwise, WaitPolicy policy) {
+    std::unique_lock<Mutex> lock(mutex, std::try_to_lock);
     if (lock.owns_lock()) return lock;
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();

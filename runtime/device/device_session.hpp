@@ -100,7 +100,6 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
         return events.take(execution, kind, out);
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
-    const OwnedBlocks event_states{new KeptBlocks};  // of users' events
     // Of buffers: programs that allocate per step hold thousands. The alignment is that of a cache line.
     static constexpr std::size_t most_buffer_states = 4096;
     const OwnedBlocks buffer_states{new KeptBlocks(most_buffer_states, 64)};

@@ -55,7 +55,11 @@ FenceEvent* EventPool::adopt(platform::EventHandle opened) {
 }
 
 void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
-    if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    // Only a holder adds references: the only one needs no exchange. Acquire: as in shared().
+    if (event->references.load(std::memory_order_acquire) != 1 &&
+        event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        return;
+    }
     const auto kind = static_cast<std::size_t>(event->kind);
     if (event->kind != platform::EventKind::interprocess) {
         const std::lock_guard lock(mutex_);
@@ -66,6 +70,7 @@ void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
     }
     (void)driver.destroy_event(event->handle);  // the driver keeps it until pending waits for it have ended
     event->handle = platform::EventHandle::none;
+    event->free_block();
     const std::lock_guard lock(mutex_);
     shells_.push_back(event);
 }

@@ -9,19 +9,33 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
+struct DeviceSession;
+
 // A driver event, shared by everything that depends on its last record: fences of a stream, users' events, waits. The
 // holder of the only reference may record it again.
 struct FenceEvent {
+    FenceEvent() noexcept = default;
+    ~FenceEvent() { free_block(); }
+    FenceEvent(const FenceEvent&) = delete;
+    FenceEvent& operator=(const FenceEvent&) = delete;
+
     platform::EventHandle handle = platform::EventHandle::none;
     platform::EventKind kind = platform::EventKind::plain;
     std::atomic<int> references{0};
+    // Memory of the user's event that was made with this one (EventAllocator). It stays here while the driver event is
+    // idle, so that one lock of the pool gives both.
+    void* block = nullptr;
+    std::shared_ptr<DeviceSession> owner;  // set while that memory is given back, which needs the pool
 
+    void free_block() noexcept { ::operator delete(std::exchange(block, nullptr)); }
     void keep() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
     // Pairs with the release in EventPool::drop(): other holders' uses are over.
     bool shared() const noexcept { return references.load(std::memory_order_acquire) > 1; }

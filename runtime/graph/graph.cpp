@@ -61,7 +61,7 @@ bool DriverGraph::is_lost() const noexcept {
 Result<void> DriverGraph::usable(const char* what) const {
     if (device->bars(rules::PublicCall::use_graph)) return device->refusal(rules::PublicCall::use_graph, what);
     for (const std::shared_ptr<DeviceState>& takes_part : devices) {
-        if (takes_part->bars(rules::PublicCall::use_graph))
+        if (takes_part != device && takes_part->bars(rules::PublicCall::use_graph))
             return takes_part->refusal(rules::PublicCall::use_graph, what);
     }
     return {};

@@ -95,17 +95,24 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     InstanceOperation& operation = instance.operations[node.operation];
     const KernelInfo& kernel = *operation.kernel;
     if (operation.node == platform::NodeHandle::none) return make_error<errors::node_without_name>(kernel.name);
-    if (Result<void> well = instance.made.from->usable("setting the arguments of a graph's kernel"); !well) return well;
+    // Otherwise the question above was all: whether the instance's own device is usable.
+    if (const detail::DriverGraph& graph = *instance.made.from; graph.devices.size() > 1) {
+        if (Result<void> well = graph.usable("setting the arguments of a graph's kernel"); !well) return well;
+    }
     if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return possible;
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return make_error<errors::node_without_items>(kernel.name);
     }
     DeviceState& device = *instance.as_of->device_at(operation.device);
     detail::Judgement judged;
-    Result<void> lawful =
-        detail::judge_arguments(device, device.config->launch_mode, kernel, arguments, count, pack, judged);
-    if (lawful) lawful = refuse_in_graphs(instance, kernel, arguments, count, judged);
-    if (!lawful) return lawful;
+    if (Result<void> lawful =
+            detail::judge_arguments(device, device.config->launch_mode, kernel, arguments, count, pack, judged);
+        !lawful) {
+        return lawful;
+    }
+    if (Result<void> possible = refuse_in_graphs(instance, kernel, arguments, count, judged); !possible) {
+        return possible;
+    }
     platform::Captures& captures = *device.driver->captures();
     if (operation.function == platform::FunctionHandle::none) {
         // Functions for nodes are loaded apart from those for launches, at the first change of a kernel of their image.

@@ -9,6 +9,7 @@
 
 #include "buffer_state.hpp"
 #include "graph_uses.hpp"
+#include "polled_lock.hpp"
 #include "recording.hpp"
 
 #include <cstddef>
@@ -42,7 +43,7 @@ struct DriverGraph {
     std::vector<std::shared_ptr<void>> closures;
     HeldCodes code;  // of ready-made modules; constant once made
 
-    std::mutex mutex;  // the driver allows one thread at a time per graph; also guards `instances`
+    PolledLock mutex;  // the driver allows one thread at a time per graph; also guards `instances`
     int instances = 0;
 
     // true: a participating device reported a fault. usable() refuses then, and if anything else bars graphs on one.

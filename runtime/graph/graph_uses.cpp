@@ -31,26 +31,50 @@ void count(GraphUses::Entry& entry, ArgumentUse use, std::ptrdiff_t by) noexcept
     if (writes(use)) entry.writers += step;
 }
 
+// One use more of a kind that there is already (`least` 1, `by` 1), or less of one that then still is (2, −1): the
+// combined use stays as it is. false: nothing was done.
+bool recounted(GraphUses::Entry& entry, ArgumentUse use, std::size_t least, std::ptrdiff_t by) noexcept {
+    const auto step = static_cast<std::size_t>(by);  // −1 wraps around, as the sum does
+    if (use == ArgumentUse::concurrent) {
+        if (entry.concurrents < least) return false;
+        entry.concurrents += step;
+        return true;
+    }
+    if ((reads(use) && entry.readers < least) || (writes(use) && entry.writers < least)) return false;
+    if (reads(use)) entry.readers += step;
+    if (writes(use)) entry.writers += step;
+    return true;
+}
+
 }  // namespace
 
-std::vector<GraphUses::Entry>::iterator GraphUses::place_of(const BufferState& buffer) {
-    return std::lower_bound(
+// A graph's nodes often get the same buffer one after the other: it is sought where the last one was found.
+std::vector<GraphUses::Entry>::iterator GraphUses::place_of(const BufferState& buffer, std::size_t& last) {
+    if (last < entries_.size() && entries_[last].held.buffer.get() == &buffer) {
+        return entries_.begin() + static_cast<std::ptrdiff_t>(last);
+    }
+    const auto place = std::lower_bound(
         entries_.begin(), entries_.end(), &buffer,
         [](const Entry& entry, const BufferState* sought) { return std::less<>()(entry.held.buffer.get(), sought); });
+    last = static_cast<std::size_t>(place - entries_.begin());
+    return place;
 }
 
 void GraphUses::add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use) {
-    auto place = place_of(*buffer);
+    auto place = place_of(*buffer, added_);
     if (place == entries_.end() || place->held.buffer != buffer) {
         place = entries_.insert(place, Entry{RecordedUse(buffer, use)});
+    } else if (recounted(*place, use, 1, 1)) {
+        return;
     }
     count(*place, use, 1);
     place->held.use = use_of(*place);
 }
 
 void GraphUses::remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go) {
-    const auto place = place_of(buffer);
+    const auto place = place_of(buffer, removed_);
     if (place == entries_.end() || place->held.buffer.get() != &buffer) return;
+    if (recounted(*place, use, 2, -1)) return;
     count(*place, use, -1);
     if (place->readers + place->writers + place->concurrents == 0) {
         let_go.push_back(std::move(place->held));

@@ -29,8 +29,11 @@ public:
     const std::vector<Entry>& entries() const noexcept { return entries_; }
 
 private:
-    std::vector<Entry>::iterator place_of(const BufferState& buffer);
+    std::vector<Entry>::iterator place_of(const BufferState& buffer, std::size_t& last);
     std::vector<Entry> entries_;  // sorted by address
+    // Where the last buffer was found; a guess, which place_of() checks.
+    std::size_t added_ = 0;
+    std::size_t removed_ = 0;
 };
 
 }  // namespace detail

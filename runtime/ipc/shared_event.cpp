@@ -78,8 +78,7 @@ Result<Event> import_event(const Device& device, const SharedEventDescriptor& de
         return detail::refused_handle<errors::imported_event_of_this_process, errors::imported_event_unknown>(
             owner->failure(status, importing));
     }
-    auto state =
-        std::make_shared<detail::EventState>(owner, platform::EventKind::interprocess, owner->events.adopt(opened));
+    std::shared_ptr<detail::EventState> state = detail::EventState::make(owner, owner->events.adopt(opened));
     state->imported = true;
     state->share();
     return Event(std::move(state));

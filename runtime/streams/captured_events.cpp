@@ -100,13 +100,13 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
     return true;
 }
 
-Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
+Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last, const DeviceState& of_event) {
     if (stream.recording != nullptr) {
         Result<HeldCapture> held = stream.capture();
         if (!held) return std::move(held).error();
         if (*held) {
             if (!last.captured) {
-                const bool always_done = last.stream != nullptr && last.stream->device->synchronous;
+                const bool always_done = last.outside() && of_event.synchronous;
                 return always_done ? Result<bool>(true) : Result<bool>(from_outside());
             }
             if ((*held)->id != last.captured->recording_id) return another_capture();
@@ -116,8 +116,8 @@ Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
         }
     }
     if (!last.captured) return false;
-    const std::shared_ptr<Recording> of_event = last.captured->recording.lock();
-    return of_event == nullptr ? Result<bool>(over()) : join(stream, last, of_event);
+    const std::shared_ptr<Recording> recording = last.captured->recording.lock();
+    return recording == nullptr ? Result<bool>(over()) : join(stream, last, recording);
 }
 
 Error no_answer_in_capture(const char* what) {

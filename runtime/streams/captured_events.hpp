@@ -12,6 +12,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
+struct DeviceState;
 struct EventState;
 class HeldRecord;
 struct Recording;
@@ -31,8 +32,8 @@ struct CapturedRecord {
 // or of another capture (902: both are lost), and recording an interprocess event (900); anywhere, waiting for an event
 // of a capture that is over (1).
 Result<bool> record_in_capture(StreamState& stream, EventState& event);
-// A stream that is not captured joins the event's capture. Expects a record.
-Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last);
+// A stream that is not captured joins the event's capture. Expects a record; `of_event`: the event's device.
+Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last, const DeviceState& of_event);
 // The error of a host query about an event of a capture.
 Error no_answer_in_capture(const char* what);
 

@@ -9,7 +9,10 @@
 #include "streams_errors.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -18,7 +21,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-std::unique_lock<std::mutex> lock_event(EventState& event, Wait& wait) {
+std::unique_lock<PolledLock> lock_event(EventState& event, Wait& wait) {
     const RuntimeConfig& config = *event.device->config;
     return lock_within(event.mutex, wait, config.wait_timeout, config.wait_policy);
 }
@@ -42,14 +45,42 @@ Result<void> wait_for_recorder(DeviceState& device, platform::EventHandle event,
 
 }  // namespace
 
+// For std::allocate_shared(): takes the memory that lies beside a pooled event, and returns both at the end.
+template <class T>
+struct EventAllocator {
+    using value_type = T;
+    explicit EventAllocator(FenceEvent* of) noexcept : home(of) {}
+    template <class U>
+    EventAllocator(const EventAllocator<U>& other) noexcept : home(other.home) {}
+    T* allocate(std::size_t count) {  // always of the same size
+        if (home->block == nullptr) home->block = ::operator new(count * sizeof(T));
+        return static_cast<T*>(home->block);
+    }
+    void deallocate(T*, std::size_t) noexcept {
+        const std::shared_ptr<DeviceSession> owner = std::move(home->owner);  // perhaps the last to hold the device
+        if (!owner->config->forked()) owner->drop_event(home);
+    }
+    friend bool operator==(const EventAllocator&, const EventAllocator&) noexcept = default;
+    FenceEvent* home;
+};
+
+std::shared_ptr<EventState> EventState::make(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) {
+    return std::allocate_shared<EventState>(EventAllocator<EventState>(from_pool), owner, from_pool);
+}
+
+EventState::EventState(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) noexcept
+    : device(owner), home(from_pool), kind(from_pool->kind), taken(from_pool) {}
+
+// `home` goes back with its memory, in EventAllocator, which comes after this.
 EventState::~EventState() {
-    if (device->config->forked()) return;
-    device->drop_event(taken);
+    if (taken != home && !device->config->forked()) device->drop_event(taken);
+    home->owner = std::move(device);
 }
 
 Result<FenceEvent*> EventState::next_to_record() {
     if (!taken->shared() || kind == platform::EventKind::interprocess) return taken;
     // A fence or a wait still uses the last record, which keeps its driver event.
+    if (taken != home && !home->shared()) return home;
     FenceEvent* fresh = nullptr;
     if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
         return device->failure(status, "creating an event");
@@ -59,27 +90,28 @@ Result<FenceEvent*> EventState::next_to_record() {
 
 void EventState::recorded(FenceEvent* next) noexcept {
     ++records;
-    if (next != taken) device->drop_event(std::exchange(taken, next));
+    if (next == taken) return;
+    if (FenceEvent* const last = std::exchange(taken, next); last != home) device->drop_event(last);
 }
 
 void EventState::abandon(FenceEvent* next) noexcept {
-    if (next != taken) device->drop_event(next);
+    if (next != taken && next != home) device->drop_event(next);
 }
 
-Result<void> EventState::record_on(StreamState& on) {
-    const std::lock_guard lock(mutex);
+Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     Result<FenceEvent*> next = next_to_record();
     if (!next) return std::move(next).error();
-    Result<bool> fence = on.record_user_event(**next);
+    Result<bool> fence = on->record_user_event(**next);
     if (!fence) return abandon(*next), std::move(fence).error();
     recorded(*next);
-    if (stream.get() != &on) stream = on.weak_from_this().lock();
-    position = on.issued;
+    // The state itself: the event must not hold the wrapper of an external stream.
+    if (stream.get() != on.get()) stream = on->external ? on->weak_from_this().lock() : on;
+    position = on->issued;
     is_fence = *fence;
     captured = nullptr;
-    const bool over = kind != platform::EventKind::timing && !shared && !on.others() && on.reached(position);
+    const bool over = kind != platform::EventKind::timing && !shared && !on->others() && on->reached(position);
     complete.store(over, std::memory_order_release);
-    if (shared && device->books->order != nullptr) device->books->order->shown(on, position);
+    if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
     return {};
 }
 
@@ -89,11 +121,13 @@ void EventState::share() noexcept {
     if (stream != nullptr && device->books->order != nullptr) device->books->order->shown(*stream, position);
 }
 
-HeldRecord::HeldRecord(EventState& event) : HeldRecord(event, std::unique_lock(event.mutex)) {}
+HeldRecord::HeldRecord(EventState& event, bool with_stream)
+    : HeldRecord(event, std::unique_lock(event.mutex), with_stream) {}
 
-HeldRecord::HeldRecord(EventState& event, std::unique_lock<std::mutex> /*of_event*/) : event_(event) {
+HeldRecord::HeldRecord(EventState& event, std::unique_lock<PolledLock> /*of_event*/, bool with_stream) : event_(event) {
     shared = event.shared;
-    if (!shared) stream = event.stream;
+    outside_ = !shared && event.stream != nullptr;
+    if (outside_ && with_stream) stream = event.stream;
     position = event.position;
     captured = event.captured;
     taken_ = event.taken;
@@ -114,7 +148,7 @@ bool HeldRecord::reached() const noexcept {
 
 void HeldRecord::note_complete() const {
     Wait wait = Wait::never();
-    const std::unique_lock<std::mutex> lock = lock_event(event_, wait);
+    const std::unique_lock<PolledLock> lock = lock_event(event_, wait);
     if (!lock.owns_lock()) return;  // another thread is recording the event, which replaces this record
     // If an interprocess event was recorded again meanwhile, it is not known which record was seen complete.
     if (event_.records != number_ || event_.shared != shared) return;
@@ -144,8 +178,7 @@ Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOption
     if (const platform::Status status = device->take_event(taken, kind); !status.ok()) {
         return device->failure(status, "creating an event");
     }
-    return Event(
-        std::allocate_shared<EventState>(KeptAllocator<EventState>(*device->event_states), device, kind, taken));
+    return Event(EventState::make(device, taken));
 }
 
 }  // namespace detail
@@ -162,7 +195,7 @@ Result<bool> Event::finished() const {
     if (device.bars(rules::PublicCall::ask_known_event))
         return device.refusal(rules::PublicCall::ask_known_event);  // takes no lock (R3)
     Wait wait = Wait::never();
-    std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    std::unique_lock<detail::PolledLock> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return false;  // another thread is recording it
     const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("asking an event");
@@ -181,7 +214,7 @@ Result<void> Event::synchronize(Wait wait) const {
     detail::DeviceState& device = *state_->device;
     if (device.bars(rules::PublicCall::wait_for_known_event))
         return device.refusal(rules::PublicCall::wait_for_known_event);
-    std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    std::unique_lock<detail::PolledLock> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return detail::being_recorded(wait, "waiting for an event");
     const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("waiting for an event");
@@ -199,7 +232,7 @@ Result<void*> Event::native_handle() const {
     detail::DeviceState& device = *state_->device;
     if (device.bars(rules::PublicCall::ask_native_event)) return device.refusal(rules::PublicCall::ask_native_event);
     Wait wait;
-    const std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    const std::unique_lock<detail::PolledLock> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return detail::being_recorded(wait, "asking for a driver's event");
     if (state_->records == 0 && !state_->shared && !device.synchronous)
         return make_error<errors::native_event_without_record>();
@@ -217,7 +250,7 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     if (device.bars(rules::PublicCall::read_known_elapsed_time))
         return device.refusal(rules::PublicCall::read_known_elapsed_time);
     Wait wait;
-    std::unique_lock<std::mutex> lock = detail::lock_event(*begin.state_, wait);
+    std::unique_lock<detail::PolledLock> lock = detail::lock_event(*begin.state_, wait);
     if (!lock.owns_lock()) return detail::being_recorded(wait, "reading elapsed time");
     const detail::HeldRecord first(*begin.state_, std::move(lock));
     lock = detail::lock_event(*end.state_, wait);

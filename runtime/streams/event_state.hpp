@@ -8,6 +8,7 @@
 #include <platform/driver.hpp>
 
 #include "captured_events.hpp"
+#include "polled_lock.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -25,18 +26,20 @@ struct StreamState;
 // Lock order: a stream's mutex, then that of its capture, then an event's mutex. The event's mutex is held while the
 // driver takes a record, so a call with a deadline acquires it by lock_within().
 struct EventState {
-    EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
-        : device(std::move(owner)), kind(wanted), taken(from_pool) {}
+    // Takes over the caller's reference to an event of the pool. Its memory lies beside that event.
+    static std::shared_ptr<EventState> make(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool);
+    EventState(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) noexcept;
     ~EventState();
 
-    const std::shared_ptr<DeviceState> device;
+    std::shared_ptr<DeviceState> device;  // constant until the end
+    FenceEvent* const home;               // whose memory this is; referenced until the end, also by another record
     const platform::EventKind kind;
     // Nothing was recorded, or the last record was seen complete. Stored with release under the mutex. Never true for a
     // shared event.
     std::atomic<bool> complete{true};
 
-    std::mutex mutex;                     // guards the members below
-    FenceEvent* taken;                    // never null; replaced if the last record is still in use
+    PolledLock mutex;                     // guards the members below
+    FenceEvent* taken;                    // of the last record: `home`, or another one while that was in use
     std::shared_ptr<StreamState> stream;  // of the last record; null: never recorded
     std::uint64_t position = 0;
     std::uint64_t records = 0;
@@ -46,14 +49,14 @@ struct EventState {
     bool is_fence = false;  // once it is complete, the stream has reached the position for every purpose
     std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
-    // These expect `mutex` to be held. next_to_record() returns the driver event for the next record: another one if
-    // the last record is still in use. recorded() makes it this event's; after a failed record, abandon() keeps the
-    // last record.
+    // These expect `mutex` to be held, or that no other thread has the event. next_to_record() returns the driver event
+    // for the next record: another one if the last record is still in use. recorded() makes it this event's; after a
+    // failed record, abandon() keeps the last record.
     Result<FenceEvent*> next_to_record();
     void recorded(FenceEvent* next) noexcept;
     void abandon(FenceEvent* next) noexcept;
-    // Expects the stream's mutex to be held, and its handle to be open.
-    Result<void> record_on(StreamState& on);
+    // The same, and the stream's mutex to be held and its handle to be open.
+    Result<void> record_on(const std::shared_ptr<StreamState>& on);
     // Expects `mutex` to be held.
     void share() noexcept;
 };
@@ -62,14 +65,17 @@ struct EventState {
 // for interprocess events: the processes that opened one keep the same driver event.
 class HeldRecord {
 public:
-    explicit HeldRecord(EventState& event);
-    HeldRecord(EventState& event, std::unique_lock<std::mutex> of_event);
+    // `with_stream`: false, if `stream` is not asked for.
+    HeldRecord(EventState& event, bool with_stream);
+    HeldRecord(EventState& event, std::unique_lock<PolledLock> of_event, bool with_stream = true);
     ~HeldRecord();
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;
 
     // Never recorded; unknown for a shared event.
-    bool none() const noexcept { return stream == nullptr && captured == nullptr && !shared; }
+    bool none() const noexcept { return !outside_ && captured == nullptr && !shared; }
+    // Recorded on a stream, outside of captures, by this runtime.
+    bool outside() const noexcept { return outside_; }
     platform::EventHandle handle() const noexcept;
     // Known complete without a driver call. Never true for timing events (the driver may not have taken the time yet),
     // nor if other code may give the stream work, because such work has no position.
@@ -78,7 +84,7 @@ public:
     // is complete unless it has a newer record.
     void note_complete() const;
 
-    std::shared_ptr<StreamState> stream;  // null also for a record in a capture, and for a shared event
+    std::shared_ptr<StreamState> stream;  // null also for a record in a capture, and for a shared event; see above
     std::uint64_t position = 0;
     std::shared_ptr<const CapturedRecord> captured;
     bool shared = false;
@@ -88,6 +94,7 @@ private:
     FenceEvent* taken_;
     std::uint64_t number_;
     bool is_fence_;
+    bool outside_;
 };
 
 // Common part of Device::create_event and Stream::record(): refuses what the device lacks, and takes an event from its

@@ -45,61 +45,86 @@ void show_all_work(const DeviceState& device) {
     for (const std::shared_ptr<StreamState>& stream : streams) device.books->order->shown(*stream, stream->issued);
 }
 
+// Nearly always: open_handle() would find nothing to do. Expects the stream's mutex.
+bool is_open(const StreamState& stream) noexcept {
+    return stream.handle != platform::StreamHandle::none && stream.recording == nullptr;
+}
+
+// `of_event`: the event's lock, not taken yet; none if no other thread has the event.
+Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::EventState& event,
+                          std::unique_lock<detail::PolledLock> of_event) {
+    const DeviceState& device = *stream->device;
+    if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
+    if (event.device != stream->device) return make_error<errors::event_of_another_device>();
+    const std::lock_guard lock(stream->mutex);
+    if (stream->recording != nullptr) {
+        Result<bool> captured = detail::record_in_capture(*stream, event);
+        if (!captured) return std::move(captured).error();
+        if (*captured) return {};
+    }
+    if (stream->external) {
+        if (Result<void> refused = stream->refuse_captured("an event was to be recorded"); !refused) return refused;
+    }
+    if (!is_open(*stream)) {
+        if (Result<void> opened = stream->open_handle(); !opened) return opened;
+    }
+    if (of_event.mutex() != nullptr) of_event.lock();
+    return event.record_on(stream);
+}
+
 }  // namespace
 
 Result<Event> Stream::record(EventOptions options) {
     Result<Event> event = detail::make_event(state_->device, options);
     if (!event) return event;
-    if (Result<void> recorded = record(*event); !recorded) return std::move(recorded).error();
+    if (Result<void> recorded = record_event(state_, *event->state(), {}); !recorded) {
+        return std::move(recorded).error();
+    }
     return event;
 }
 
 Result<void> Stream::record(Event& event) {
-    StreamState& stream = *state_;
-    DeviceState& device = *stream.device;
-    if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
-    if (event.state()->device != stream.device) {
-        return make_error<errors::event_of_another_device>();
-    }
-    const std::lock_guard lock(stream.mutex);
-    Result<bool> captured = detail::record_in_capture(stream, *event.state());
-    if (!captured) return std::move(captured).error();
-    if (*captured) return {};
-    if (stream.external) {
-        if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
-    }
-    if (Result<void> opened = stream.open_handle(); !opened) return opened;
-    // The state itself: the event must not hold the wrapper of an external stream.
-    return event.state()->record_on(stream);
+    return record_event(state_, *event.state(), std::unique_lock(event.state()->mutex, std::defer_lock));
 }
 
 Result<void> Stream::wait(const Event& event) {
     StreamState& stream = *state_;
     DeviceState& device = *stream.device;
     if (device.bars(rules::PublicCall::wait_for_event)) return device.refusal(rules::PublicCall::wait_for_event);
-    if (event.state()->device->bars(rules::PublicCall::wait_for_event))
-        return event.state()->device->refusal(rules::PublicCall::wait_for_event);
-    if (event.options().interprocess && event.state()->device != stream.device && !device.synchronous) {
-        return make_error<errors::interprocess_event_of_another_device>(named(device), named(*event.state()->device));
+    detail::EventState& waited_for = *event.state();
+    const DeviceState& its_device = *waited_for.device;
+    if (&its_device != &device) {
+        if (its_device.bars(rules::PublicCall::wait_for_event))
+            return its_device.refusal(rules::PublicCall::wait_for_event);
+        if (waited_for.kind == platform::EventKind::interprocess && !device.synchronous) {
+            return make_error<errors::interprocess_event_of_another_device>(named(device), named(its_device));
+        }
     }
-    const detail::HeldRecord last(*event.state());
+    const detail::HeldRecord last(waited_for, device.books->order != nullptr);
     if (last.none()) return {};  // whatever record the pooled driver event has from an earlier use
     std::unique_lock lock(stream.mutex);
-    Result<bool> captured = detail::wait_in_capture(stream, last);
-    if (!captured) return std::move(captured).error();
-    if (*captured || event.state()->device->synchronous) return {};  // the CPU device has no outstanding work
-    if (device.synchronous) {                                        // its work runs on the calling thread
+    if (stream.recording != nullptr || last.captured != nullptr) {
+        Result<bool> captured = detail::wait_in_capture(stream, last, its_device);
+        if (!captured) return std::move(captured).error();
+        if (*captured) return {};
+    }
+    if (its_device.synchronous) return {};  // the CPU device has no outstanding work
+    if (device.synchronous) {               // its work runs on the calling thread
         lock.unlock();
         return event.synchronize();
     }
     if (stream.external) {
         if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
     }
-    if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    if (!is_open(stream)) {
+        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    }
     // Fences the work so far, so that host views of its buffers do not wait for the event.
-    if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    if (!stream.tail.empty()) {
+        if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    }
     stream.gives("a wait for an event");
-    const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
+    const platform::Status status = device.execution.wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
     if (device.books->order != nullptr) {
         if (last.shared) {

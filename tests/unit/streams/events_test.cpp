@@ -250,6 +250,75 @@ TEST_F(Events, ARecordElsewhereLeavesTheFenceWhereItStood) {  // keeps G8
     EXPECT_EQ(other.record(event).ok(), true);
 }
 
+// Behind every launch a record serves as its fence, which keeps the driver event: the event uses two by turns, and a
+// third only while both are kept.
+TEST_F(Events, RecordedAgainTheyReturnToTheirOwnDriverEventWhenNothingUsesIt) {  // keeps G8, S10
+    Buffer<int> data = pinned();
+    const auto launch_and_record = [&](Event& event) {
+        ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+        ASSERT_TRUE(stream.record(event).ok());
+    };
+    Event event = device.create_event().value();
+    const auto* const own = event.state()->home;
+    launch_and_record(event);
+    EXPECT_EQ(event.state()->taken, own);
+    launch_and_record(event);
+    const auto* const second = event.state()->taken;
+    EXPECT_NE(second, own) << "the first launch's fence";
+    launch_and_record(event);
+    EXPECT_NE(event.state()->taken, own) << "still its fence";
+    EXPECT_NE(event.state()->taken, second) << "the second launch's fence";
+    ASSERT_TRUE(stream.synchronize().ok());
+    for (int round = 0; round < 3; ++round) {
+        launch_and_record(event);
+        launch_and_record(event);
+        EXPECT_EQ(event.state()->taken, own) << round;
+        ASSERT_TRUE(stream.synchronize().ok());
+        launch_and_record(event);
+        EXPECT_EQ(event.state()->taken, own) << "free again";
+        launch_and_record(event);
+        EXPECT_NE(event.state()->taken, own);
+        ASSERT_TRUE(stream.synchronize().ok());
+    }
+    EXPECT_EQ(world.count("create event"), 3u);
+}
+
+TEST_F(Events, ARecordThatFailsOnTheirOwnDriverEventLeavesTheLastOne) {  // keeps S10
+    Buffer<int> data = pinned();
+    Event event = device.create_event().value();
+    for (int record = 0; record < 2; ++record) {
+        ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+        ASSERT_TRUE(stream.record(event).ok());
+    }
+    ASSERT_TRUE(stream.synchronize().ok());
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    ASSERT_TRUE(stream.record(event).ok());
+    const auto* const last = event.state()->taken;
+    ASSERT_TRUE(last->shared());
+    ASSERT_NE(last, event.state()->home);
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_EQ(stream.record(event).code(), Code::driver_error);
+    EXPECT_EQ(event.state()->taken, last);
+    ASSERT_TRUE(stream.record(event).ok());
+    EXPECT_EQ(event.state()->taken, event.state()->home);
+    EXPECT_EQ(world.count("create event"), 2u);
+}
+
+// The memory of an event lies with the device, which the event holds to the end.
+TEST_F(Events, TheLastHolderOfADeviceMayBeAnEvent) {  // keeps S10
+    for (const bool recorded : {false, true}) {
+        FakeWorld passing;
+        std::optional<Device> gone(runtime.open(passing, facts_with_ipc()));
+        std::optional<Event> event = recorded ? gone->stream().record().value() : gone->create_event().value();
+        std::optional<Event> copy = event;
+        gone.reset();
+        event.reset();
+        EXPECT_EQ(passing.count("destroy event"), 0u);
+        copy.reset();
+        EXPECT_EQ(passing.count("destroy event"), 1u);
+    }
+}
+
 TEST_F(Events, AnInterprocessRecordIsNoFenceBecauseItsEventStaysTheSame) {  // keeps G8
     Stream other = device.create_stream().value();
     Buffer<int> a = pinned();
