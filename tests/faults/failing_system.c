@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -144,11 +145,13 @@ static void* next(const char* name) {
         return real arguments;                                                            \
     }
 
-/* Returns its error, and sets no errno. */
+/* These two return their error, and set no errno. */
 CALL(int, pthread_create, (pthread_t * thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument),
      (thread, attributes, run, argument), EAGAIN, EAGAIN)
+CALL(int, pthread_getattr_np, (pthread_t thread, pthread_attr_t* attributes), (thread, attributes), ENOMEM, ENOMEM)
 CALL(int, madvise, (void* address, size_t bytes, int advice), (address, bytes, advice), -1, EINVAL)
 CALL(int, mlock, (const void* address, size_t bytes), (address, bytes), -1, ENOMEM)
+CALL(int, mlockall, (int flags), (flags), -1, ENOMEM)
 CALL(int, mprotect, (void* address, size_t bytes, int protection), (address, bytes, protection), -1, ENOMEM)
 CALL(long, mbind,
      (void* address, unsigned long bytes, int mode, const unsigned long* mask, unsigned long max_node, unsigned flags),
@@ -162,6 +165,9 @@ CALL(ssize_t, read, (int file, void* data, size_t bytes), (file, data, bytes), -
 CALL(DIR*, opendir, (const char* path), (path), NULL, EMFILE)
 CALL(struct dirent64*, readdir64, (DIR * directory), (directory), NULL, EIO)
 CALL(int, getrlimit64, (__rlimit_resource_t resource, struct rlimit64* limit), (resource, limit), -1, EINVAL)
+CALL(int, getrusage, (__rusage_who_t who, struct rusage* usage), (who, usage), -1, EINVAL)
+CALL(int, sched_getaffinity, (pid_t thread, size_t bytes, cpu_set_t* cpus), (thread, bytes, cpus), -1, ESRCH)
+CALL(int, sched_setaffinity, (pid_t thread, size_t bytes, const cpu_set_t* cpus), (thread, bytes, cpus), -1, EPERM)
 CALL(int, uname, (struct utsname * facts), (facts), -1, EFAULT)
 CALL(void*, dlopen, (const char* file, int mode), (file, mode), NULL, ENOENT)
 CALL(int, dlinfo, (void* handle, int request, void* answer), (handle, request, answer), -1, EINVAL)

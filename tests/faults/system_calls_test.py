@@ -16,7 +16,7 @@ NOT_FAILED = re.compile(r'''^(
     qsort | __?v?snprintf\w* | __aarch64_\w+ | __\w+[dst]i2 | __isoc\d+_\w+ |
     munmap | munlock | close | closedir |                       # giving back: a leak by definition
     dlsym | dlerror | dlclose |                                 # a missing function: tests/unit/cuda
-    pthread_(mutex|cond|rwlock|once|self|getspecific|setspecific|key_create|key_delete|join|sigmask)\w* |
+    pthread_(attr|mutex|cond|rwlock|once|self|getspecific|setspecific|key_create|key_delete|join|sigmask)\w* |
     sigfillset | fegetenv | fesetenv |                          # fail for no argument that is passed here
     __register_atfork | getpid | gettid | geteuid | getuid | nanosleep | clock_nanosleep | clock_gettime | sched_yield |
     \w*printf\w*

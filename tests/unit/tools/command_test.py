@@ -391,6 +391,28 @@ class Reports(unittest.TestCase):
                 self.assertIn("\nfine  driver, GPUs", text)
                 self.assertRegex(text, r"devices  0: .*cpu\n")
 
+    def test_the_doctor_says_what_real_time_lacks(self):
+        limited = ["sh", "-c", 'ulimit -l 64 && exec "$@" doctor --json', "sh", *COMMAND]
+        usual, asked = (subprocess.run([*limited, *more], capture_output=True, text=True)
+                        for more in ((), ("--real-time",)))
+        effective = re.search(r"^CapEff:\s*(\w+)", pathlib.Path("/proc/self/status").read_text(), flags=re.M)
+        unlimited = int(effective[1], 16) >> 14 & 1  # CAP_IPC_LOCK
+        before, after = ({finding["id"]: finding for finding in json.loads(done.stdout)["findings"]}
+                         for done in (usual, asked))
+        self.assertEqual(before["D009"]["weight"], "note")
+        self.assertEqual(after["D009"]["weight"], "note" if unlimited else "problem")
+        self.assertEqual(asked.returncode, int(any(each["weight"] == "problem" for each in after.values())), asked)
+        only_asked = {f"D{number:03}" for number in range(41, 47)}
+        self.assertFalse(only_asked & set(before), "without --real-time these checks are silent")
+        self.assertEqual(set(after) - only_asked, set(before))
+        fine = json.loads(asked.stdout)["fine"]
+        for words, ident in (("PREEMPT_RT", "D041"), ("no real-time throttling", "D043")):
+            self.assertFalse(words in fine and ident in after, (words, fine))
+        self.assertNotIn("PREEMPT_RT", json.loads(usual.stdout)["fine"])
+        text = run("doctor", "--real-time").stdout
+        for ident in only_asked & set(after):
+            self.assertIn(ident, text)
+
     def test_pictures_come_in_and_go_out(self):
         for extension in ("png", "jpg"):
             with self.subTest(extension=extension):

@@ -75,6 +75,23 @@ void fabric(DoctorFacts& facts, ExportStep failed = ExportStep::create) {
     facts.exports = {failed_try(ExportKinds::fabric, failed)};
 }
 
+// The same machine, prepared for loops with a deadline, and `isthmus doctor --real-time`.
+void real_time(DoctorFacts& facts) {
+    RealTimeFacts& seen = facts.real_time;
+    seen.wanted = true;
+    seen.preempt_rt = Seen::yes;
+    seen.kernel_version = "#1 SMP PREEMPT_RT";
+    seen.cpus = Seen::yes;
+    seen.online = {0, 1, 2, 3, 4, 5};
+    seen.isolated = {2, 3, 5};
+    seen.tickless = {2, 3, 4, 5};
+    seen.runtime_us = -1;
+    seen.period_us = 1000000;
+    seen.of_gpu = {{45, "nvidia", {0, 1}}};
+    seen.idle = Seen::yes;
+    seen.idle_states = {{"POLL", 0}, {"C1", 2}};
+}
+
 struct Case {
     std::string id;
     Weight weight;
@@ -234,6 +251,49 @@ const std::vector<Case>& cases() {
          [](DoctorFacts& f) {
              f.profile.unused = {"of another driver", "of another kernel"};
          }},
+        {"D009", Weight::problem, "8388608",
+         [](DoctorFacts& f) { real_time(f), f.machine.memlock_limit_bytes = 8388608; }},
+        {"D009", Weight::note, "8388608",
+         [](DoctorFacts& f) {
+             real_time(f), f.machine.memlock_limit_bytes = 8388608, f.real_time.ipc_lock = Seen::yes;
+         }},
+        {"D034", Weight::problem, "ulimit -r 99",
+         [](DoctorFacts& f) { real_time(f), f.realtime = Seen::no, f.sys_nice = Seen::no; }},
+        {"D035", Weight::warning, "numa_balancing=0",
+         [](DoctorFacts& f) {
+             real_time(f), f.machine.simulated = true, f.opening.devices[0].pageable_access = false,
+                           f.numa_balancing = Seen::yes;
+         }},
+        {"D038", Weight::warning, "powersave", [](DoctorFacts& f) { real_time(f), f.cpu_governors = {"powersave"}; }},
+        {"D039", Weight::warning, "nvpmodel -m 0",
+         [](DoctorFacts& f) {
+             real_time(f), f.power_mode = 2, f.power_modes = {{0, "MAXN"}, {2, "15W"}};
+         }},
+        {"D041", Weight::warning, "SMP PREEMPT_DYNAMIC",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.preempt_rt = Seen::no, f.real_time.kernel_version = "#1 SMP PREEMPT_DYNAMIC";
+         }},
+        {"D041", Weight::warning, "nvidia-l4t-rt-kernel",
+         [](DoctorFacts& f) { real_time(f), f.real_time.preempt_rt = Seen::no, f.tegra = true; }},
+        {"D042", Weight::warning, "none of the CPUs 0-5",
+         [](DoctorFacts& f) { real_time(f), f.real_time.isolated.clear(); }},
+        {"D042", Weight::note, "nohz_full=3,5 rcu_nocbs=3,5",
+         [](DoctorFacts& f) { real_time(f), f.real_time.tickless = {2}; }},
+        {"D043", Weight::note, "950000 of 1000000",
+         [](DoctorFacts& f) { real_time(f), f.real_time.runtime_us = 950000; }},
+        {"D044", Weight::warning, "46 (nvidia) on 1-2",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.of_gpu.push_back({46, "nvidia", {1, 2}});
+         }},
+        {"D044", Weight::warning, "echo 0-1,4 > /proc/irq/47/smp_affinity_list",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.of_gpu.push_back({47, "nvgpu", {5}});
+         }},
+        {"D045", Weight::warning, "C6 (133 µs), C8 (200 µs)",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.idle_states = {{"C1", 50}, {"C6", 133}, {"C8", 200}};
+         }},
+        {"D046", Weight::note, "khugepaged", [](DoctorFacts& f) { real_time(f), f.transparent_huge_pages = "always"; }},
     };
     return all;
 }
@@ -373,6 +433,18 @@ TEST(Doctor, IsSilentWhereASystemIsInOrder) {
          [](DoctorFacts& f) {
              f.power_mode = 9, f.power_modes = {{0, "MAXN"}};
          }},
+        {"a machine that is prepared for real time", real_time},
+        {"one CPU has none to isolate",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.online = {0}, f.real_time.isolated.clear(), f.real_time.of_gpu.clear();
+         }},
+        {"a limit of the whole period", [](DoctorFacts& f) { real_time(f), f.real_time.runtime_us = 1000000; }},
+        {"a state that takes as long as a loop may wait",
+         [](DoctorFacts& f) {
+             real_time(f), f.real_time.idle_states = {{"C2", 50}};
+         }},
+        {"no interrupt of a GPU", [](DoctorFacts& f) { real_time(f), f.real_time.of_gpu.clear(); }},
+        {"nothing of real time is known", [](DoctorFacts& f) { f.real_time.wanted = true; }},
     };
     for (const auto& [why, change] : fine_ones) {
         DoctorFacts facts = healthy();
@@ -390,6 +462,44 @@ TEST(Doctor, OnlyNotesBalancingWhereNoGpuFaults) {
     ASSERT_EQ(findings.size(), 1u);
     EXPECT_EQ(findings[0].id, "D035");
     EXPECT_EQ(findings[0].weight, Weight::note);
+}
+
+// Without --real-time none of its checks speaks, whatever is known.
+TEST(Doctor, AsksForRealTimeOnlyWhereItIsWanted) {
+    const std::set<std::string_view> about = {"D041", "D042", "D043", "D044", "D045", "D046"};
+    for (const Case& one : cases()) {
+        if (about.count(one.id) == 0) continue;
+        DoctorFacts facts = healthy();
+        one.spoil(facts);
+        facts.real_time.wanted = false;
+        for (const Finding& finding : diagnose(facts)) ADD_FAILURE() << finding.id;
+        for (const std::string_view words : fine(facts, {})) EXPECT_NE(words, "PREEMPT_RT");
+    }
+}
+
+// Every combination of what the interrupts of GPUs, isolation and the tick can be, judged a second time.
+TEST(Doctor, JudgesIsolationAndInterruptsInEveryCombination) {
+    for (unsigned bits = 0; bits < 64; ++bits) {
+        const auto cpus = [&](unsigned first) {
+            std::vector<int> list;
+            for (unsigned at = 0; at < 2; ++at) {
+                if ((bits >> (first + at) & 1u) != 0) list.push_back(static_cast<int>(at));
+            }
+            return list;
+        };
+        DoctorFacts facts = healthy();
+        real_time(facts);
+        facts.real_time.online = {0, 1};
+        facts.real_time.isolated = cpus(0);
+        facts.real_time.tickless = cpus(2);
+        facts.real_time.of_gpu = {{45, "nvidia", cpus(4)}};
+        const unsigned isolated = bits & 3u, tickless = bits >> 2 & 3u, interrupts = bits >> 4 & 3u;
+        std::set<std::string_view> expected, found;
+        if (isolated == 0 || (isolated & ~tickless) != 0) expected.insert("D042");
+        if ((isolated & interrupts) != 0) expected.insert("D044");
+        for (const Finding& finding : diagnose(facts)) found.insert(finding.id);
+        EXPECT_EQ(found, expected) << bits;
+    }
 }
 
 TEST(GpuCode, RunsWithinAMajorVersionUpwardsAndExactlyOnBoards) {
@@ -434,6 +544,16 @@ TEST(Fine, IsWhatIsKnownAndInOrder) {
                                                "real-time priority and locked memory", "/dev/shm", "clocks"}))
         << "no handle was tried";
     EXPECT_TRUE(fine(DoctorFacts(), {}).empty()) << "nothing is known, and so nothing is fine";
+}
+
+TEST(Fine, NamesWhatARealTimeMachineHas) {
+    DoctorFacts facts = healthy();
+    real_time(facts);
+    const std::vector<std::string_view> words = fine(facts, diagnose(facts));
+    for (const char* each : {"PREEMPT_RT", "isolated CPUs", "no real-time throttling", "the GPU's interrupts",
+                             "idle states", "transparent huge pages"}) {
+        EXPECT_EQ(std::count(words.begin(), words.end(), each), 1) << each;
+    }
 }
 
 TEST(Fine, NeverSaysWhatAFindingDenies) {

@@ -2,6 +2,7 @@
 // The checks, one function each. An unknown fact leads to no finding.
 #include "doctor_checks.hpp"
 
+#include "doctor_real_time.hpp"
 #include "doctor_sharing.hpp"
 #include "doctor_system.hpp"
 
@@ -139,7 +140,8 @@ Found address_space(const DoctorFacts& facts) {
 Found locked_memory(const DoctorFacts& facts) {
     constexpr std::uint64_t small = std::uint64_t{64} << 20;
     if (facts.machine.memlock_limit_bytes >= small) return std::nullopt;
-    return Diagnosis{Weight::note,
+    const bool hinders = facts.real_time.wanted && facts.real_time.ipc_lock != Seen::yes;
+    return Diagnosis{hinders ? Weight::problem : Weight::note,
                      fmt::format("RLIMIT_MEMLOCK is {} bytes; CUDA's own pinning is not limited by it, but memory "
                                  "locked for real-time use is",
                                  facts.machine.memlock_limit_bytes),
@@ -371,6 +373,12 @@ constexpr Check checks[] = {
     {"D038", "clocks that follow the load", clocks},
     {"D039", "a power mode below the greatest", power_mode},
     {"D040", "a profile that is damaged or not used", profile},
+    {"D041", "a kernel without PREEMPT_RT", no_preempt_rt},
+    {"D042", "no isolated CPUs", no_isolated_cpus},
+    {"D043", "real-time threads are throttled", realtime_throttling},
+    {"D044", "the GPU's interrupts on isolated CPUs", gpu_interrupts},
+    {"D045", "idle states that take long to leave", deep_idle_states},
+    {"D046", "transparent huge pages everywhere", huge_pages_always},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "doctor_fine.hpp"
 #include "doctor_gather.hpp"
 #include "doctor_json.hpp"
+#include "doctor_real_time.hpp"
 #include "common/number_options.hpp"
 #include "common/session.hpp"
 #include "text/version_text.hpp"
@@ -69,6 +70,7 @@ std::string as_text(const DoctorFacts& facts, const std::vector<Finding>& findin
 struct DoctorOptions {
     double deadline_seconds = 30.0;
     bool fabric = false;
+    bool real_time = false;
     int fabric_channel = -1;  // -1: not given
 };
 
@@ -78,6 +80,7 @@ int run_doctor(const CommandContext& context, const DoctorOptions& options) {
     DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
     facts.imex.wanted = options.fabric || options.fabric_channel >= 0;
     if (options.fabric_channel >= 0) facts.imex.other_channel = options.fabric_channel;
+    if (options.real_time) facts.real_time = gather_real_time({});
     const std::vector<Finding> findings = diagnose(facts);
     print(context.json ? doctor_json(facts, findings) : as_text(facts, findings));
     return !findings.empty() && findings.front().weight == Weight::problem ? exit_failed : exit_ok;
@@ -94,6 +97,8 @@ void add_doctor_command(CLI::App& app, CommandContext& context) {
     doctor->add_flag("--fabric", options->fabric, "report what fabric handles lack as a problem");
     add_number(*doctor, "--fabric-channel", options->fabric_channel, {0, 65535},
                "number of the other machine's IMEX channel");
+    doctor->add_flag("--real-time", options->real_time,
+                     "also what a loop with a deadline lacks, as a problem or a warning");
     doctor->footer("Exits with 1 where a problem was found; docs/doctor.md explains every id.");
     doctor->callback([&context, options] { context.exit_code = run_doctor(context, *options); });
 }

@@ -101,6 +101,34 @@ struct PowerMode {  // of a Jetson, with nvpmodel's number and name
     std::string name;
 };
 
+struct Interrupt {
+    int number = 0;
+    std::string name;       // the last words of its line in /proc/interrupts
+    std::vector<int> cpus;  // that it may go to
+};
+
+struct IdleState {
+    std::string name;
+    std::uint64_t latency_us = 0;  // to leave it
+};
+
+// What a loop with a deadline needs, gathered for --real-time alone.
+struct RealTimeFacts {
+    bool wanted = false;              // --real-time: what lacks is a problem or a warning
+    Seen ipc_lock = Seen::unknown;    // whether CAP_IPC_LOCK is effective: no limit on locked memory
+    Seen preempt_rt = Seen::unknown;  // /sys/kernel/realtime, else the kernel's version
+    std::string kernel_version;       // uname -v
+    Seen cpus = Seen::unknown;        // whether the next three lists could be read
+    std::vector<int> online;
+    std::vector<int> isolated;           // isolcpus=, and isolated partitions of cpusets
+    std::vector<int> tickless;           // nohz_full=
+    std::optional<long> runtime_us;      // kernel.sched_rt_runtime_us; -1: not limited
+    long period_us = 0;                  // kernel.sched_rt_period_us
+    std::vector<Interrupt> of_gpu;       // interrupts of NVIDIA's drivers
+    Seen idle = Seen::unknown;           // whether the CPUs' idle states are stated
+    std::vector<IdleState> idle_states;  // those that are on for a CPU, each name once
+};
+
 struct DoctorFacts {
     MachineFacts machine;
     OpeningFacts opening;
@@ -110,6 +138,7 @@ struct DoctorFacts {
     std::vector<ExportFinding> exports;  // one for each device and kind of handle that could be tried
 
     ProfileFacts profile;
+    RealTimeFacts real_time;
 
     std::string module_version;  // of the kernel module; empty: not loaded
     bool open_module = false;    // the open-source kernel module

@@ -22,6 +22,12 @@ constexpr Ids realtime_ids[] = {"D009", "D034"};
 constexpr Ids folder_ids[] = {"D036"};
 constexpr Ids clock_ids[] = {"D038", "D039"};
 constexpr Ids profile_ids[] = {"D040"};
+constexpr Ids kernel_ids[] = {"D041"};
+constexpr Ids isolated_ids[] = {"D042"};
+constexpr Ids throttling_ids[] = {"D043"};
+constexpr Ids interrupt_ids[] = {"D044"};
+constexpr Ids idle_ids[] = {"D045"};
+constexpr Ids everywhere_ids[] = {"D046"};
 
 bool has_gpu(const DoctorFacts& facts) {
     return facts.opening.end == ProbeEnd::finished && !facts.opening.absent && !facts.opening.devices.empty();
@@ -52,6 +58,20 @@ constexpr FineGroup groups[] = {
     {"profile of isthmus tune", profile_ids, [](const DoctorFacts& facts) { return facts.profile.in_use; }},
     {"clocks", clock_ids,
      [](const DoctorFacts& facts) { return !facts.cpu_governors.empty() || facts.gpu_clock_most_hz > 0; }},
+    {"PREEMPT_RT", kernel_ids,
+     [](const DoctorFacts& facts) { return facts.real_time.wanted && facts.real_time.preempt_rt != Seen::unknown; }},
+    {"isolated CPUs", isolated_ids,
+     [](const DoctorFacts& facts) { return facts.real_time.wanted && facts.real_time.cpus != Seen::unknown; }},
+    {"no real-time throttling", throttling_ids,
+     [](const DoctorFacts& facts) { return facts.real_time.wanted && facts.real_time.runtime_us.has_value(); }},
+    {"the GPU's interrupts", interrupt_ids,
+     [](const DoctorFacts& facts) {
+         return facts.real_time.wanted && !facts.real_time.of_gpu.empty() && !facts.real_time.isolated.empty();
+     }},
+    {"idle states", idle_ids,
+     [](const DoctorFacts& facts) { return facts.real_time.wanted && facts.real_time.idle != Seen::unknown; }},
+    {"transparent huge pages", everywhere_ids,
+     [](const DoctorFacts& facts) { return facts.real_time.wanted && !facts.transparent_huge_pages.empty(); }},
 };
 
 }  // namespace

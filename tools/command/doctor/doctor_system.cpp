@@ -36,7 +36,7 @@ Found no_realtime(const DoctorFacts& facts) {
     const std::string limit =
         facts.realtime_priority_limit == unlimited ? "unlimited" : std::to_string(facts.realtime_priority_limit);
     return Diagnosis{
-        Weight::note,
+        facts.real_time.wanted ? Weight::problem : Weight::note,
         fmt::format("SCHED_FIFO is refused ({}), so that threads wait for others under load; RLIMIT_RTPRIO "
                     "is {}, and the process has {} CAP_SYS_NICE",
                     facts.realtime_failure, limit, has_capability ? "a" : "no"),
@@ -55,7 +55,7 @@ Found numa_balancing(const DoctorFacts& facts) {
     const auto& devices = facts.opening.devices;
     const bool gpu_faults = std::any_of(devices.begin(), devices.end(),
                                         [](const DeviceSighting& device) { return device.pageable_access; });
-    return Diagnosis{gpu_faults ? Weight::warning : Weight::note,
+    return Diagnosis{gpu_faults || facts.real_time.wanted ? Weight::warning : Weight::note,
                      fmt::format("kernel.numa_balancing is on, with {} nodes that have memory: the kernel unmaps pages "
                                  "from time to time to see who uses them, and each next use faults{}",
                                  nodes, gpu_faults ? ", the GPU's use of ordinary memory too" : ""),
@@ -119,7 +119,8 @@ Found clocks(const DoctorFacts& facts) {
                                 facts.gpu_clock_least_hz / 1000000, facts.gpu_clock_most_hz / 1000000);
     }
     if (evidence.empty()) return std::nullopt;
-    return Diagnosis{Weight::note, evidence + ": clocks follow the load, so that short work is slow and times differ",
+    return Diagnosis{facts.real_time.wanted ? Weight::warning : Weight::note,
+                     evidence + ": clocks follow the load, so that short work is slow and times differ",
                      facts.tegra ? "for measuring and real time: jetson_clocks (as root)"
                                  : "for measuring and real time: cpupower frequency-set -g performance, and nvidia-smi "
                                    "-lgc for the GPU's clocks (as root)"};
@@ -134,7 +135,7 @@ Found power_mode(const DoctorFacts& facts) {
     }
     if (current == nullptr || fastest == nullptr || current->name.rfind("MAXN", 0) == 0) return std::nullopt;
     return Diagnosis{
-        Weight::note,
+        facts.real_time.wanted ? Weight::warning : Weight::note,
         fmt::format("the board's power mode is {} ({}): fewer processors or lower clocks than {} ({})", current->name,
                     current->id, fastest->name, fastest->id),
         fmt::format("nvpmodel -m {} (as root; some modes need a restart), where power and cooling allow", fastest->id)};

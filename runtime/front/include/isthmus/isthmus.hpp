@@ -61,6 +61,7 @@
 #include <isthmus/print.hpp>
 #include <isthmus/profile.hpp>
 #include <isthmus/read_back.hpp>
+#include <isthmus/real_time.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>
 #include <isthmus/scoped_allocator.hpp>
