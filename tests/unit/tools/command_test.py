@@ -147,7 +147,7 @@ class BadInput(unittest.TestCase):
                   "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
                   "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
                   "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare", "--tests",
-                  "--run-tests", "--no-litmus", "--read"}
+                  "--run-tests", "--no-litmus", "--read", "--real-time"}
         for command in ((), ("caps",), ("doctor",), ("litmus",), ("report",), ("run",), ("share",), ("tune",), ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
@@ -392,7 +392,7 @@ class Reports(unittest.TestCase):
                 self.assertRegex(text, r"devices  0: .*cpu\n")
 
     def test_the_doctor_says_what_real_time_lacks(self):
-        limited = ["sh", "-c", 'ulimit -l 64 && exec "$@" doctor --json', "sh", *COMMAND]
+        limited = ["sh", "-c", 'ulimit -l 64 && exec "$@"', "sh", *COMMAND, "doctor", "--json"]
         usual, asked = (subprocess.run([*limited, *more], capture_output=True, text=True)
                         for more in ((), ("--real-time",)))
         effective = re.search(r"^CapEff:\s*(\w+)", pathlib.Path("/proc/self/status").read_text(), flags=re.M)
