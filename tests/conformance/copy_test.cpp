@@ -453,6 +453,11 @@ TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
     auto b = device.allocate<std::int32_t>(1000).value();
     auto pinned = device.allocate<std::int32_t>(1000, MemoryKind::pinned).value();
     std::vector<std::int32_t> pageable(1000, 1);
+    // A span must live until its copy has ended, also where a planned fault ends the scenario.
+    const struct Settled {
+        Stream& stream;
+        ~Settled() { (void)stream.synchronize(); }
+    } settled{stream};
     stream.fill(pinned, 3).value();
     stream.copy_from_host(a, pageable).value();
     stream.copy(b, a).value();
