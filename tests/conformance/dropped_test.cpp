@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -123,15 +124,16 @@ TEST(Dropped, MemoryOfOthersIsWaitedFor) {
         Stream stream = device.create_stream().value();
         alignas(4096) static std::array<std::int32_t, count> memory;
         memory.fill(0);
-        bool told = false;
+        // Shared: where a planned fault keeps the memory registered, its owner is told at the runtime's end.
+        const auto told = std::make_shared<bool>(false);
         {
             AdoptOptions options;
-            options.release = [&told](void*, std::size_t) { told = true; };
+            options.release = [told](void*, std::size_t) { *told = true; };
             auto adopted = device.adopt<std::int32_t>(memory.data(), memory.size(), std::move(options));
             if (adopted.code() == Code::unsupported || !worked(adopted)) return;
             (void)stream.launch(churn, count, *adopted, 200).value();
         }
-        EXPECT_TRUE(unless_fault(told));
+        EXPECT_TRUE(unless_fault(*told));
         EXPECT_TRUE(unless_fault(stream.completed(1)));
     });
 }
