@@ -240,9 +240,8 @@ void add_threads() {
     };
     add("threads/own_pool/block", own_pool_blocks);
     add("threads/own_pool/buffer", own_pool_buffers);
-    add("threads/shared/pinned", [](benchmark::State& state) {
-        shared_buffers(state, runtime().default_device(), MemoryKind::pinned);
-    });
+    add("threads/shared/pinned",
+        [](benchmark::State& state) { shared_buffers(state, runtime().default_device(), MemoryKind::pinned); });
     add("threads/shared/cpu_device",
         [](benchmark::State& state) { shared_buffers(state, runtime().cpu(), MemoryKind::host); });
     add("threads/raw/cuMemAllocAsync", [](benchmark::State& state) { raw_async(state, true); });
