@@ -60,8 +60,8 @@ struct PageableFacts {
     std::size_t bounce_bytes = 0;  // of all bounce buffers of the device
     MemoryModel memory = MemoryModel::separate;
 };
-// Measured on H200 (docs/hardware.md, "Copies of pageable memory"): the driver is slower up to 64 KiB up and 2 MiB down,
-// as fast at 256 KiB up, and faster from 512 KiB up and 4 MiB down.
+// Measured on H200 (docs/hardware.md, "Copies of pageable memory"): the driver is slower up to 64 KiB up and 2 MiB
+// down, as fast at 256 KiB up, and faster from 512 KiB up and 4 MiB down.
 inline constexpr std::size_t driver_up_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t driver_down_bytes = std::size_t{4} << 20;
 // What one call of the driver copies. The stream's lock is held for its time: about 5 ms.
