@@ -73,9 +73,9 @@ private:
             held_.emplace_back(call.way.kind, call.bytes);
             now_ += 20e-6 + 2 * seconds;
         }
-        std::normal_distribution<double> spread(1, noise_.deviation);
+        std::normal_distribution<double> spread;
         std::uniform_real_distribution<double> share(0, 1);
-        if (noise_.deviation > 0) seconds *= std::max(spread(random_), 0.5);
+        if (noise_.deviation > 0) seconds *= std::max(1 + noise_.deviation * spread(random_), 0.5);
         if (share(random_) < noise_.outliers) seconds *= 10;
         if (places > 0) seconds *= place_of(call);
         if (now_ >= slower_from) seconds *= slower;
