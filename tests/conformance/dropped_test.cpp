@@ -93,12 +93,12 @@ TEST(Dropped, AnAllocationGetsTheMemoryOfWorkThatHasEnded) {
             pass();
             stream.synchronize().value();
         }
-        const long before = driver_calls("cuMemAlloc");
+        const long before = driver_calls("cuMemAlloc_v2");
         for (int times = 0; times < 5; ++times) {
             pass();
             stream.synchronize().value();
         }
-        EXPECT_TRUE(unless_fault(driver_calls("cuMemAlloc") == before)) << "the driver is not asked for memory";
+        EXPECT_TRUE(unless_fault(driver_calls("cuMemAlloc_v2") == before)) << "the driver is not asked for memory";
     });
 }
 
