@@ -59,8 +59,10 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
         } else {
             found = take_from(shelves_[static_cast<std::size_t>(of_kind)], asked);
         }
-        if (found != nullptr) count(*found, bytes);
-        if (found != nullptr) ++taken_;
+        if (found != nullptr) {
+            count(*found, bytes);
+            ++taken_;
+        }
     }
     if (found != nullptr) open(*found, bytes, order);
     return found;

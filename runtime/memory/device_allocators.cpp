@@ -76,6 +76,17 @@ void DeviceAllocators::set(Allocator allocator) {
     std::swap(default_, allocator);
 }
 
+namespace {
+
+// A buffer of the device's own allocator does not keep it: its memory is known to be the device's.
+Untyped allocate_by(const DeviceAllocators& own, const std::shared_ptr<DeviceState>& device, const Allocator& allocator,
+                    const Amount& amount, std::string_view reason) {
+    if (own.is_own(allocator)) return allocate_kind(device, allocator.kind(), amount, reason);
+    return allocate_from(device, allocator, amount, reason);
+}
+
+}  // namespace
+
 }  // namespace detail
 
 ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
@@ -126,17 +137,12 @@ Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Alloca
 
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
     constexpr std::string_view reason = "the device's current allocator";
-    const Allocator current = allocators_->current();
-    const detail::Amount amount{count, element_bytes, alignment};
-    if (allocators_->is_own(current)) return detail::allocate_kind(state_, current.kind(), amount, reason);
-    return detail::allocate_from(state_, current, amount, reason);
+    return detail::allocate_by(*allocators_, state_, allocators_->current(), {count, element_bytes, alignment}, reason);
 }
 Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
                                       std::size_t alignment) {
     constexpr std::string_view reason = "asked for by allocator";
-    const detail::Amount amount{count, element_bytes, alignment};
-    if (allocators_->is_own(allocator)) return detail::allocate_kind(state_, allocator.kind(), amount, reason);
-    return detail::allocate_from(state_, allocator, amount, reason);
+    return detail::allocate_by(*allocators_, state_, allocator, {count, element_bytes, alignment}, reason);
 }
 Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                        MemoryKind kind) {
