@@ -15,7 +15,9 @@
 #include "open_captures.hpp"
 #include "order_check.hpp"
 #include "peer_table.hpp"
+#include "seal_book.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -37,6 +39,12 @@ struct Books {
     KeptKernels kernels;
 
     std::unique_ptr<OrderChecker> order;  // nullptr: nothing is checked
+
+    // A sealed scope of the whole runtime; devices name the book while one is open.
+    struct {
+        std::atomic<bool> taken{false};
+        SealBook book;
+    } sealed;
 
     Ledger ledger{addresses};  // what was handed out, and how it is given back
 

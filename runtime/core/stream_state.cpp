@@ -104,8 +104,10 @@ Result<void> StreamState::open_handle() {
         if (Result<HeldCapture> held = capture(); !held) return std::move(held).error();
     }
     if (handle != platform::StreamHandle::none) return {};
+    constexpr std::string_view what = "creating a stream";
+    if (Result<void> fine = device->allow_now(SealedAct::make_object, "cuStreamCreate", what); !fine) return fine;
     const platform::Status status = device->driver->execution().create_stream(priority, handle);
-    if (!status.ok()) return device->failure(status, "creating a stream");
+    if (!status.ok()) return device->failure(status, what);
     kept_behind.begin(weak_from_this(), handle);
     return {};
 }

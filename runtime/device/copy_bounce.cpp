@@ -33,12 +33,14 @@ Result<void> CopyBounce::make(DeviceSession& device) {
         !fine) {
         return fine;
     }
+    constexpr std::string_view what = "pinned memory for copies from and to pageable memory";
+    if (Result<void> fine = device.allow_now(SealedAct::allocate_memory, "cuMemHostAlloc", what); !fine) return fine;
     platform::Allocation made;
     const platform::Status status = device.driver->memory().allocate(
         MemoryKind::pinned, buffer_bytes * buffers, platform::Attachment::global, platform::StreamHandle::none, made);
     if (!status.ok()) {
         if (made.bytes != 0) abandoned_.push_back(made);  // the allocation failed midway and could not be undone
-        return device.failure(status, "pinned memory for copies from and to pageable memory");
+        return device.failure(status, what);
     }
     memory_ = made;
     slots_ = {};

@@ -59,6 +59,14 @@ inline constexpr auto called_from_native_work =
     error_entry("E011", Code::not_permitted,
                 "{call} was refused: the call came from work of other code that a stream is being given, with the stream held",
                 "let the work give its own library's or the driver's calls to the stream, and make this call before or behind it");
+inline constexpr auto refused_in_sealed_scope =
+    error_entry("E012", Code::not_permitted,
+                "{call} was refused in a sealed scope: it would {act}",
+                "{remedy}; SealMode::report counts it instead");
+inline constexpr auto step_refused_in_sealed_scope =
+    error_entry("E013", Code::not_permitted,
+                "{call} was refused in a sealed scope: it would {act} ({driver_call})",
+                "{remedy}; SealMode::report counts it instead");
 // clang-format on
 
 }  // namespace errors

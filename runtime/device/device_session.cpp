@@ -42,6 +42,32 @@ Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFact
 
 }  // namespace
 
+namespace {
+
+struct SealedWords {
+    std::string_view would;    // "it would …"
+    std::string_view prepare;  // the remedy
+};
+constexpr SealedWords sealed_words[sealed_act_count] = {
+    {"use the heap", "do it before the scope begins; for buffers, name them in Preparation::memory"},
+    {"allocate memory", "allocate before the scope begins, or name the sizes in Preparation::memory"},
+    {"register memory of the host", "adopt the memory before the scope begins"},
+    {"map memory", "map, grow and allocate before the scope begins, or name the sizes in Preparation::memory"},
+    {"load code", "name the kernel in Preparation::kernels, or launch it once before the scope begins"},
+    {"make an object of the driver",
+     "make it before the scope begins; for events, name their number in "
+     "Preparation::events"},
+    {"enter the system", "do it before the scope begins, or on a thread that is not sealed"},
+};
+
+Error sealed_error(std::string_view what, SealedAct act, std::string_view call) {
+    const SealedWords& words = sealed_words[static_cast<std::size_t>(act)];
+    if (call.empty()) return make_error<errors::refused_in_sealed_scope>(what, words.would, words.prepare);
+    return make_error<errors::step_refused_in_sealed_scope>(what, words.would, call, words.prepare);
+}
+
+}  // namespace
+
 DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
                              std::unique_ptr<platform::Driver> opened, std::size_t position)
     : config(std::move(shared)),
@@ -61,6 +87,12 @@ Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) cons
             return make_error<errors::called_from_host_function>(what);
         case rules::Bar::inside_call: return make_error<errors::called_inside_another_call>(what);
         case rules::Bar::capture: return in_capture(what);
+        case rules::Bar::sealed: {
+            const rules::CallRule& rule = rules::rule_of(call);
+            const SealedAct act = rules::act_of(rule.sealed);
+            sealed_by()->note(act, rule.subject);
+            return sealed_error(what, act, {});
+        }
         default: break;  // a call that its rule allows on a lost device may still report the loss
     }
     return make_error<errors::device_is_lost>(what, named(*this), known_suspects()).from_call("latched", lost_code());
@@ -72,6 +104,7 @@ constexpr char beside_a_service[] = "resolve";  // identified by its address
 
 platform::Status DeviceSession::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     if (execution.is_resolved(kernel)) return execution.resolve(kernel, out);
+    if (const platform::Status fine = may_now(SealedAct::load_code, "cuModuleLoadData"); !fine.ok()) return fine;
     const std::optional<CallInFlight> loading = services.try_enter(rules::DriverUse::load_code);
     if (!loading) return {Code::in_use, 0, beside_a_service};
     return execution.resolve(kernel, out);
@@ -81,6 +114,7 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
     if (status.call == beside_a_service) {
         return services.refusal(rules::DriverUse::load_code, composed("{}, whose code is not loaded yet,", what));
     }
+    if (const std::optional<SealedAct> act = sealed_act_of(status)) return sealed_error(what, *act, status.call);
     Error error = driver->explain(status, what);
     if (status.code != Code::device_lost) return error;
     int none = 0;

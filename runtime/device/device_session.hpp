@@ -20,6 +20,7 @@
 #include "open_captures.hpp"
 #include "process.hpp"
 #include "running_services.hpp"
+#include "sealed_step.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -77,8 +78,8 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // The bar itself, for a call that reports captures or services by its own error. No lock may be held for a call
     // that depends on services.
     [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
-    // The error for a barred call: after a fork, in a host function, inside another call, after a fault, or during a
-    // capture of this thread.
+    // The error for a barred call: after a fork, in a host function, inside another call, after a fault, during a
+    // capture of this thread, or in a sealed scope.
     // `what` names the call more exactly than its rule does: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; a sticky one latches the device as lost.
@@ -86,6 +87,21 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // Finds the kernel's code, and loads it unless a service runs on the device. In that case returns a Status that
     // failure() explains. Locks may be held.
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
+
+    // Before a step of a call that was admitted (sealed_step.hpp).
+    platform::Status may_now(SealedAct act, const char* call) const noexcept {
+        return sealed_step(sealed_by(), act, call);
+    }
+    // The same with its error. `what`: as in failure().
+    Result<void> allow_now(SealedAct act, const char* call, std::string_view what) {
+        if (const platform::Status fine = may_now(act, call); !fine.ok()) return failure(fine, what);
+        return {};
+    }
+    // The sealed scope that a call of this thread runs in: the thread's own, else the runtime's; nullptr: none.
+    SealBook* sealed_by() const noexcept {
+        return sealed_here != nullptr ? sealed_here : sealed.load(std::memory_order_acquire);
+    }
+    std::atomic<SealBook*> sealed{nullptr};  // of the whole runtime; the runtime's books own it
 
     // true: the context's memory is gone, with the context or after a fault. One cheap driver call while the device is
     // healthy (K11).
@@ -97,7 +113,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // pool.
     EventPool events;
     platform::Status take_event(FenceEvent*& out, platform::EventKind kind = platform::EventKind::plain) {
-        return events.take(execution, kind, out);
+        return events.take(execution, kind, sealed_by(), out);
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
     // Of buffers: programs that allocate per step hold thousands. The alignment is that of a cache line.
@@ -128,6 +144,13 @@ private:
         bool captured() const noexcept { return device.captures.any(); }
         // for calls that wait for the whole device
         bool serving() const { return device.services.hinders(rules::DriverUse::synchronize_device); }
+        // A scope that refuses counts when the error is made: a call may ask twice.
+        bool sealed(const rules::CallRule& rule) const noexcept {
+            SealBook* const seal = device.sealed_by();
+            if (seal == nullptr || seal->refuses()) return seal != nullptr;
+            seal->note(rules::act_of(rule.sealed), rule.subject);
+            return false;
+        }
     };
 
     std::atomic<int> lost_code_{0};

@@ -32,9 +32,12 @@ FenceEvent* EventPool::shell() {
     return all_.back().get();
 }
 
-platform::Status EventPool::take(platform::Execution& driver, platform::EventKind kind, FenceEvent*& out) {
+platform::Status EventPool::take(platform::Execution& driver, platform::EventKind kind, SealBook* seal,
+                                 FenceEvent*& out) {
     FenceEvent* event = reuse(kind);
     if (event == nullptr) {
+        const platform::Status fine = sealed_step(seal, SealedAct::make_object, "cuEventCreate");
+        if (!fine.ok()) return fine;
         platform::EventHandle handle = platform::EventHandle::none;
         if (const platform::Status status = driver.create_event(kind, handle); !status.ok()) return status;
         event = shell();

@@ -4,6 +4,8 @@
 
 #include <platform/driver.hpp>
 
+#include "sealed_step.hpp"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -49,8 +51,8 @@ class EventPool {
 public:
     static constexpr std::size_t max_idle = 256;  // of each kind; further events are destroyed when they are returned
 
-    // One reference, owned by the caller.
-    platform::Status take(platform::Execution& driver, platform::EventKind kind, FenceEvent*& out);
+    // One reference, owned by the caller. `seal`: the sealed scope of the call, which may refuse a further event.
+    platform::Status take(platform::Execution& driver, platform::EventKind kind, SealBook* seal, FenceEvent*& out);
     // The same for an opened interprocess event; it is destroyed with the last reference.
     FenceEvent* adopt(platform::EventHandle opened);
     void drop(platform::Execution& driver, FenceEvent* event) noexcept;

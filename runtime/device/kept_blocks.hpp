@@ -4,6 +4,7 @@
 
 #include "brief_mutex.hpp"
 #include "process.hpp"
+#include "seal_book.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,10 @@ public:
     KeptBlocks(const KeptBlocks&) = delete;
     KeptBlocks& operator=(const KeptBlocks&) = delete;
 
+    bool any_idle() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return idle_ != nullptr;
+    }
     // Always of the same size, of at least a pointer's.
     void* take(std::size_t bytes) {
         {
@@ -40,6 +45,7 @@ public:
                 return idle;
             }
         }
+        note_heap("operator new");
         return ::operator new(bytes, alignment_);
     }
     void give_back(void* block) noexcept {
@@ -81,7 +87,7 @@ private:
     const std::uint64_t generation_ = process::generation();
     const std::size_t most_;
     const std::align_val_t alignment_;
-    BriefMutex mutex_;
+    mutable BriefMutex mutex_;
     Idle* idle_ = nullptr;
     std::size_t idle_count_ = 0;
     std::size_t lent_ = 0;

@@ -54,8 +54,12 @@ PoolState::~PoolState() {
 Result<platform::StreamHandle> PoolState::own_stream(DeviceSession& device) {
     const std::lock_guard lock(mutex_);
     if (stream_ == platform::StreamHandle::none) {
+        constexpr std::string_view what = "creating a pool's stream";
+        if (Result<void> fine = device.allow_now(SealedAct::make_object, "cuStreamCreate", what); !fine) {
+            return std::move(fine).error();
+        }
         const platform::Status status = driver->execution().create_stream(0, stream_);
-        if (!status.ok()) return device.failure(status, "creating a pool's stream");
+        if (!status.ok()) return device.failure(status, what);
     }
     return stream_;
 }

@@ -16,9 +16,11 @@
 #include "process.hpp"
 #include "profile_file.hpp"
 #include "profile_rules.hpp"
+#include "seal_state.hpp"
 #include "wait_pause.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -217,6 +219,13 @@ const MachineFacts& Runtime::machine() const noexcept {
 }
 const std::optional<Error>& Runtime::cuda_absence() const noexcept {
     return state_of(state_, "Runtime::cuda_absence").cuda_absence;
+}
+
+Result<Seal> Runtime::seal(const SealOptions& options) {
+    if (!state_) return make_error<errors::runtime_moved_from>("Runtime::seal");
+    std::vector<std::shared_ptr<detail::DeviceState>> devices;
+    for (const std::unique_ptr<Device>& device : state_->devices) devices.push_back(device->state());
+    return detail::begin_seal(options, state_->books, std::move(devices));
 }
 
 RuntimeStatistics Runtime::statistics() const noexcept {

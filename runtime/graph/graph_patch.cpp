@@ -119,6 +119,9 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
         constexpr rules::DriverUse use = rules::DriverUse::load_code;
         std::optional<detail::CallInFlight> loading;
         if (!captures.is_resolved_for_nodes(kernel)) {
+            if (Result<void> fine = device.allow_now(SealedAct::load_code, "cuLibraryLoadData", kernel.name); !fine) {
+                return fine;
+            }
             loading = device.services.try_enter(use);
             if (!loading) {
                 return device.services.refusal(

@@ -93,6 +93,9 @@ private:
 
 platform::Status StagedLaunch::allocate() {
     const MemoryKind kind = pooled_ ? MemoryKind::pool : MemoryKind::device;
+    const platform::Status fine =
+        device_.may_now(SealedAct::allocate_memory, pooled_ ? "cuMemAllocAsync" : "cuMemAlloc");
+    if (!fine.ok()) return fine;
     const platform::Status status =
         device_.driver->memory().allocate(kind, plan_.bytes, platform::Attachment::global, stream_.handle, temporary_);
     if (!status.ok()) temporary_ = {};

@@ -110,12 +110,19 @@ Result<std::size_t> bytes_of(const Amount& amount) {
 
 namespace {
 
+// The state of a buffer comes from the heap where the device keeps none: a sealed scope refuses that.
+Result<void> has_state(DeviceState& device) {
+    if (device.sealed_by() == nullptr || device.buffer_states->any_idle()) return {};
+    return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
+}
+
 template <class Source>
 Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, const Amount& amount,
                  std::string_view reason, Stream* stream, bool shared) {
     if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
+    if (Result<void> room = has_state(*device); !room) return std::move(room).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, source.kind(), reason);
     buffer.facts.shared = shared;
@@ -159,6 +166,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
+    if (Result<void> room = has_state(*device); !room) return std::move(room).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {

@@ -38,8 +38,8 @@ bool is_of_pages(MemoryKind kind) noexcept {
     return is_system(kind) || kind == MemoryKind::registered;
 }
 
-std::string allocating(std::size_t bytes, MemoryKind kind) {
-    return composed("allocating {} bytes of {} memory", bytes, name(kind));
+Words allocating(std::size_t bytes, MemoryKind kind) {
+    return worded("allocating {} bytes of {} memory", bytes, name(kind));
 }
 
 // Whether the request's external stream is in a capture begun by other code. An error if the driver does not say:
@@ -108,7 +108,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     if (device.bars(rules::PublicCall::allocate)) return device.refusal(rules::PublicCall::allocate);
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
     if (device.services.any()) {
-        const std::string what = allocating(request.bytes, asked_);
+        const Words what = allocating(request.bytes, asked_);
         if (Result<void> fine = device.services.allow(rules::allocating(asked_), what); !fine) return fine;
     }
     if (request.stream != nullptr && rules::is_pooled(kind_) && request.stream->state()->device != device_) {
@@ -131,6 +131,28 @@ void tell_origin(const Piece& piece, const MemoryBlock& block, MemorySource::Ori
     origin->lead_bytes = 0;
     if (piece.allocation.bytes != 0)
         origin->lead_bytes = static_cast<std::size_t>(block.device - piece.allocation.device);
+}
+
+}  // namespace
+
+namespace {
+
+struct SealedCall {
+    SealedAct act;
+    const char* call;
+};
+// What memory that was not kept takes; nothing that a sealed scope allows.
+SealedCall fresh_memory(MemoryKind kind) noexcept {
+    switch (kind) {
+        case MemoryKind::device: return {SealedAct::allocate_memory, "cuMemAlloc"};
+        case MemoryKind::pool:
+        case MemoryKind::managed_pool: return {SealedAct::allocate_memory, "cuMemAllocFromPoolAsync"};
+        case MemoryKind::managed: return {SealedAct::allocate_memory, "cuMemAllocManaged"};
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined: return {SealedAct::allocate_memory, "cuMemHostAlloc"};
+        case MemoryKind::registered: return {SealedAct::register_memory, "cuMemHostRegister"};
+        default: return {SealedAct::map_memory, "mmap"};
+    }
 }
 
 }  // namespace
@@ -161,8 +183,12 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Ori
             block.id = ledger.revive(*kept, block);
             return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
         }
-        make_way(*device_, whole.bytes);
     }
+    const SealedCall fresh = fresh_memory(kind_);
+    if (const platform::Status fine = device_->may_now(fresh.act, fresh.call); !fine.ok()) {
+        return device_->failure(fine, allocating(request.bytes, asked_));
+    }
+    if (keeps) make_way(*device_, whole.bytes);
     Piece piece;
     // Around the budget too: cached memory counts against it, so making room helps.
     Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {

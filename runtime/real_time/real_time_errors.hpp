@@ -103,6 +103,43 @@ inline constexpr auto cpus_not_stated =
     error_entry("J021", Code::unsupported,
                 "the system does not state which CPUs are online",
                 "mount /sys, or name CPUs by hand");
+inline constexpr auto sealed_already =
+    error_entry("J022", Code::in_use,
+                "a sealed scope was asked for, and {what} has one that is open",
+                "end that scope first");
+inline constexpr auto seal_of_another_thread =
+    error_entry("J023", Code::not_permitted,
+                "a sealed scope of a thread was to be ended on another thread",
+                "end it on its thread");
+inline constexpr auto turns_not_steady =
+    error_entry("J024", Code::not_ready,
+                "after {turns:number} turns of the rehearsal, a turn still came to what a sealed scope refuses: {call}",
+                "make it before the loop, keep it from turn to turn, or prepare more of it (Preparation)");
+inline constexpr auto no_such_rehearsal =
+    error_entry("J025", Code::invalid_argument,
+                "a rehearsal with {quiet:number} quiet turns out of {most:number} was asked for",
+                "1 <= quiet_turns <= most_turns");
+inline constexpr auto more_events_than_kept =
+    error_entry("J026", Code::system_limit,
+                "{events:number} events were to be prepared, and a device keeps {most:number}",
+                "prepare fewer events, and create those that live long before the loop");
+inline constexpr auto nothing_to_prepare =
+    error_entry("J027", Code::invalid_argument,
+                "memory of {bytes:number} bytes was to be prepared {count:number} times",
+                "name a size and a count above 0");
+inline constexpr auto memory_not_kept =
+    error_entry("J028", Code::system_limit,
+                "{count:number} pieces of {bytes:number} bytes were prepared, and {device} did not keep all of them",
+                "open the runtime with more RuntimeOptions::cache_bytes (ISTHMUS_CACHE_BYTES), or keep the buffers "
+                "themselves for the loop");
+inline constexpr auto no_such_watchdog =
+    error_entry("J029", Code::invalid_argument,
+                "a watchdog was asked for with a limit of {limit:number} ns, or without a callback",
+                "a limit of 1000 ns at least, and a callback");
+inline constexpr auto watchdog_not_started =
+    error_entry("J030", Code::system_error,
+                "starting a watchdog's thread: {reason}",
+                "raise ulimit -u and the container's limit on processes (docker --pids-limit)");
 // clang-format on
 
 }  // namespace errors

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate: which public calls a runtime accepts after fork(), inside a host function, work of other code or another
-// call, on a lost device, while a capture is open and while a service runs. Pure.
+// call, on a lost device, while a capture is open, while a service runs and in a sealed scope. Pure.
 #pragma once
+
+#include <isthmus/sealed_act.hpp>
 
 #include <array>
 #include <cstddef>
@@ -110,6 +112,34 @@ enum class Ruling : std::uint8_t {
     judged,            // the call, or a step of it, decides: it depends on the stream, the event or the memory
 };
 
+// What a call needs that a sealed scope refuses (T2).
+enum class Sealed : std::uint8_t {
+    taken,   // nothing, once its loop runs steadily
+    judged,  // a step of the call decides: what was prepared is there, or has to be made
+    heap,
+    memory,
+    registration,
+    mapping,
+    code,
+    object,
+    system,
+};
+constexpr bool refused_sealed(Sealed needs) noexcept {
+    return needs != Sealed::taken && needs != Sealed::judged;
+}
+// Of a need that is refused.
+constexpr SealedAct act_of(Sealed needs) noexcept {
+    switch (needs) {
+        case Sealed::memory: return SealedAct::allocate_memory;
+        case Sealed::registration: return SealedAct::register_memory;
+        case Sealed::mapping: return SealedAct::map_memory;
+        case Sealed::code: return SealedAct::load_code;
+        case Sealed::object: return SealedAct::make_object;
+        case Sealed::system: return SealedAct::enter_system;
+        default: return SealedAct::use_heap;
+    }
+}
+
 struct CallRule {
     PublicCall call;
     std::string_view subject;   // of a refusal: "recording an event was refused: …"
@@ -118,6 +148,7 @@ struct CallRule {
                                 // not in work of other code (W5)
     Ruling in_capture;          // while the thread has a capture open, which most driver calls would invalidate (K13)
     Ruling while_service_runs;  // while a service runs on the device: the call would wait for its end
+    Sealed sealed;              // in a sealed scope: what it would do there
 };
 
 // All calls in the order of the enumeration. No call is accepted after fork() (R3).
@@ -125,92 +156,92 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
     using C = PublicCall;
     using enum Ruling;
     return std::array<CallRule, public_call_count>{{
-        // call, subject, on_lost_device, in_host_function, in_capture, while_service_runs
-        {C::admit_ring_reader, "admitting a reader to a shared frame ring", true, true, taken, taken},
-        {C::adopt, "adopting memory", false, false, refused_on_gpu, judged},
-        {C::adopt_descriptor, "adopting memory", false, false, taken, taken},
-        {C::advise, "advice", false, false, taken, taken},
-        {C::allocate, "an allocation", false, false, judged, judged},
-        {C::allocate_host, "an allocation", true, false, taken, taken},
-        {C::append_to_capture, "appending to a capture", false, false, taken, judged},
-        {C::ask_advice, "asking for advice in force", false, false, taken, taken},
-        {C::ask_event, "asking an event", false, false, judged, taken},
-        {C::ask_known_event, "asking an event", true, true, judged, taken},
-        {C::ask_mapping_access, "asking who is let in", false, false, taken, taken},
-        {C::ask_memory_properties, "asking for properties of memory", false, false, taken, taken},
-        {C::ask_native_event, "asking for a driver's event", false, false, taken, taken},
-        {C::ask_native_stream, "asking for a driver's stream", false, false, taken, taken},
-        {C::ask_peer_access, "asking whether access can be enabled", false, false, taken, taken},
-        {C::ask_stream, "asking how far a stream has come", false, false, taken, taken},
-        {C::ask_stream_priority, "asking for a stream's priority", false, false, taken, taken},
-        {C::begin_capture, "beginning a capture", false, false, judged, taken},
-        {C::begin_ring_frame, "beginning a frame of a shared ring", true, true, taken, taken},
-        {C::call_on_host, "calling a host function", false, false, judged, taken},
-        {C::change_mapping, "changing mapped memory", false, false, refused, judged},
-        {C::close_native_scope, "closing a native scope", false, false, taken, taken},
-        {C::copy, "a copy", false, false, judged, judged},
-        {C::copy_pageable, "a copy of pageable memory", false, false, judged, judged},
-        {C::create_event, "creating an event", false, false, taken, taken},
-        {C::create_pool, "creating a pool", false, false, refused_on_gpu, taken},
-        {C::create_stream, "creating a stream", false, false, taken, taken},
-        {C::discard, "a discard", false, false, judged, taken},
-        {C::end_buffer, "releasing a buffer", true, true, taken, taken},
-        {C::end_capture, "ending a capture", true, true, taken, taken},
-        {C::enqueue_native, "work of other code", false, false, taken, taken},
-        {C::export_event, "exporting an event", false, false, taken, taken},
-        {C::export_host_memory, "exporting memory", true, false, taken, taken},
-        {C::export_legacy_memory, "exporting memory by an older handle", false, false, taken, taken},
-        {C::export_memory, "exporting memory", false, false, taken, taken},
-        {C::export_physical_memory, "exporting physical memory", false, false, taken, taken},
-        {C::fill, "a fill", false, false, judged, taken},
-        {C::finish_ring_frame, "finishing a frame of a shared ring", true, true, taken, taken},
-        {C::free_memory, "releasing memory", true, true, taken, taken},
-        {C::grow_host_memory, "growing a buffer", true, false, taken, taken},
-        {C::import_event, "importing an event", false, false, taken, taken},
-        {C::launch, "launching a kernel", false, false, judged, judged},
-        {C::launch_graph, "launching a graph", false, false, judged, taken},
-        {C::load_kernel, "loading a kernel", false, false, taken, judged},
-        {C::load_module, "loading a module", false, false, taken, judged},
-        {C::make_current, "making a stream the current one", false, false, taken, taken},
-        {C::create_growable, "making a growable buffer", false, false, refused_on_gpu, judged},
-        {C::create_mirrored, "making a mirrored buffer", false, false, refused_on_gpu, judged},
-        {C::mark_stream, "marking a stream", false, false, judged, taken},
-        {C::open_native_scope, "opening a native scope", false, false, judged, taken},
-        {C::open_view, "opening a host view", true, false, taken, taken},
-        {C::pool_access, "letting a device into a pool", false, false, taken, taken},
-        {C::prefetch, "a prefetch", false, false, judged, taken},
-        {C::read_back, "reading a buffer back", false, false, taken, judged},
-        {C::read_back_host_side, "reading a buffer back", true, true, refused, taken},
-        {C::read_device_side, "reading what the device computed", false, false, taken, taken},
-        {C::read_elapsed_time, "reading elapsed time", false, false, judged, taken},
-        {C::read_known_elapsed_time, "reading elapsed time", true, true, judged, taken},
-        {C::record_event, "recording an event", false, false, judged, taken},
-        {C::release_buffer, "releasing a buffer", true, false, taken, judged},
-        {C::release_memory, "releasing memory", true, false, taken, taken},
-        {C::release_module, "releasing a module", true, false, refused_anywhere, judged},
-        {C::salvage, "salvaging a buffer", true, false, taken, taken},
-        {C::set_graph_kernel, "setting the arguments of a graph's kernel", false, false, taken, judged},
-        {C::start_service, "a service", false, false, taken, judged},
-        {C::stop_service, "stopping a service", true, true, taken, taken},
-        {C::switch_peer_access, "switching access between devices", false, false, taken, judged},
-        {C::synchronize, "a synchronisation", false, false, judged, judged},
-        {C::synchronize_device, "a synchronisation", false, false, taken, refused},
-        {C::take_pool, "taking a device's pool", false, false, judged, taken},
-        {C::take_ring_frame, "taking a frame of a shared ring", true, true, taken, taken},
-        {C::trim_host_memory, "trimming a buffer", true, false, refused_anywhere, taken},
-        {C::trim_mapped_memory, "trimming a buffer", false, false, refused_anywhere, judged},
-        {C::unbind, "unbinding memory of a multicast object", false, false, refused_anywhere, judged},
-        {C::unmap, "unmapping memory", false, false, refused_anywhere, judged},
-        {C::update_graph, "updating a graph instance", false, false, taken, taken},
-        {C::use_graph, "using a graph", false, false, taken, taken},
-        {C::use_module, "finding a kernel or a variable of a module", false, false, taken, judged},
-        {C::use_pool, "using a pool", false, false, taken, taken},
-        {C::wait_for_event, "waiting for an event", false, false, judged, taken},
-        {C::wait_for_known_event, "waiting for an event", true, true, judged, taken},
-        {C::wait_for_mailbox, "waiting for a mailbox", false, false, taken, taken},
-        {C::wait_for_native_event, "waiting for an event of other code", false, false, judged, taken},
-        {C::wait_for_stream, "waiting for a stream", false, false, judged, judged},
-        {C::wrap_stream, "wrapping a stream", false, false, taken, taken},
+        // call, subject, on_lost_device, in_host_function, in_capture, while_service_runs, sealed
+        {C::admit_ring_reader, "admitting a reader to a shared frame ring", true, true, taken, taken, Sealed::mapping},
+        {C::adopt, "adopting memory", false, false, refused_on_gpu, judged, Sealed::registration},
+        {C::adopt_descriptor, "adopting memory", false, false, taken, taken, Sealed::mapping},
+        {C::advise, "advice", false, false, taken, taken, Sealed::system},
+        {C::allocate, "an allocation", false, false, judged, judged, Sealed::judged},
+        {C::allocate_host, "an allocation", true, false, taken, taken, Sealed::judged},
+        {C::append_to_capture, "appending to a capture", false, false, taken, judged, Sealed::object},
+        {C::ask_advice, "asking for advice in force", false, false, taken, taken, Sealed::system},
+        {C::ask_event, "asking an event", false, false, judged, taken, Sealed::taken},
+        {C::ask_known_event, "asking an event", true, true, judged, taken, Sealed::taken},
+        {C::ask_mapping_access, "asking who is let in", false, false, taken, taken, Sealed::system},
+        {C::ask_memory_properties, "asking for properties of memory", false, false, taken, taken, Sealed::system},
+        {C::ask_native_event, "asking for a driver's event", false, false, taken, taken, Sealed::judged},
+        {C::ask_native_stream, "asking for a driver's stream", false, false, taken, taken, Sealed::judged},
+        {C::ask_peer_access, "asking whether access can be enabled", false, false, taken, taken, Sealed::system},
+        {C::ask_stream, "asking how far a stream has come", false, false, taken, taken, Sealed::taken},
+        {C::ask_stream_priority, "asking for a stream's priority", false, false, taken, taken, Sealed::taken},
+        {C::begin_capture, "beginning a capture", false, false, judged, taken, Sealed::object},
+        {C::begin_ring_frame, "beginning a frame of a shared ring", true, true, taken, taken, Sealed::taken},
+        {C::call_on_host, "calling a host function", false, false, judged, taken, Sealed::heap},
+        {C::change_mapping, "changing mapped memory", false, false, refused, judged, Sealed::mapping},
+        {C::close_native_scope, "closing a native scope", false, false, taken, taken, Sealed::taken},
+        {C::copy, "a copy", false, false, judged, judged, Sealed::judged},
+        {C::copy_pageable, "a copy of pageable memory", false, false, judged, judged, Sealed::judged},
+        {C::create_event, "creating an event", false, false, taken, taken, Sealed::judged},
+        {C::create_pool, "creating a pool", false, false, refused_on_gpu, taken, Sealed::object},
+        {C::create_stream, "creating a stream", false, false, taken, taken, Sealed::object},
+        {C::discard, "a discard", false, false, judged, taken, Sealed::taken},
+        {C::end_buffer, "releasing a buffer", true, true, taken, taken, Sealed::taken},
+        {C::end_capture, "ending a capture", true, true, taken, taken, Sealed::taken},
+        {C::enqueue_native, "work of other code", false, false, taken, taken, Sealed::taken},
+        {C::export_event, "exporting an event", false, false, taken, taken, Sealed::object},
+        {C::export_host_memory, "exporting memory", true, false, taken, taken, Sealed::system},
+        {C::export_legacy_memory, "exporting memory by an older handle", false, false, taken, taken, Sealed::system},
+        {C::export_memory, "exporting memory", false, false, taken, taken, Sealed::system},
+        {C::export_physical_memory, "exporting physical memory", false, false, taken, taken, Sealed::system},
+        {C::fill, "a fill", false, false, judged, taken, Sealed::taken},
+        {C::finish_ring_frame, "finishing a frame of a shared ring", true, true, taken, taken, Sealed::taken},
+        {C::free_memory, "releasing memory", true, true, taken, taken, Sealed::taken},
+        {C::grow_host_memory, "growing a buffer", true, false, taken, taken, Sealed::mapping},
+        {C::import_event, "importing an event", false, false, taken, taken, Sealed::object},
+        {C::launch, "launching a kernel", false, false, judged, judged, Sealed::judged},
+        {C::launch_graph, "launching a graph", false, false, judged, taken, Sealed::taken},
+        {C::load_kernel, "loading a kernel", false, false, taken, judged, Sealed::judged},
+        {C::load_module, "loading a module", false, false, taken, judged, Sealed::code},
+        {C::make_current, "making a stream the current one", false, false, taken, taken, Sealed::taken},
+        {C::create_growable, "making a growable buffer", false, false, refused_on_gpu, judged, Sealed::mapping},
+        {C::create_mirrored, "making a mirrored buffer", false, false, refused_on_gpu, judged, Sealed::mapping},
+        {C::mark_stream, "marking a stream", false, false, judged, taken, Sealed::judged},
+        {C::open_native_scope, "opening a native scope", false, false, judged, taken, Sealed::judged},
+        {C::open_view, "opening a host view", true, false, taken, taken, Sealed::judged},
+        {C::pool_access, "letting a device into a pool", false, false, taken, taken, Sealed::system},
+        {C::prefetch, "a prefetch", false, false, judged, taken, Sealed::taken},
+        {C::read_back, "reading a buffer back", false, false, taken, judged, Sealed::judged},
+        {C::read_back_host_side, "reading a buffer back", true, true, refused, taken, Sealed::taken},
+        {C::read_device_side, "reading what the device computed", false, false, taken, taken, Sealed::judged},
+        {C::read_elapsed_time, "reading elapsed time", false, false, judged, taken, Sealed::taken},
+        {C::read_known_elapsed_time, "reading elapsed time", true, true, judged, taken, Sealed::taken},
+        {C::record_event, "recording an event", false, false, judged, taken, Sealed::judged},
+        {C::release_buffer, "releasing a buffer", true, false, taken, judged, Sealed::taken},
+        {C::release_memory, "releasing memory", true, false, taken, taken, Sealed::taken},
+        {C::release_module, "releasing a module", true, false, refused_anywhere, judged, Sealed::code},
+        {C::salvage, "salvaging a buffer", true, false, taken, taken, Sealed::taken},
+        {C::set_graph_kernel, "setting the arguments of a graph's kernel", false, false, taken, judged, Sealed::judged},
+        {C::start_service, "a service", false, false, taken, judged, Sealed::object},
+        {C::stop_service, "stopping a service", true, true, taken, taken, Sealed::taken},
+        {C::switch_peer_access, "switching access between devices", false, false, taken, judged, Sealed::mapping},
+        {C::synchronize, "a synchronisation", false, false, judged, judged, Sealed::taken},
+        {C::synchronize_device, "a synchronisation", false, false, taken, refused, Sealed::taken},
+        {C::take_pool, "taking a device's pool", false, false, judged, taken, Sealed::object},
+        {C::take_ring_frame, "taking a frame of a shared ring", true, true, taken, taken, Sealed::taken},
+        {C::trim_host_memory, "trimming a buffer", true, false, refused_anywhere, taken, Sealed::system},
+        {C::trim_mapped_memory, "trimming a buffer", false, false, refused_anywhere, judged, Sealed::mapping},
+        {C::unbind, "unbinding memory of a multicast object", false, false, refused_anywhere, judged, Sealed::mapping},
+        {C::unmap, "unmapping memory", false, false, refused_anywhere, judged, Sealed::mapping},
+        {C::update_graph, "updating a graph instance", false, false, taken, taken, Sealed::object},
+        {C::use_graph, "using a graph", false, false, taken, taken, Sealed::taken},
+        {C::use_module, "finding a kernel or a variable of a module", false, false, taken, judged, Sealed::code},
+        {C::use_pool, "using a pool", false, false, taken, taken, Sealed::system},
+        {C::wait_for_event, "waiting for an event", false, false, judged, taken, Sealed::taken},
+        {C::wait_for_known_event, "waiting for an event", true, true, judged, taken, Sealed::taken},
+        {C::wait_for_mailbox, "waiting for a mailbox", false, false, taken, taken, Sealed::taken},
+        {C::wait_for_native_event, "waiting for an event of other code", false, false, judged, taken, Sealed::taken},
+        {C::wait_for_stream, "waiting for a stream", false, false, judged, judged, Sealed::judged},
+        {C::wrap_stream, "wrapping a stream", false, false, taken, taken, Sealed::object},
     }};
 }();
 constexpr const CallRule& rule_of(PublicCall call) noexcept {
@@ -228,6 +259,7 @@ struct Circumstances {
     bool service_runs = false;       // a service runs on the device
     bool holds_stream = false;       // the thread holds a stream's lock: a signal handler, or a callback below a call
     bool in_native_work = false;     // the thread runs work of other code, which counts as a host function, too
+    bool in_sealed_scope = false;    // of the thread or of the runtime, and it refuses
 
     constexpr bool forked() const noexcept { return after_fork; }
     constexpr bool host_function() const noexcept { return in_host_function || in_native_work; }
@@ -238,9 +270,20 @@ struct Circumstances {
     constexpr bool captured_here() const noexcept { return capture_here; }
     constexpr bool captured() const noexcept { return capture_here || capture_elsewhere; }
     constexpr bool serving() const noexcept { return service_runs; }
+    constexpr bool sealed(const CallRule&) const noexcept { return in_sealed_scope; }
 };
 
-enum class Bar : std::uint8_t { none, forked, host_function, inside_call, lost, capture, capture_elsewhere, service };
+enum class Bar : std::uint8_t {
+    none,
+    forked,
+    host_function,
+    inside_call,
+    lost,
+    capture,
+    capture_elsewhere,
+    service,
+    sealed,
+};
 // The first bar in this order: the earlier ones make the later questions meaningless. `now` answers as Circumstances
 // does, and is asked only what the call's rule depends on. With a constant call the compiler folds the row, and a
 // circumstance that the call ignores costs nothing.
@@ -257,6 +300,7 @@ template <class Now>
     if (minds_captures && now.captured_here()) return Bar::capture;
     if (rule.in_capture == Ruling::refused_anywhere && now.captured()) return Bar::capture_elsewhere;
     if (rule.while_service_runs == Ruling::refused && now.serving()) return Bar::service;
+    if (refused_sealed(rule.sealed) && now.sealed(rule)) return Bar::sealed;
     return Bar::none;
 }
 

@@ -53,7 +53,10 @@ struct EventAllocator {
     template <class U>
     EventAllocator(const EventAllocator<U>& other) noexcept : home(other.home) {}
     T* allocate(std::size_t count) {  // always of the same size
-        if (home->block == nullptr) home->block = ::operator new(count * sizeof(T));
+        if (home->block == nullptr) {
+            note_heap("operator new");
+            home->block = ::operator new(count * sizeof(T));
+        }
         return static_cast<T*>(home->block);
     }
     void deallocate(T*, std::size_t) noexcept {

@@ -32,11 +32,16 @@ bool is_recorded(detail::StreamState& stream) {
 
 }  // namespace
 
+Result<void> Stream::may_call_on_host() {
+    detail::DeviceState& device = *state_->device;
+    if (!device.config->forked()) device.end_host_functions(state_->host_calls);
+    if (device.bars(rules::PublicCall::call_on_host)) return device.refusal(rules::PublicCall::call_on_host);
+    return {};
+}
+
 Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function) {
     detail::StreamState& stream = *state_;
     detail::DeviceState& device = *stream.device;
-    if (!device.config->forked()) device.end_host_functions(stream.host_calls);
-    if (device.bars(rules::PublicCall::call_on_host)) return device.refusal(rules::PublicCall::call_on_host);
     if (device.synchronous && !is_recorded(stream)) return call_at_once(stream, *function);
     // The runtime does not learn when other code destroys its graph and the closure could be destroyed.
     if (Result<void> refused = stream.refuse_captured_elsewhere("a host function was to be called"); !refused) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -286,6 +287,242 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
         }
         EXPECT_GT(device.cache_usage().served, 0u);
     }
+}
+
+// What a sealed scope refuses, with what it would do. Every call fails where no scope refuses it only if this machine
+// lacks it (unsupported, and the like).
+struct Refused {
+    const char* name;
+    SealedAct act;
+    Code (*call)(Scene&);
+};
+Code allocated(Scene& s, MemoryKind kind) {
+    const Allocator allocator = s.device.allocator(kind);
+    const Result<MemoryBlock> block = allocator.allocate(request_of(std::size_t{3} << 20));
+    return block ? allocator.release(*block).code() : block.code();
+}
+alignas(4096) std::byte adopted[4096];
+const Refused refused_rows[] = {
+    {"a stream", SealedAct::make_object, [](Scene& s) { return code_of(s.device.create_stream()); }},
+    {"a pool", SealedAct::make_object, [](Scene& s) { return code_of(s.device.create_pool()); }},
+    {"a capture", SealedAct::make_object, [](Scene& s) { return code_of(s.stream.begin_capture()); }},
+    {"memory of the device", SealedAct::allocate_memory, [](Scene& s) { return allocated(s, MemoryKind::device); }},
+    {"pinned memory", SealedAct::allocate_memory, [](Scene& s) { return allocated(s, MemoryKind::pinned); }},
+    {"memory of the host", SealedAct::map_memory, [](Scene& s) { return allocated(s, MemoryKind::host); }},
+    {"a shared buffer", SealedAct::allocate_memory,
+     [](Scene& s) { return code_of(s.device.allocate_shared<std::int32_t>(std::size_t{1} << 20)); }},
+    {"a ring", SealedAct::allocate_memory,
+     [](Scene& s) { return code_of(FrameRing<std::int32_t>::create(s.device, std::size_t{1} << 18, {})); }},
+    {"adopted memory", SealedAct::register_memory,
+     [](Scene& s) { return code_of(s.device.adopt<std::byte>(adopted, sizeof adopted)); }},
+    {"a host function", SealedAct::use_heap, [](Scene& s) { return code_of(s.stream.call_on_host([]() noexcept {})); }},
+};
+
+bool names(const std::vector<SealedPlace>& places, SealedAct act) {
+    for (const SealedPlace& place : places) {
+        if (place.act == act) return true;
+    }
+    return false;
+}
+// On the CPU device all memory is the system's.
+SealedAct act_on(const Device& device, SealedAct act) {
+    const bool system = act == SealedAct::allocate_memory && device.is_cpu();
+    return system ? SealedAct::map_memory : act;
+}
+
+TEST(SealedScopes, LetEverySteadyCallRun) {  // keeps T2, R9
+    on_every_device([](Device& device) {
+        Scene scene(device);
+        for (const Row& row : rows) {
+            SCOPED_TRACE(row.name);
+            for (int i = 0; i < 160; ++i) {
+                ASSERT_EQ(row.call(scene), row.answer);
+                if (i % 16 == 15) settle(scene);
+            }
+            const Seal seal = runtime().seal().value();
+            for (int i = 0; i < 64; ++i) {
+                ASSERT_EQ(row.call(scene), row.answer);
+                if (i % 16 == 15) settle(scene);
+            }
+            EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
+        }
+    });
+}
+
+TEST(SealedScopes, RefuseWhatWouldMakeSomethingBeforeItIsMade) {  // keeps T2
+    on_every_device([](Device& device) {
+        Scene scene(device);
+        for (const Refused& row : refused_rows) {
+            SCOPED_TRACE(row.name);
+            (void)device.allocate_shared<std::int32_t>(1).value();  // the state of a buffer is kept
+            (void)device.trim_cache().value();                      // and no memory
+            const long calls = driver_calls();
+            Seal seal = runtime().seal().value();
+            Counting counting;
+            const Code answered = row.call(scene);
+            const Counts counts = counting.end();
+            EXPECT_TRUE(answered == Code::not_permitted || answered == Code::unsupported) << name(answered);
+            EXPECT_EQ(counts.allocations, 0) << counts.where;
+            EXPECT_EQ(counts.system_calls, 0);
+            EXPECT_EQ(driver_calls(), calls);
+            if (answered != Code::not_permitted) continue;
+            EXPECT_EQ(seal.count(), 1u);
+            EXPECT_TRUE(names(seal.places(), act_on(device, row.act)));
+            ASSERT_TRUE(worked(seal.end()));
+            // Behind the scope it works, and a scope that only reports counts it.
+            const Seal reports = runtime().seal({SealScope::thread, SealMode::report}).value();
+            const Code allowed = row.call(scene);
+            EXPECT_NE(allowed, Code::not_permitted);
+            EXPECT_TRUE(names(reports.places(), act_on(device, row.act)));
+        }
+    });
+}
+
+TEST(SealedScopes, SayWhatToPrepare) {  // keeps T2, R1
+    Device& cpu = runtime().cpu();
+    const Seal seal = runtime().seal().value();
+    const auto made = cpu.create_stream();
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().id(), "E012");
+    EXPECT_NE(made.error().text().find("make an object of the driver"), std::string::npos) << made.error().text();
+    const auto memory = cpu.allocate_shared<std::byte>(std::size_t{5} << 20);
+    ASSERT_FALSE(memory.ok());
+    EXPECT_EQ(memory.error().id(), "E013");
+    EXPECT_NE(memory.error().text().find("Preparation::memory"), std::string::npos) << memory.error().text();
+}
+
+TEST(SealedScopes, OfTheRuntimeBindEveryThreadAndNoOtherRuntime) {  // keeps T2
+    Runtime other = Runtime::open().value();
+    Seal seal = runtime().seal({SealScope::runtime, SealMode::refuse}).value();
+    EXPECT_EQ(runtime().seal({SealScope::runtime, SealMode::refuse}).code(), Code::in_use);
+    Code here = ok;
+    Code there = ok;
+    std::thread([&] {
+        here = code_of(runtime().default_device().create_stream());
+        there = code_of(other.default_device().create_stream());
+    }).join();
+    EXPECT_EQ(here, Code::not_permitted);
+    EXPECT_EQ(there, ok);
+    EXPECT_EQ(seal.count(), 1u);
+    ASSERT_TRUE(worked(seal.end()));
+    EXPECT_EQ(seal.count(), 1u);
+    EXPECT_EQ(seal.places().size(), 1u);
+    EXPECT_EQ(code_of(runtime().default_device().create_stream()), ok);
+    EXPECT_EQ(code_of(runtime().seal({SealScope::runtime, SealMode::refuse})), ok);
+}
+
+TEST(SealedScopes, EndOnTheirOwnThread) {  // keeps T2
+    Seal seal = runtime().seal().value();
+    EXPECT_EQ(runtime().seal().code(), Code::in_use);
+    std::thread([&] {
+        EXPECT_EQ(seal.end().code(), Code::not_permitted);
+        EXPECT_EQ(code_of(runtime().cpu().create_stream()), ok) << "the scope is of the other thread";
+    }).join();
+    EXPECT_EQ(code_of(runtime().cpu().create_stream()), Code::not_permitted);
+    ASSERT_TRUE(worked(seal.end()));
+    EXPECT_EQ(code_of(runtime().cpu().create_stream()), ok);
+}
+
+TEST(Preparations, KeepEventsAndMemoryForALoop) {  // keeps T1
+    constexpr std::size_t events = 100;
+    constexpr std::size_t pieces = 5;
+    constexpr std::size_t bytes = std::size_t{300} << 10;
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{64} << 20;
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        const auto use = [&]() -> Code {
+            std::vector<Event> made;
+            made.reserve(events);
+            for (std::size_t one = 0; one < events; ++one) {
+                Result<Event> event = device.create_event();
+                if (!event) return event.code();
+                made.push_back(std::move(event).value());
+            }
+            std::vector<Buffer<std::byte>> memory;
+            for (std::size_t one = 0; one < pieces; ++one) {
+                Result<Buffer<std::byte>> shared = device.allocate_shared<std::byte>(bytes);
+                if (!shared) return shared.code();
+                memory.push_back(std::move(shared).value());
+                Result<Buffer<std::byte>> device_only = device.allocate<std::byte>(bytes);
+                if (!device_only) return device_only.code();
+                memory.push_back(std::move(device_only).value());
+            }
+            return ok;
+        };
+        {
+            const Seal seal = own.seal().value();
+            EXPECT_EQ(use(), Code::not_permitted);
+        }
+        Preparation what;
+        what.events = events;
+        what.memory = {{bytes, pieces, SharedUse{}}, {bytes, pieces, std::nullopt}};
+        what.kernels = {&add_one.info()};
+        ASSERT_TRUE(worked(prepare(device, what)));
+        const Seal seal = own.seal().value();
+        EXPECT_EQ(use(), ok);
+        EXPECT_EQ(use(), ok);
+        EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
+    }
+}
+
+TEST(Preparations, AreRefusedWhereTheyCannotBeKept) {  // keeps T1
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{1} << 20;
+    Runtime own = Runtime::open(options).value();
+    Device& device = own.default_device();
+    Preparation what;
+    what.memory = {{std::size_t{1} << 20, 4, SharedUse{}}};
+    EXPECT_TRUE(refused_as(prepare(device, what), Code::system_limit));
+    what.memory = {{0, 1, std::nullopt}};
+    EXPECT_TRUE(refused_as(prepare(device, what), Code::invalid_argument));
+    what.memory.clear();
+    what.events = 257;
+    EXPECT_TRUE(refused_as(prepare(device, what), Code::system_limit));
+}
+
+TEST(Rehearsals, EndWhenTheTurnsAreSteady) {  // keeps T1
+    on_every_device([](Device& device) {
+        std::optional<Stream> stream;
+        Buffer<std::int32_t> data = pinned(device, items, 0);
+        const auto turn = [&]() -> Result<void> {
+            if (!stream) {
+                Result<Stream> made = device.create_stream();
+                if (!made) return std::move(made).error();
+                stream = std::move(made).value();
+            }
+            if (auto launched = stream->launch(add_one, items, data); !launched) return std::move(launched).error();
+            auto view = data.read_on_host();
+            return view ? Result<void>() : Result<void>(std::move(view).error());
+        };
+        Result<Rehearsal> done = rehearse(turn);
+        ASSERT_TRUE(worked(done));
+        EXPECT_GE(done->turns, 17u);
+        EXPECT_TRUE(names(done->places, SealedAct::make_object));
+        const Seal seal = runtime().seal().value();
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(worked(turn()));
+        EXPECT_EQ(seal.count(), 0u);
+    });
+}
+
+TEST(Rehearsals, NameTheCallThatStays) {  // keeps T1
+    Device& device = runtime().cpu();
+    const auto turn = [&]() -> Result<void> {
+        auto made = device.create_stream();
+        return made ? Result<void>() : Result<void>(std::move(made).error());
+    };
+    const Result<Rehearsal> done = rehearse(turn, {4, 20});
+    ASSERT_EQ(done.code(), Code::not_ready);
+    EXPECT_NE(done.error().text().find("creating a stream"), std::string::npos) << done.error().text();
+    EXPECT_EQ(rehearse(turn, {0, 20}).code(), Code::invalid_argument);
+    EXPECT_EQ(rehearse(turn, {4, 3}).code(), Code::invalid_argument);
+    const auto fails = [&]() -> Result<void> { return device.create_event({true, true}).error(); };
+    EXPECT_EQ(rehearse(fails).code(), Code::invalid_argument) << "the turn's own error";
+    const Seal seal = runtime().seal().value();
+    EXPECT_EQ(rehearse(turn).code(), Code::in_use);
+    EXPECT_EQ(code_of(device.create_stream()), Code::not_permitted) << "still sealed";
 }
 
 // A counter that counts nothing would let everything pass

@@ -35,6 +35,46 @@ constexpr C takes_memory_from_graphs[] = {C::release_module, C::trim_host_memory
 // Calls that would wait for every kernel of the device, and so for a service.
 constexpr C waits_for_the_device[] = {C::synchronize_device};
 
+// T2: what a sealed scope refuses, because the call always makes, maps, loads or asks for something. The others are
+// taken, or judged by their steps.
+constexpr C makes_something[] = {C::admit_ring_reader,
+                                 C::adopt,
+                                 C::adopt_descriptor,
+                                 C::advise,
+                                 C::append_to_capture,
+                                 C::ask_advice,
+                                 C::ask_mapping_access,
+                                 C::ask_memory_properties,
+                                 C::ask_peer_access,
+                                 C::begin_capture,
+                                 C::call_on_host,
+                                 C::change_mapping,
+                                 C::create_pool,
+                                 C::create_stream,
+                                 C::create_growable,
+                                 C::create_mirrored,
+                                 C::export_event,
+                                 C::export_host_memory,
+                                 C::export_legacy_memory,
+                                 C::export_memory,
+                                 C::export_physical_memory,
+                                 C::grow_host_memory,
+                                 C::import_event,
+                                 C::load_module,
+                                 C::pool_access,
+                                 C::release_module,
+                                 C::start_service,
+                                 C::switch_peer_access,
+                                 C::take_pool,
+                                 C::trim_host_memory,
+                                 C::trim_mapped_memory,
+                                 C::unbind,
+                                 C::unmap,
+                                 C::update_graph,
+                                 C::use_module,
+                                 C::use_pool,
+                                 C::wrap_stream};
+
 bool is_in(std::span<const C> list, C call) {
     return std::find(list.begin(), list.end(), call) != list.end();
 }
@@ -53,16 +93,17 @@ Bar promised(C call, const Circumstances& now) {
     if (now.capture_here && minds_own_capture) return Bar::capture;
     if (now.capture_elsewhere && takes_memory) return Bar::capture_elsewhere;
     if (now.service_runs && is_in(waits_for_the_device, call)) return Bar::service;
+    if (now.in_sealed_scope && is_in(makes_something, call)) return Bar::sealed;
     return Bar::none;
 }
 
 Circumstances combination(unsigned bits) {
     const auto bit = [bits](unsigned at) { return ((bits >> at) & 1u) != 0; };
-    return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8)};
+    return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9)};
 }
-constexpr unsigned combinations = 1u << 9;
+constexpr unsigned combinations = 1u << 10;
 
-// keeps R2, R3, S12, S20, S21, K10, K13, W5
+// keeps R2, R3, S12, S20, S21, K10, K13, T2, W5
 TEST(Admission, EveryCallUnderEveryCombinationOfCircumstances) {
     for (std::size_t at = 0; at < call_rules.size(); ++at) {
         const auto call = static_cast<C>(at);
@@ -79,6 +120,7 @@ TEST(Admission, EveryCallUnderEveryCombinationOfCircumstances) {
 struct Asked {
     int& captures;
     int& services;
+    int& seals;
     bool forked() const { return false; }
     bool host_function() const { return false; }
     bool native_work() const { return false; }
@@ -88,6 +130,7 @@ struct Asked {
     bool captured_here() const { return ++captures, false; }
     bool captured() const { return ++captures, false; }
     bool serving() const { return ++services, false; }
+    bool sealed(const CallRule&) const { return ++seals, false; }
 };
 
 // keeps L7
@@ -95,11 +138,13 @@ TEST(Admission, ACallAsksForNoCaptureAndNoServiceThatItsRuleDoesNotRefuse) {
     for (const CallRule& rule : call_rules) {
         int captures = 0;
         int services = 0;
-        EXPECT_EQ(bar_of(rule.call, Asked{captures, services}), Bar::none) << rule.subject;
+        int seals = 0;
+        EXPECT_EQ(bar_of(rule.call, Asked{captures, services, seals}), Bar::none) << rule.subject;
         const bool minds_captures = is_in(ends_a_capture, rule.call) || is_in(ends_a_capture_on_a_gpu, rule.call) ||
                                     is_in(takes_memory_from_graphs, rule.call);
         EXPECT_EQ(captures > 0, minds_captures) << rule.subject;
         EXPECT_EQ(services > 0, is_in(waits_for_the_device, rule.call)) << rule.subject;
+        EXPECT_EQ(seals > 0, is_in(makes_something, rule.call)) << rule.subject;
     }
 }
 

@@ -88,7 +88,11 @@ class PlayedMachines(unittest.TestCase):
             self.assertEqual("host" in kinds, attributes["PAGEABLE_MEMORY_ACCESS"] == 1)
             self.assertEqual("managed" in kinds, attributes["CONCURRENT_MANAGED_ACCESS"] == 1)
             for kind in kinds:
-                self.assertEqual({row["shape"] for row in document["rows"] if row["kind"] == kind}, SHAPES, kind)
+                # A CPU without loads of 16 bytes in one piece (Armv8.0, and its emulator) has none that could tear.
+                absent = {shape for shape in SHAPES
+                          if any(line.startswith(f"{kind}, {shape}: ") for line in document["left_out"])}
+                self.assertTrue(all("tearing" in shape for shape in absent), absent)
+                self.assertEqual({row["shape"] for row in document["rows"] if row["kind"] == kind}, SHAPES - absent, kind)
             for row in document["rows"]:
                 self.assertEqual(row["ending"], "finished", row)
                 self.assertGreaterEqual(row["instances"], 1000, row)

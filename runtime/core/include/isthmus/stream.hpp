@@ -269,6 +269,7 @@ public:
     // Errors: device_lost, capture_error (other code captures the stream).
     template <class F>
     Result<void> call_on_host(F function) {
+        if (Result<void> fine = may_call_on_host(); !fine) return fine;
         return call_erased(std::make_shared<detail::HostFunctionOf<F>>(std::move(function)));
     }
 
@@ -329,6 +330,7 @@ public:
     const std::shared_ptr<detail::StreamState>& state() const noexcept { return state_; }
 
 private:
+    Result<void> may_call_on_host();  // before the function is copied to the heap
     Result<void> call_erased(std::shared_ptr<detail::HostFunction> function);
     // Out of line: most launches do not need it, and code that does not run stays out of launch().
     template <class Space, class... P, class... A>

@@ -65,6 +65,8 @@
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>
 #include <isthmus/scoped_allocator.hpp>
+#include <isthmus/seal.hpp>
+#include <isthmus/sealed_act.hpp>
 #include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stand_in.hpp>

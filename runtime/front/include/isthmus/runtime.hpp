@@ -11,6 +11,7 @@
 #include <isthmus/log.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
+#include <isthmus/seal.hpp>
 #include <isthmus/uuid.hpp>
 #include <isthmus/wait.hpp>
 
@@ -116,6 +117,11 @@ public:
     // Why there is no CUDA device, or why some are missing; nullopt: none is missing.
     const std::optional<Error>& cuda_absence() const noexcept;
     RuntimeStatistics statistics() const noexcept;
+
+    // From here to the end of the Seal, what would allocate, map, load code or make an object of the driver is refused
+    // (seal.hpp): for this thread, or for all calls of this runtime. Not for hot paths: heap. Errors: in_use (this
+    // thread, or this runtime, is sealed already), unsupported (a build without the component real_time).
+    Result<Seal> seal(const SealOptions& options = {});
 
 private:
     explicit Runtime(std::shared_ptr<detail::RuntimeState> state);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A watchdog calls back once for each silence of its loop, and never while it is fed.
+#include <isthmus/seal.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace {
+
+using namespace isthmus;
+using namespace std::chrono_literals;
+
+void wait_for(const std::atomic<int>& count, int value) {
+    const auto give_up = std::chrono::steady_clock::now() + 20s;
+    while (count.load() < value && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(1ms);
+}
+
+// keeps T1
+TEST(Watchdogs, CallOnceForEachSilence) {
+    std::atomic<int> called{0};
+    std::atomic<std::int64_t> silent{0};
+    Watchdog dog = Watchdog::start(2ms, [&](std::chrono::nanoseconds so_long) {
+                       silent.store(so_long.count());
+                       called.fetch_add(1);
+                   }).value();
+    wait_for(called, 1);
+    ASSERT_EQ(called.load(), 1);
+    EXPECT_GE(silent.load(), 2'000'000);
+    std::this_thread::sleep_for(30ms);
+    EXPECT_EQ(called.load(), 1) << "the silence is the same";
+    dog.feed();
+    wait_for(called, 2);
+    EXPECT_EQ(called.load(), 2);
+}
+
+TEST(Watchdogs, LeaveALoopAloneThatLives) {
+    std::atomic<int> called{0};
+    Watchdog moved = Watchdog::start(10min, [&](std::chrono::nanoseconds) { called.fetch_add(1); }).value();
+    const Watchdog dog = std::move(moved);
+    std::this_thread::sleep_for(5ms);
+    EXPECT_EQ(called.load(), 0);
+}  // ends at once, and not after ten minutes
+
+// keeps R1
+TEST(Watchdogs, AreRefusedWithoutLimitOrCallback) {
+    EXPECT_EQ(Watchdog::start(0ns, [](std::chrono::nanoseconds) {}).code(), Code::invalid_argument);
+    EXPECT_EQ(Watchdog::start(1s, nullptr).code(), Code::invalid_argument);
+}
+
+}  // namespace
