@@ -91,6 +91,13 @@ TEST(Modules, DeclarationsThatTheEntryContradictsAreRefused) {
         using ByValue = void(Out<std::int32_t>, std::int32_t, std::int32_t, std::uint32_t);
         EXPECT_TRUE(refused_as(module.kernel<TooFew>("scale_into"), Code::invalid_argument));
         EXPECT_TRUE(refused_as(module.kernel<OtherSize>("scale_into"), Code::invalid_argument));
+        using OtherSizeOfTheLast = void(Out<std::int32_t>, View<const std::int32_t>, std::int32_t, std::uint16_t);
+        const auto other_size = module.kernel<OtherSizeOfTheLast>("scale_into");  // all lie where the entry has them
+        EXPECT_TRUE(refused_as(other_size, Code::invalid_argument));
+        if (!other_size && !fault_happened()) {
+            EXPECT_NE(other_size.error().message().find("parameter 3 has 4 bytes instead of 2"), std::string::npos)
+                << other_size.error().message();
+        }
         EXPECT_TRUE(refused_as(module.kernel<ByValue>("scale_into"), Code::invalid_argument));
         EXPECT_TRUE(refused_as(module.kernel<OwnScaleInto>("scale_into"), Code::invalid_argument));
         EXPECT_TRUE(refused_as(module.kernel<ScaleInto>("isthmus_scale_into"), Code::invalid_argument));
