@@ -119,9 +119,14 @@ TEST(Cache, WhatOtherCodeMayUseGoesBackToTheDriver) {
         const auto kept = [&] { return device.cache_usage().kept_pieces; };
         Buffer<std::int32_t> known = device.allocate<std::int32_t>(count, MemoryKind::device).value();
         Buffer<std::int32_t> asked = device.allocate<std::int32_t>(count, MemoryKind::device).value();
+        Buffer<std::int32_t> asked_and_used = device.allocate<std::int32_t>(count, MemoryKind::device).value();
         (void)asked.device_address();
         EXPECT_TRUE(worked(asked.release()));
         EXPECT_EQ(kept(), 0u) << "somebody has its address";
+        (void)asked_and_used.device_address();
+        EXPECT_TRUE(worked(device.stream().fill(asked_and_used, 1)));
+        EXPECT_TRUE(worked(asked_and_used.release()));
+        EXPECT_EQ(kept(), 0u) << "somebody has its address, also where work used it";
         EXPECT_TRUE(worked(known.release()));
         EXPECT_TRUE(unless_fault(kept() == 1));
         (void)device.trim_cache();

@@ -14,11 +14,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -50,6 +53,35 @@ struct Lifetimes : testing::Test {
     Stream& stream = device.stream();
 };
 
+// Holds the blocks that the heap has free of this size and somewhat more, aligned to a cache line or not.
+class TakenFromHeap {
+public:
+    explicit TakenFromHeap(std::size_t bytes) {
+        constexpr std::size_t step = 16, most_more = 192;
+        for (std::size_t more = 0; more <= most_more; more += step) {
+            for (int times = 0; times < 16; ++times) {
+                aligned_.push_back(::operator new(bytes + more, line));
+                others_.push_back(::operator new(bytes + more));
+            }
+        }
+    }
+    TakenFromHeap(const TakenFromHeap&) = delete;
+    TakenFromHeap& operator=(const TakenFromHeap&) = delete;
+    ~TakenFromHeap() {
+        for (void* const block : aligned_) ::operator delete(block, line);
+        for (void* const block : others_) ::operator delete(block);
+    }
+    bool holds(std::uintptr_t address) const {
+        const auto there = [address](const void* block) { return reinterpret_cast<std::uintptr_t>(block) == address; };
+        return std::any_of(aligned_.begin(), aligned_.end(), there) ||
+               std::any_of(others_.begin(), others_.end(), there);
+    }
+
+private:
+    static constexpr std::align_val_t line{64};
+    std::vector<void*> aligned_, others_;
+};
+
 // The device keeps the memory of a buffer's state for the next one. What a launch, a claim and a view read lies in its
 // first and its third cache line.
 TEST_F(Lifetimes, TheStateOfABufferLiesInMemoryThatIsKept) {  // keeps M2
@@ -66,6 +98,8 @@ TEST_F(Lifetimes, TheStateOfABufferLiesInMemoryThatIsKept) {  // keeps M2
     EXPECT_EQ(line(address(state.memory->aliased)), 2u);
     EXPECT_EQ(line(address(state.views)), 2u) << "the word of the lock and of the views";
     first.reset();
+    const TakenFromHeap taken(sizeof(isthmus::detail::BufferState));  // so that the address is not the heap's choice
+    EXPECT_FALSE(taken.holds(begin)) << "the memory went back to the heap";
     first = device.allocate<int>(4).value();
     EXPECT_EQ(address(*first->state()), begin);
     EXPECT_NE(address(*second.state()), begin);

@@ -220,23 +220,33 @@ TEST_F(CpuThreads, RunGraphsAndLaunchesOfTwoThreadsAtATime) {
 // The same bits: a thread of its own would round as it did when it started. keeps L16
 TEST_F(CpuThreads, RoundAsTheLaunchingThreadDoes) {
     const std::unique_ptr<Driver> driver = open(3);
-    std::vector<double> third(100000);
-    double* const pack = third.data();
+    struct Thirds {
+        std::vector<double> values = std::vector<double>(100000);
+        Visits visits{0};
+    };
     const KernelInfo kernel =
         kernel_of(1, [](const Extent&, std::uint64_t first, std::uint64_t last, const void* erased) {
-            double* const to = *static_cast<double* const*>(erased);
+            Thirds& to = **static_cast<Thirds* const*>(erased);
+            to.visits.arrive();
             volatile double one = 1, three = 3;
-            for (std::uint64_t at = first; at < last; ++at) to[at] = one / three;
+            for (std::uint64_t at = first; at < last; ++at) to.values[at] = one / three;
         });
-    ASSERT_TRUE(launch(*driver, kernel, {100000, 1, 1}, &pack).ok());
-    const double nearest = third[0];
-    for (const double value : third) ASSERT_EQ(value, nearest);
+    const auto play = [&](Thirds& to) {
+        to.visits.wanted = 3;  // each thread computes a part
+        Thirds* const pack = &to;
+        return launch(*driver, kernel, {100000, 1, 1}, &pack);
+    };
+    Thirds nearest, upward;
+    ASSERT_TRUE(play(nearest).ok());
     ASSERT_EQ(std::fesetround(FE_UPWARD), 0);
-    const Status launched = launch(*driver, kernel, {100000, 1, 1}, &pack);
+    const Status launched = play(upward);
     std::fesetround(FE_TONEAREST);
     ASSERT_TRUE(launched.ok());
-    ASSERT_NE(third[0], nearest);
-    for (const double value : third) ASSERT_EQ(value, third[0]);
+    for (const Thirds* const thirds : {&nearest, &upward}) {
+        ASSERT_EQ(thirds->visits.threads.size(), 3u);
+        for (const double value : thirds->values) ASSERT_EQ(value, thirds->values[0]);
+    }
+    ASSERT_NE(upward.values[0], nearest.values[0]);
 }
 
 // A stand-in takes its grid at once. keeps L16
