@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that are counted, in front of those of the C library. A call belongs to the library if the innermost
-// frame that is not one of the system's is the library's, or one of the program's that the library's headers made.
+// The functions that are counted, in front of those of the C library.
 #include "counting.hpp"
 
+#include "call_origin.hpp"
 #include "sanitized.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -26,64 +25,51 @@
 
 namespace {
 
-struct Range {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    bool has(const void* address) const noexcept {
-        const auto at = reinterpret_cast<std::uintptr_t>(address);
-        return at >= begin && at < end;
-    }
-};
-Range library, driver, program;
+using conformance::CodeMap;
+using conformance::Origin;
+
+CodeMap code;
 
 constexpr int deep = 48;
 struct Seen {
     bool counting = false;
     long allocations = 0;
+    long frees = 0;
     long mutexes = 0;
     long system_calls = 0;
+    long mappings = 0;
     std::array<void*, deep> where{};
     int frames = 0;
 };
 thread_local Seen seen;
 
-int find_objects(dl_phdr_info* info, std::size_t, void* first) {
-    Range found;
-    for (int at = 0; at < info->dlpi_phnum; ++at) {
-        const auto& part = info->dlpi_phdr[at];
-        if (part.p_type != PT_LOAD) continue;
-        const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-        if (found.end == 0 || begin < found.begin) found.begin = begin;
-        if (begin + part.p_memsz > found.end) found.end = begin + part.p_memsz;
-    }
-    if (*static_cast<bool*>(first)) program = found;
-    *static_cast<bool*>(first) = false;
-    if (std::strstr(info->dlpi_name, "libisthmus.so") != nullptr) library = found;
-    if (std::strstr(info->dlpi_name, "libcuda.so") != nullptr) driver = found;
-    return 0;
+#ifdef CONFORMANCE_COUNTS
+bool is_ours(Origin origin) noexcept {
+    return origin == Origin::library || origin == Origin::program;
 }
 
-#ifdef CONFORMANCE_COUNTS
-void count_allocation() noexcept {
+// The first frames are those of the functions that count, which are no origin.
+CONFORMANCE_HOOK void count_heap(long& counted) noexcept {
     if (!seen.counting) return;
     seen.counting = false;  // backtrace() may allocate
     std::array<void*, deep> frames{};
     const int count = backtrace(frames.data(), deep);
-    for (int at = 1; at < count; ++at) {
-        if (driver.has(frames[at])) break;
-        // The first frames of the program are these functions.
-        if (!library.has(frames[at]) && !(program.has(frames[at]) && at > 2)) continue;
-        if (seen.allocations++ == 0) {
+    if (is_ours(code.of(frames.data(), count))) {
+        if (&counted == &seen.allocations && counted == 0) {
             seen.where = frames;
             seen.frames = count;
         }
-        break;
+        ++counted;
     }
     seen.counting = true;
 }
 
 void count_if_ours(long& counted, const void* caller) noexcept {
-    if (seen.counting && library.has(caller)) ++counted;
+    if (seen.counting && is_ours(code.of(reinterpret_cast<std::uintptr_t>(caller)))) ++counted;
+}
+void count_mapping(const void* caller) noexcept {
+    count_if_ours(seen.system_calls, caller);
+    count_if_ours(seen.mappings, caller);
 }
 
 template <class Function>
@@ -100,39 +86,48 @@ void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
 
-[[gnu::noinline]] void* malloc(std::size_t bytes) {
-    count_allocation();
+CONFORMANCE_HOOK void* malloc(std::size_t bytes) {
+    count_heap(seen.allocations);
     return __libc_malloc(bytes);
 }
-[[gnu::noinline]] void* calloc(std::size_t count, std::size_t bytes) {
-    count_allocation();
+CONFORMANCE_HOOK void* calloc(std::size_t count, std::size_t bytes) {
+    count_heap(seen.allocations);
     return __libc_calloc(count, bytes);
 }
-[[gnu::noinline]] void* realloc(void* memory, std::size_t bytes) {
-    count_allocation();
+CONFORMANCE_HOOK void* realloc(void* memory, std::size_t bytes) {
+    count_heap(seen.allocations);
     return __libc_realloc(memory, bytes);
 }
-[[gnu::noinline]] void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    count_allocation();
+CONFORMANCE_HOOK void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    count_heap(seen.allocations);
     return __libc_memalign(alignment, bytes);
 }
-[[gnu::noinline]] int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
-    count_allocation();
+CONFORMANCE_HOOK int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
+    count_heap(seen.allocations);
     *out = __libc_memalign(alignment, bytes);
     return *out == nullptr ? ENOMEM : 0;
 }
-int pthread_mutex_lock(pthread_mutex_t* mutex) {
+CONFORMANCE_HOOK void* memalign(std::size_t alignment, std::size_t bytes) {
+    count_heap(seen.allocations);
+    return __libc_memalign(alignment, bytes);
+}
+CONFORMANCE_HOOK void free(void* memory) {
+    if (memory != nullptr) count_heap(seen.frees);
+    __libc_free(memory);
+}
+CONFORMANCE_HOOK int pthread_mutex_lock(pthread_mutex_t* mutex) {
     static auto* const real = next<int(pthread_mutex_t*)>("pthread_mutex_lock");
     count_if_ours(seen.mutexes, __builtin_return_address(0));
     return real(mutex);
 }
-int pthread_mutex_trylock(pthread_mutex_t* mutex) {
+CONFORMANCE_HOOK int pthread_mutex_trylock(pthread_mutex_t* mutex) {
     static auto* const real = next<int(pthread_mutex_t*)>("pthread_mutex_trylock");
     count_if_ours(seen.mutexes, __builtin_return_address(0));
     return real(mutex);
 }
-long syscall(long number, ...) {
+CONFORMANCE_HOOK long syscall(long number, ...) {
     static auto* const real = next<long(long, ...)>("syscall");
     count_if_ours(seen.system_calls, __builtin_return_address(0));
     __builtin_va_list given;
@@ -142,30 +137,67 @@ long syscall(long number, ...) {
     __builtin_va_end(given);
     return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
-int sched_yield() {
+CONFORMANCE_HOOK int sched_yield() {
     static auto* const real = next<int()>("sched_yield");
     count_if_ours(seen.system_calls, __builtin_return_address(0));
     return real();
 }
-int nanosleep(const timespec* asked, timespec* left) {
+CONFORMANCE_HOOK int nanosleep(const timespec* asked, timespec* left) {
     static auto* const real = next<int(const timespec*, timespec*)>("nanosleep");
     count_if_ours(seen.system_calls, __builtin_return_address(0));
     return real(asked, left);
 }
-int clock_nanosleep(clockid_t clock, int flags, const timespec* asked, timespec* left) {
+CONFORMANCE_HOOK int clock_nanosleep(clockid_t clock, int flags, const timespec* asked, timespec* left) {
     static auto* const real = next<int(clockid_t, int, const timespec*, timespec*)>("clock_nanosleep");
     count_if_ours(seen.system_calls, __builtin_return_address(0));
     return real(clock, flags, asked, left);
 }
-void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+CONFORMANCE_HOOK void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) {
     static auto* const real = next<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
-    count_if_ours(seen.system_calls, __builtin_return_address(0));
+    count_mapping(__builtin_return_address(0));
     return real(at, bytes, protection, flags, file, offset);
 }
-int munmap(void* at, std::size_t bytes) {
+#ifdef __USE_FILE_OFFSET64  // the function above has the name mmap64
+void* short_mmap(void*, std::size_t, int, int, int, std::int64_t) __asm__("mmap");
+CONFORMANCE_HOOK void* short_mmap(void* at, std::size_t bytes, int protection, int flags, int file, std::int64_t off) {
+    static auto* const real = next<void*(void*, std::size_t, int, int, int, std::int64_t)>("mmap");
+    count_mapping(__builtin_return_address(0));
+    return real(at, bytes, protection, flags, file, off);
+}
+#endif
+CONFORMANCE_HOOK int munmap(void* at, std::size_t bytes) {
     static auto* const real = next<int(void*, std::size_t)>("munmap");
-    count_if_ours(seen.system_calls, __builtin_return_address(0));
+    count_mapping(__builtin_return_address(0));
     return real(at, bytes);
+}
+CONFORMANCE_HOOK void* mremap(void* at, std::size_t bytes, std::size_t wanted, int flags, ...) {
+    static auto* const real = next<void*(void*, std::size_t, std::size_t, int, void*)>("mremap");
+    count_mapping(__builtin_return_address(0));
+    __builtin_va_list given;
+    __builtin_va_start(given, flags);
+    void* const place = __builtin_va_arg(given, void*);  // unused without MREMAP_FIXED
+    __builtin_va_end(given);
+    return real(at, bytes, wanted, flags, place);
+}
+CONFORMANCE_HOOK int mprotect(void* at, std::size_t bytes, int protection) {
+    static auto* const real = next<int(void*, std::size_t, int)>("mprotect");
+    count_mapping(__builtin_return_address(0));
+    return real(at, bytes, protection);
+}
+CONFORMANCE_HOOK int madvise(void* at, std::size_t bytes, int advice) {
+    static auto* const real = next<int(void*, std::size_t, int)>("madvise");
+    count_mapping(__builtin_return_address(0));
+    return real(at, bytes, advice);
+}
+CONFORMANCE_HOOK int brk(void* end) {
+    static auto* const real = next<int(void*)>("brk");
+    count_mapping(__builtin_return_address(0));
+    return real(end);
+}
+CONFORMANCE_HOOK void* sbrk(std::intptr_t bytes) {
+    static auto* const real = next<void*(std::intptr_t)>("sbrk");
+    count_mapping(__builtin_return_address(0));
+    return real(bytes);
 }
 }
 #endif
@@ -181,17 +213,20 @@ bool counts_allocations() noexcept {
 }
 
 Counting::Counting() noexcept {
-    bool first = true;
-    dl_iterate_phdr(find_objects, &first);
+    code = find_code();
     std::array<void*, 2> warm{};
     (void)backtrace(warm.data(), 2);  // loads what it needs
     seen = {};
     seen.counting = true;
 }
 
+Counts Counting::so_far() noexcept {
+    return {seen.allocations, seen.frees, seen.mutexes, seen.system_calls, seen.mappings, {}};
+}
+
 Counts Counting::end() {
     seen.counting = false;
-    Counts counts{seen.allocations, seen.mutexes, seen.system_calls, {}};
+    Counts counts = so_far();
     if (seen.frames > 0) {
         char** const names = backtrace_symbols(seen.where.data(), seen.frames);
         for (int at = 0; names != nullptr && at < seen.frames; ++at) counts.where.append("\n    ").append(names[at]);
