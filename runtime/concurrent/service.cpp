@@ -75,6 +75,8 @@ void ServiceCore::launched(std::uint64_t position) {
                                 if (!stream) return device->wait_for_ended_streams(Wait::never()).ok();
                                 return stream->poll().ok() && stream->reached(position);
                             });
+    // Makes the event that watch() asks, so that the first late reply does not. If it fails, watch() tries again.
+    (void)stream_.poll();
 }
 
 Result<void> ServiceCore::call(const std::uint32_t* request, std::uint32_t* reply, const Wait& wait) {

@@ -3,7 +3,10 @@
 // machine and real hardware. docs/performance.md has it in words.
 #include "counting.hpp"
 #include "gate.hpp"
+#include "mailbox_kernels.hpp"
 #include "scenario.hpp"
+
+#include <isthmus/concurrent/service.hpp>
 
 #include <array>
 #include <chrono>
@@ -523,6 +526,31 @@ TEST(Rehearsals, NameTheCallThatStays) {  // keeps T1
     const Seal seal = runtime().seal().value();
     EXPECT_EQ(rehearse(turn).code(), Code::in_use);
     EXPECT_EQ(code_of(device.create_stream()), Code::not_permitted) << "still sealed";
+}
+
+// The first reply that comes late: the service then asks the driver whether its kernel still runs, and has done so
+// before, when it started.
+TEST(HotCalls, AServiceThatAnswersLateForTheFirstTimeTakesNoHeap) {
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
+    on_every_gpu([](Device& device) {
+        auto flag = device.allocate<std::uint32_t>(1, MemoryKind::pinned).value();
+        flag.write_on_host().value()[0] = 0;
+        const auto raised = flag.concurrent_on_host().value();
+        auto service = Service<Question, Answer>::start(device, answer_when_raised, flag);
+        if (!service) return;  // no kernel may run for long here
+        Thread late([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            protocol::SystemAtomics{}.store_release(raised.data(), 1);
+        });
+        Counting counting;
+        const Result<Answer> answer = service->call(question_of(3), Wait::at_most(std::chrono::seconds(20)));
+        const Counts counts = counting.end();
+        late.join();
+        EXPECT_TRUE(worked(answer));
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_TRUE(worked(service->stop(Wait::at_most(std::chrono::seconds(20)))));
+    });
 }
 
 // A counter that counts nothing would let everything pass
