@@ -42,15 +42,30 @@ void Step::Free::operator()(void* pack) const noexcept {
 
 Step::Step() noexcept : id_(next_id()) {}
 
-std::shared_ptr<const Step> Step::of(const LaunchRequest& kernel) {
+std::shared_ptr<Step> Step::changeable(const LaunchRequest& kernel) {
     std::shared_ptr<Step> step(new Step);
-    step->request_ = kernel;
     const std::size_t bytes = kernel.kernel->pack_bytes;
     const std::size_t rounded = (bytes + pack_alignment_bytes) / pack_alignment_bytes * pack_alignment_bytes;
     step->pack_.reset(std::aligned_alloc(pack_alignment_bytes, rounded));
-    if (step->pack_ && bytes > 0) std::memcpy(step->pack_.get(), kernel.pack, bytes);
-    step->request_.pack = step->pack_.get();
+    step->pack_room_bytes_ = step->pack_ ? rounded : 0;
+    step->changeable_ = true;
+    if (!step->take(kernel)) step->request_ = kernel;  // without a pack: run() says so
     return step;
+}
+
+std::shared_ptr<const Step> Step::of(const LaunchRequest& kernel) {
+    std::shared_ptr<Step> step = changeable(kernel);
+    step->changeable_ = false;
+    return step;
+}
+
+bool Step::take(const LaunchRequest& kernel) noexcept {
+    const std::size_t bytes = kernel.kernel->pack_bytes;
+    if (bytes >= pack_room_bytes_) return false;
+    if (bytes > 0) std::memcpy(pack_.get(), kernel.pack, bytes);
+    request_ = kernel;
+    request_.pack = pack_.get();
+    return true;
 }
 
 std::shared_ptr<const Step> Step::of(std::function<Status()> work) {
@@ -71,14 +86,21 @@ Instance::Instance(Steps steps) : steps_(std::move(steps)) {
     }
 }
 
-Steps Instance::steps() const {
-    const std::lock_guard lock(mutex_);
-    return steps_;
-}
-
 Status Instance::run(CpuWorkers& workers) {
     const std::lock_guard one_at_a_time(running_);
-    return cpu::run(steps(), workers);
+    {
+        const std::lock_guard lock(mutex_);
+        played_ = steps_;
+    }
+    const Status status = cpu::run(played_, workers);
+    {
+        const std::lock_guard lock(mutex_);  // set_kernel() looks whether it is a step's only holder
+        for (std::shared_ptr<const Step>& step : played_) {
+            if (step->is_changeable()) step.reset();
+        }
+    }
+    played_.clear();  // without the lock: a step may destroy what a host function holds
+    return status;
 }
 
 Status Instance::set_kernel(std::uint64_t id, const LaunchRequest& request) {
@@ -88,9 +110,17 @@ Status Instance::set_kernel(std::uint64_t id, const LaunchRequest& request) {
     if (!request.kernel || !request.kernel->twin || extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return {Code::invalid_argument, EINVAL, "set_kernel_arguments"};
     }
-    std::shared_ptr<const Step> step = Step::of(request);
+    std::shared_ptr<Step> step;
+    {
+        const std::lock_guard lock(mutex_);
+        if (spare_ && spare_.use_count() == 1 && spare_->take(request)) step = std::move(spare_);
+    }
+    if (!step) step = Step::changeable(request);
     const std::lock_guard lock(mutex_);
-    steps_[place->second] = std::move(step);
+    std::shared_ptr<const Step>& here = steps_[place->second];
+    // All holders of a step that this instance made are its own members.
+    if (here->is_changeable()) spare_ = std::const_pointer_cast<Step>(here);
+    here = std::move(step);
     return {};
 }
 

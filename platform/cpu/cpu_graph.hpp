@@ -16,15 +16,21 @@
 
 namespace isthmus::platform::cpu {
 
-// One recorded operation; immutable. A kernel keeps its own copy of the arguments.
+// One recorded operation. A kernel keeps its own copy of the arguments.
 class Step {
 public:
     static std::shared_ptr<const Step> of(const LaunchRequest& kernel);
+    // As of(), for the one holder that may call take() later.
+    static std::shared_ptr<Step> changeable(const LaunchRequest& kernel);
     static std::shared_ptr<const Step> of(std::function<Status()> work);
 
     std::uint64_t id() const noexcept { return id_; }                      // unique to this step
     const KernelInfo* kernel() const noexcept { return request_.kernel; }  // nullptr: no kernel
     Status run(CpuWorkers& workers) const;
+    bool is_changeable() const noexcept { return changeable_; }
+    // Becomes another launch, in the memory that it has. false: that is too small, and nothing changed. Only while the
+    // caller is the only holder.
+    bool take(const LaunchRequest& kernel) noexcept;
 
 private:
     struct Free {
@@ -35,6 +41,8 @@ private:
     const std::uint64_t id_;
     LaunchRequest request_;
     std::unique_ptr<void, Free> pack_;
+    std::size_t pack_room_bytes_ = 0;
+    bool changeable_ = false;
     std::function<Status()> work_;
 };
 using Steps = std::vector<std::shared_ptr<const Step>>;
@@ -50,7 +58,6 @@ class Instance {
 public:
     explicit Instance(Steps steps);
     Status run(CpuWorkers& workers);
-    Steps steps() const;
     // Replaces a kernel step of the graph that this was made from. Code::invalid_handle: not a kernel, or not of this
     // instance.
     Status set_kernel(std::uint64_t id, const LaunchRequest& request);
@@ -58,10 +65,12 @@ public:
     const char* update(Steps steps);
 
 private:
-    mutable std::mutex mutex_;  // guards `steps_`
+    std::mutex mutex_;  // guards `steps_`, `spare_`, and the kernels of `played_`
     Steps steps_;
+    std::shared_ptr<Step> spare_;                  // replaced last, for the next replacement
     std::map<std::uint64_t, std::size_t> places_;  // of the first graph's kernels
-    std::mutex running_;
+    std::mutex running_;                           // held during a run; taken before `mutex_`
+    Steps played_;                                 // of the run; empty between runs, keeps its room
 };
 
 }  // namespace isthmus::platform::cpu

@@ -218,7 +218,8 @@ std::vector<InstanceState::Made> InstanceState::end_replaced() {
 namespace {
 
 // The CPU device opens every buffer like a host view, for the duration of the launch.
-Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewScope>& scopes) {
+using Scopes = detail::Few<detail::ViewScope, 8>;
+Result<void> open_all(const detail::GraphUses& uses, Scopes& scopes) {
     for (const detail::GraphUses::Entry& entry : uses.entries()) {
         Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
         if (!scope) {
@@ -321,7 +322,7 @@ Result<void> Stream::launch(const GraphInstance& instance) {
         return {};
     }
     // closed before the lock is released: a thread that waits for it must not find them open
-    std::vector<detail::ViewScope> scopes;
+    Scopes scopes;
     const detail::DriverGraph& graph = *launched.made.from;
     if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
         return make_error<errors::launched_graph_of_another_device>();

@@ -49,7 +49,7 @@ bool is_use(const LaunchArgument& argument) noexcept {
 
 // Replaces the operation's uses. Buffers that the instance no longer uses go to `let_go`.
 void take_over_uses(detail::GraphUses& all, InstanceOperation& operation, const KernelInfo& kernel,
-                    const LaunchArgument* arguments, std::size_t count, std::vector<detail::RecordedUse>& let_go) {
+                    const LaunchArgument* arguments, std::size_t count, detail::GraphUses::LetGo& let_go) {
     // Usually the same parameters are buffers as before: each replaces the entry at its place, or equals it.
     std::size_t place = 0;
     std::vector<InstanceOperation::Use>& uses = operation.uses;
@@ -87,7 +87,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
         return instance.device->refusal(rules::PublicCall::set_graph_kernel);
     if (instance.device->services.any()) instance.device->services.forget_ended();
     // destroyed after the lock is released: releasing a buffer may wait for streams
-    std::vector<detail::RecordedUse> let_go;
+    detail::GraphUses::LetGo let_go;
     const std::lock_guard lock(instance.mutex);
     if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) {
         return make_error<errors::node_of_another_graph>();

@@ -71,7 +71,7 @@ void GraphUses::add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use)
     place->held.use = use_of(*place);
 }
 
-void GraphUses::remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go) {
+void GraphUses::remove(const BufferState& buffer, ArgumentUse use, LetGo& let_go) {
     const auto place = place_of(buffer, removed_);
     if (place == entries_.end() || place->held.buffer.get() != &buffer) return;
     if (recounted(*place, use, 2, -1)) return;

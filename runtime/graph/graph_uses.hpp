@@ -2,6 +2,7 @@
 // GraphUses: the buffers that a graph instance currently uses, counted by argument, so that single uses can be removed.
 #pragma once
 
+#include "few.hpp"
 #include "recording.hpp"
 
 #include <cstddef>
@@ -25,7 +26,8 @@ public:
     void add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use);
     // Undoes an add(). A buffer without remaining uses goes to `let_go`: its release may wait for streams, so drop it
     // without holding a lock.
-    void remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go);
+    using LetGo = Few<RecordedUse, 4>;
+    void remove(const BufferState& buffer, ArgumentUse use, LetGo& let_go);
     const std::vector<Entry>& entries() const noexcept { return entries_; }
 
 private:

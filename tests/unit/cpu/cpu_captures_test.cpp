@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -244,6 +245,43 @@ TEST_F(CpuCapture, AKernelOfAnInstanceTakesOtherArguments) {
     LaunchRequest empty = other;
     empty.extent.x = 0;
     EXPECT_EQ(captures.set_kernel_arguments(instance, node, empty).code, Code::invalid_argument);
+}
+
+// keeps S16
+TEST_F(CpuCapture, ARunKeepsItsArgumentsWhileTheyAreReplacedAgainAndAgain) {
+    struct Calling {
+        std::function<void()>* call;
+    };
+    KernelInfo calling{};
+    calling.name = "calling";
+    calling.pack_bytes = sizeof(Calling);
+    calling.rank = 1;
+    calling.twin = [](const Extent&, std::uint64_t, std::uint64_t, const void* pack) {
+        (*static_cast<const Calling*>(pack)->call)();
+    };
+    std::function<void()> meanwhile = [] {};
+    const Calling given{&meanwhile};
+    const StreamHandle stream = new_stream();
+    ASSERT_TRUE(captures.begin(stream).ok());
+    ASSERT_TRUE(execution.launch({&calling, FunctionHandle::none, {1}, &given, stream}).ok());
+    launch(stream, 2);
+    NodeHandle node = NodeHandle::none;
+    ASSERT_TRUE(captures.last_node(stream, node).ok());
+    const GraphInstanceHandle instance = ended(stream);
+    const auto replace = [&](int factor) {
+        const StepPack pack{data.data(), data.size(), factor};
+        const LaunchRequest other{&kernel, FunctionHandle::none, {data.size()}, &pack, StreamHandle::none};
+        EXPECT_TRUE(captures.set_kernel_arguments(instance, node, other).ok());
+    };
+    replace(5);
+    meanwhile = [&] {
+        for (const int factor : {7, 8, 9}) replace(factor);
+    };
+    ASSERT_TRUE(captures.launch(instance, stream).ok());
+    EXPECT_EQ(data[0], 6);  // 1·5 + 1
+    meanwhile = [] {};
+    ASSERT_TRUE(captures.launch(instance, stream).ok());
+    EXPECT_EQ(data[0], 55);  // 6·9 + 1
 }
 
 // keeps S16

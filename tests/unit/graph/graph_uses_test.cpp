@@ -47,7 +47,7 @@ TEST(GraphUses, AreThoseThatWereAddedAndNotRemovedInAnyOrder) {
     std::mt19937 draw(7);
     GraphUses uses;
     std::vector<Use> expected;
-    std::vector<RecordedUse> let_go;
+    GraphUses::LetGo let_go;
     for (int step = 0; step < 4000; ++step) {
         // Grows and shrinks by turns, so that buffers come and go and some have many uses.
         const bool grows = expected.empty() || draw() % 16 < (step / 100 % 2 == 0 ? 10u : 6u);
@@ -68,7 +68,7 @@ TEST(GraphUses, AreThoseThatWereAddedAndNotRemovedInAnyOrder) {
                                            [&](const Use& other) { return other.first == changed; });
             ASSERT_EQ(let_go.size(), last ? 1u : 0u) << step;
             if (last) {
-                EXPECT_EQ(let_go.front().buffer, buffers[changed].state());
+                EXPECT_EQ(let_go.back().buffer, buffers[changed].state());
             }
         }
         std::size_t held = 0;
