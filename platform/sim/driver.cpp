@@ -57,6 +57,9 @@ engine::Options engine_options(const Machine& machine) {
     const char* mode = ::secure_getenv("ISTHMUS_SIM_MODE");
     if (mode && std::strcmp(mode, "seeded") == 0) options.mode = engine::Mode::seeded;
     if (const char* seed = ::secure_getenv("ISTHMUS_SIM_SEED")) options.seed = std::strtoull(seed, nullptr, 0);
+    if (const char* idle_ms = ::secure_getenv("ISTHMUS_SIM_IDLE_THREADS_MS")) {
+        options.idle_thread_ns = std::strtoull(idle_ms, nullptr, 0) * 1'000'000;
+    }
     for (int device = 0; device < machine.device_count(); ++device) {
         if (machine.attribute(device, attribute::concurrent_managed) == 0) options.track_observation = true;
     }
