@@ -45,7 +45,7 @@ struct SharedRingOptions {
     // How long a reader may block the producer without finishing a frame (SlowReaderPolicy::wait).
     std::chrono::nanoseconds reader_deadline = std::chrono::seconds(1);
     SharedUse use{.host = Use::writes_often, .device = Use::reads_once};  // by the producer's process
-    WaitPolicy waiting = WaitPolicy::adaptive;  // how begin_frame() waits; spin makes no system call
+    WaitPolicy waiting = WaitPolicy::adaptive;  // how begin_frame() waits; spin yields, and never sleeps
 };
 struct SharedReaderOptions {
     SharedUse use{.host = Use::reads_once, .device = Use::reads_once};  // by this process
