@@ -7,6 +7,7 @@
 #include "scenario.hpp"
 
 #include <isthmus/concurrent/service.hpp>
+#include <isthmus/graph.hpp>
 
 #include <array>
 #include <chrono>
@@ -31,6 +32,22 @@ std::vector<Buffer<std::int32_t>> several(Device& device, std::size_t count) {
     return made;
 }
 
+// A recorded kernel that reads one of two buffers.
+struct Replayed {
+    Buffer<std::int32_t> out, one, two;
+    KernelNode<void(Index, Out<std::int32_t>, View<const std::int32_t>, std::int32_t)> node;
+    GraphInstance instance;
+    bool second = false;
+
+    static Replayed of(Device& device, Stream& stream) {
+        auto out = pinned(device, items, 0), one = pinned(device, items, 1), two = pinned(device, items, 2);
+        Capture capture = stream.begin_capture().value();
+        auto node = capture.launch(scale_into, items, out, one, 3).value();
+        GraphInstance instance = capture.end().value().instantiate().value();
+        return {std::move(out), std::move(one), std::move(two), node, instance};
+    }
+};
+
 struct Scene {
     Device& device;
     Stream stream = device.create_stream().value();
@@ -47,6 +64,7 @@ struct Scene {
     std::vector<Buffer<std::int32_t>> many = several(device, 24);
     Event event = device.create_event().value();
     FrameRing<std::int32_t> ring = FrameRing<std::int32_t>::create(device, items, {}).value();
+    Replayed graph = Replayed::of(device, stream);
     std::uint64_t position = 0;
     std::optional<HostView<const std::int32_t>> open = viewed.read_on_host().value();
 
