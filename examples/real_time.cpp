@@ -8,19 +8,26 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace {
 
 using namespace std::chrono_literals;
 
-// One turn: the CPU writes, the GPU works, the CPU reads.
-bool turn(isthmus::Stream& stream, isthmus::Buffer<std::uint8_t>& samples, std::uint8_t value) {
+// One turn: the CPU writes, the GPU works, the CPU reads. A call that a sealed scope refuses answers with an error.
+isthmus::Result<void> turn(isthmus::Stream& stream, isthmus::Buffer<std::uint8_t>& samples, std::uint8_t value) {
     {
-        auto written = samples.write_on_host().value();
-        for (auto& sample : written) sample = value;
+        auto written = samples.write_on_host();
+        if (!written) return std::move(written).error();
+        for (auto& sample : *written) sample = value;
     }
-    stream.launch(brighten, samples.size(), samples, 40).value();
-    return samples.read_on_host().value()[0] == value + 40;
+    if (auto launched = stream.launch(brighten, samples.size(), samples, 40); !launched) {
+        return std::move(launched).error();
+    }
+    auto seen = samples.read_on_host();
+    if (!seen) return std::move(seen).error();
+    if ((*seen)[0] != value + 40) std::abort();
+    return {};
 }
 
 // show: prepare
@@ -42,9 +49,23 @@ int main() {
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
     auto samples = device.allocate_shared<std::uint8_t>(4096, {.prefer = isthmus::Prefer::latency}).value();
-    for (std::uint8_t warm = 0; warm < 10; ++warm) {  // loads the kernel, and touches what the loop uses
-        if (!turn(stream, samples, warm)) return EXIT_FAILURE;
+    // show: rehearse
+    const auto rehearsal = isthmus::rehearse([&] { return turn(stream, samples, 0); });
+    if (!rehearsal) {
+        std::printf("the loop never gets steady: %s\n", rehearsal.error().text().c_str());
+        return EXIT_FAILURE;
     }
+    for (const isthmus::SealedPlace& place : rehearsal->places) {
+        std::printf("the first turns: %.*s, %d times\n", static_cast<int>(place.call.size()), place.call.data(),
+                    static_cast<int>(place.times));
+    }
+    // end
+
+    // show: watchdog
+    auto watchdog = isthmus::Watchdog::start(
+        1s, [](std::chrono::nanoseconds) { std::fputs("the loop is silent: stop the motors\n", stderr); });
+    // end
+    if (!watchdog) return EXIT_FAILURE;
 
     // show: scope
     auto scope = prepare(device);
@@ -52,10 +73,15 @@ int main() {
     // end
 
     // show: loop
+    const isthmus::Seal seal = runtime.seal().value();  // from here on, nothing is allocated, mapped or loaded
     const isthmus::ThreadCounts start = isthmus::thread_counts().value();
     auto next = std::chrono::steady_clock::now();
     for (std::uint8_t at = 0; at < 100; ++at) {
-        if (!turn(stream, samples, at)) return EXIT_FAILURE;
+        if (auto done = turn(stream, samples, at); !done) {
+            std::printf("%s\n", done.error().text().c_str());  // names the call, and what to prepare
+            return EXIT_FAILURE;
+        }
+        watchdog->feed();
         std::this_thread::sleep_until(next += 1ms);
     }
     const isthmus::ThreadCounts counts = isthmus::thread_counts().value() - start;

@@ -19,7 +19,8 @@ inline constexpr int sealed_code = -1000;
 // none. `call`: what the step calls, static: "cuEventCreate".
 inline platform::Status sealed_step(SealBook* seal, SealedAct act, const char* call) noexcept {
     if (seal == nullptr || !seal->stops(act, call)) return {};
-    return {Code::not_permitted, sealed_code - static_cast<int>(act), call};
+    const int code = sealed_code - static_cast<int>(act);
+    return {Code::not_permitted, code, call};
 }
 // What sealed_step() refused; nullopt: the Status comes from elsewhere.
 inline std::optional<SealedAct> sealed_act_of(const platform::Status& status) noexcept {

@@ -118,7 +118,7 @@ public:
     void feed() noexcept;
 
 private:
-    struct State;
+    struct [[gnu::visibility("hidden")]] State;
     explicit Watchdog(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };
