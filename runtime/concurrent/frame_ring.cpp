@@ -6,10 +6,16 @@
 #include "device_state.hpp"
 #include "wait_pause.hpp"
 
-#include <pthread.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <climits>
 #include <ctime>
+#include <thread>
 
 namespace isthmus {
 inline namespace v0 {
@@ -61,57 +67,48 @@ private:
     alignas(64) std::atomic<std::uint64_t> last_{0};
 };
 
-// A condition variable with a steady clock. Not std::condition_variable: ThreadSanitizer of older compilers does not
-// know the function that its timed wait calls.
+// Threads that sleep until the other side moves. That side takes no lock, which a thread that has lost its core might
+// hold: it changes a word, and wakes those that sleep on the word.
 class Sleepers {
 public:
-    Sleepers() {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&condition_, &attributes);
-        pthread_condattr_destroy(&attributes);
-    }
-    Sleepers(const Sleepers&) = delete;
-    Sleepers& operator=(const Sleepers&) = delete;
-    ~Sleepers() {
-        pthread_cond_destroy(&condition_);
-        pthread_mutex_destroy(&mutex_);
-    }
     // Waits until moved() or the deadline; false: the deadline passed.
     template <class Moved>
     bool sleep(std::chrono::nanoseconds timeout, Moved moved) noexcept {
-        const timespec until = behind(timeout);
-        pthread_mutex_lock(&mutex_);
+        using Clock = std::chrono::steady_clock;
+        const Clock::time_point begin = Clock::now();
         count_.fetch_add(1, std::memory_order_seq_cst);
-        bool done = moved();
-        for (int answer = 0; !done && answer == 0; done = moved()) {
-            answer = pthread_cond_timedwait(&condition_, &mutex_, &until);
+        bool done = false;
+        for (;;) {
+            // Before moved(): a later move changes the word, so that the kernel does not let this thread sleep.
+            const std::uint32_t seen = moves_.load(std::memory_order_acquire);  // pairs with the release in wake()
+            done = moved();
+            if (done) break;
+            const std::chrono::nanoseconds waited = Clock::now() - begin;
+            if (waited >= timeout) break;
+            sleep_while(seen, std::min(timeout - waited, longest));
         }
         count_.fetch_sub(1, std::memory_order_relaxed);
-        pthread_mutex_unlock(&mutex_);
         return done;
     }
     void wake() noexcept {
         if (count_.load(std::memory_order_seq_cst) == 0) return;
-        pthread_mutex_lock(&mutex_);  // held by a thread that has checked and not slept yet
-        pthread_cond_broadcast(&condition_);
-        pthread_mutex_unlock(&mutex_);
+        moves_.fetch_add(1, std::memory_order_release);  // pairs with the acquire in sleep()
+        (void)::syscall(SYS_futex, &moves_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
     }
 
 private:
-    static timespec behind(std::chrono::nanoseconds timeout) noexcept {
+    // A thread that could not be woken looks again after this time.
+    static constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds(100);
+
+    void sleep_while(std::uint32_t seen, std::chrono::nanoseconds most) noexcept {
         constexpr std::int64_t second = 1'000'000'000;
-        timespec now{};
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        const std::int64_t most = second * 60 * 60 * 24 * 365;
-        const std::int64_t whole = std::clamp<std::int64_t>(timeout.count(), 0, most) + now.tv_nsec;
-        now.tv_sec += static_cast<time_t>(whole / second);
-        now.tv_nsec = static_cast<long>(whole % second);
-        return now;
+        const timespec time{static_cast<time_t>(most.count() / second), static_cast<long>(most.count() % second)};
+        if (::syscall(SYS_futex, &moves_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0) == 0) return;
+        if (errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) std::this_thread::yield();
     }
-    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-    pthread_cond_t condition_;
+
+    std::atomic<std::uint32_t> moves_{0};  // a futex
+    static_assert(sizeof(moves_) == 4);
     std::atomic<int> count_{0};
 };
 
