@@ -399,6 +399,31 @@ TEST(SealedScopes, RefuseWhatWouldMakeSomethingBeforeItIsMade) {  // keeps T2
     });
 }
 
+// The memory is kept, and the heap would give the buffer's state.
+TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{64} << 20;
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        const MemoryBlock block = allocator.allocate(request_of(4096)).value();
+        ASSERT_TRUE(worked(allocator.release(block)));
+        Seal seal = own.seal().value();
+        Counting counting;
+        const Code answered = code_of(device.allocate<std::byte>(4096, MemoryKind::pinned));
+        const Counts counts = counting.end();
+        EXPECT_EQ(answered, Code::not_permitted);
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
+        ASSERT_TRUE(worked(seal.end()));
+        (void)device.allocate<std::byte>(4096, MemoryKind::pinned).value();
+        const Seal again = own.seal().value();
+        EXPECT_EQ(code_of(device.allocate<std::byte>(4096, MemoryKind::pinned)), ok) << "both are kept";
+    }
+}
+
 TEST(SealedScopes, SayWhatToPrepare) {  // keeps T2, R1
     Device& cpu = runtime().cpu();
     const Seal seal = runtime().seal().value();

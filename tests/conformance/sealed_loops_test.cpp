@@ -213,11 +213,11 @@ protected:
     }
 };
 
-TEST_F(SealedLoops, TakeNoHeapMapNothingAndLockNoMoreThanStated) {  // keeps T3
+TEST_F(SealedLoops, TakeNoHeapMapNothingAndLockNoMoreThanStated) {  // keeps T3, R9
     on_every_loop([](const SealedLoop& loop, std::size_t index, int) { expect_sealed(loop, {}, index); });
 }
 
-TEST_F(SealedLoops, EnterTheSystemForNamedWaitsOnly) {  // keeps T3
+TEST_F(SealedLoops, EnterTheSystemForNamedWaitsOnly) {  // keeps T3, R9
     if (const std::string why = why_unwatched(); !why.empty()) GTEST_SKIP() << why;
     if (on_a_real_driver()) GTEST_SKIP() << "a driver's calls are counted by a tracer instead";
     on_every_loop([](const SealedLoop& loop, std::size_t index, int device) {
@@ -228,7 +228,7 @@ TEST_F(SealedLoops, EnterTheSystemForNamedWaitsOnly) {  // keeps T3
     });
 }
 
-TEST_F(SealedLoops, EnterTheSystemUnderATracerAsTheTableSays) {  // keeps T3
+TEST_F(SealedLoops, EnterTheSystemUnderATracerAsTheTableSays) {  // keeps T3, R9
     if (const std::string why = why_untraced(); !why.empty()) GTEST_SKIP() << why;
     on_every_loop([](const SealedLoop& loop, std::size_t index, int) {
         LoopPlan plan;

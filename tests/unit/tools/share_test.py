@@ -167,7 +167,8 @@ class Deaths(Place):
         self.assertEqual((viewed["frames"], viewed["digest"]), (200, shared["digest"]))
         # A later reader may have got the place of an earlier one.
         states = [reader["state"] for reader in shared["readers"]]
-        self.assertEqual((set(states), states.count("live")), ({"gone", "live"}, 1), shared)
+        # The last viewer leaves when the ring has ended, perhaps before the states are looked at.
+        self.assertTrue("gone" in states and set(states) <= {"gone", "live"} and states.count("live") <= 1, shared)
         self.assert_nothing_left()
 
     def test_a_viewer_that_hangs_is_given_up(self):  # keeps I6
