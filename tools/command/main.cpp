@@ -4,6 +4,7 @@
 #include "common/command.hpp"
 #include "common/console.hpp"
 #include "doctor/doctor_command.hpp"
+#include "latency/latency_command.hpp"
 #include "litmus/litmus_command.hpp"
 #include "text/nearest.hpp"
 #include "common/number_options.hpp"
@@ -105,6 +106,7 @@ RuntimeOptions options_of(const CommandContext& context) {
             if (severity != Severity::info) complain(line);
         };
     }
+    if (context.adjust_options) context.adjust_options(options);
     return options;
 }
 
@@ -162,6 +164,7 @@ int run(int argc, char** argv) {
     add_global_options(app, context, host_reserve_mib);
     add_caps_command(app, context);
     add_doctor_command(app, context);
+    add_latency_command(app, context);
     add_litmus_command(app, context);
     add_report_command(app, context);
     add_run_command(app, context);

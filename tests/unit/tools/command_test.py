@@ -76,7 +76,7 @@ class BadInput(unittest.TestCase):
 
     def test_an_unknown_command_names_the_nearest(self):
         for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"), ("reprot", "report"),
-                           ("shares", "share"), ("veiw", "view"), ("tnue", "tune")):
+                           ("shares", "share"), ("veiw", "view"), ("tnue", "tune"), ("latecny", "latency")):
             self.refused(word, says=f"there is no command '{word}'; the nearest is '{near}'")
             self.refused("--json", word, "--frames", "3", says=f"'{near}'")
         self.refused("frobnicate", says="there is no command 'frobnicate'; commands: caps, doctor")
@@ -96,6 +96,14 @@ class BadInput(unittest.TestCase):
         ((), "--host-reserve", ("1099511627777",)),
         (("doctor",), "--deadline", ("0", "0.09", "3601")),
         (("doctor",), "--fabric-channel", ("65536",)),
+        (("latency",), "--period", ("9.9", "10000001")),
+        (("latency",), "--deadline", ("0", "0.9", "100000001")),
+        (("latency",), "--turns", ("0", "4294967297")),
+        (("latency",), "--duration", ("0", "1000001")),
+        (("latency",), "--warm-up", ("0", "1000000001")),
+        (("latency",), "--bytes", ("0", "3", "1073741825")),
+        (("latency",), "--give-up", ("0", "3601")),
+        (("latency",), "--priority", ("0", "100")),
         (("litmus",), "--instances", ("0", "1125899906842625")),
         (("litmus",), "--seconds", ("0", "0.09", "86401")),
         (("litmus",), "--threads", ("0", "257")),
@@ -148,10 +156,13 @@ class BadInput(unittest.TestCase):
                   "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
                   "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare", "--tests",
                   "--run-tests", "--no-litmus", "--read", "--real-time"}
-        for command in ((), ("caps",), ("doctor",), ("litmus",), ("report",), ("run",), ("share",), ("tune",), ("view",)):
+        for command in ((), ("caps",), ("doctor",), ("latency",), ("litmus",), ("report",), ("run",), ("share",), ("tune",),
+                        ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
                 tried.discard("--checksums")
+            if command == ("latency",):
+                tried |= {"--work", "--kind", "--sealed", "--cpus", "--load"}
             text = run(*command, "--help").stdout
             options = set(re.findall(r"^ +(?:-\w,)?(--[a-z][a-z-]+)", text, re.MULTILINE))
             self.assertTrue(options)
@@ -197,15 +208,15 @@ class BadInput(unittest.TestCase):
 
 class ThisMachine(unittest.TestCase):
     def test_help_and_version_go_to_standard_output(self):
-        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("litmus", "--help"), ("tune", "--help"),
-                          ("--version",)):
+        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("latency", "--help"), ("litmus", "--help"),
+                          ("tune", "--help"), ("--version",)):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("isthmus" if "--version" in arguments else "--", done.stdout)
 
     def test_every_option_is_described(self):
         text = (RECORDS.parent.parent / "docs" / "command.md").read_text()
-        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("tune",)):
+        for command in ((), ("caps",), ("doctor",), ("latency",), ("litmus",), ("run",), ("tune",)):
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(*command, "--help").stdout):
                 self.assertRegex(text, r"(?<![\w-])" + option + r"(?![\w-])")
 

@@ -28,9 +28,10 @@ struct CommandContext {
     std::optional<std::uint64_t> host_reserve_bytes;  // --host-reserve
     std::uint32_t cpu_threads = 0;                    // of `run`, --cpu-threads: see RuntimeOptions
     std::string litmus;  // --litmus: a record with findings, from readable_record(); empty: none
-    std::vector<ExportFinding> export_findings;     // from tries that this command made before opening the runtime
-    std::function<Result<Runtime>()> open_runtime;  // simulates `machine` where it is given
-    int exit_code = exit_ok;                        // set by the subcommand's callback
+    std::vector<ExportFinding> export_findings;  // from tries that this command made before opening the runtime
+    std::function<void(RuntimeOptions&)> adjust_options;  // of a subcommand, before open_runtime(); may be empty
+    std::function<Result<Runtime>()> open_runtime;        // simulates `machine` where it is given
+    int exit_code = exit_ok;                              // set by the subcommand's callback
 };
 
 }  // namespace isthmus::tools
