@@ -154,7 +154,7 @@ class CpuDevice(Latency):
         self.adds_up(document["runs"][0], 40)
 
     def test_what_is_not_permitted_is_printed_and_the_loop_runs(self):  # keeps T4
-        # A CPU that no machine has, and a priority and a seal that this process may or may not get.
+        # A CPU that no machine has, and a priority and locked memory that this process may or may not get.
         document = self.document("--device", "cpu", *FEW, "--cpus", "65535")
         self.adds_up(document["runs"][0], 12)
         thread = document["runs"][0]["thread"]
@@ -176,6 +176,8 @@ class CpuDevice(Latency):
         for run_ in document["runs"]:
             self.adds_up(run_, 12)
         self.assertEqual(document["runs"][0]["thread"]["refused"], [])
+        self.assertEqual([document["runs"][0]["seal"], document["runs"][1]["seal"]],
+                         [None, {"refusals": 0, "places": []}])
 
     def test_a_wrong_answer_is_an_error(self):  # keeps T4
         for mutant in ("wrong_answer", "no_answer"):
@@ -225,6 +227,17 @@ class PlayedMachines(Latency):
                 self.assertEqual([document["simulated"], document["machine"]], [True, machine])
                 self.adds_up(document["runs"][0], 12)
             self.assertIn("mean nothing", self.play("--machine", machine, *FEW).stdout)
+
+    def test_a_sealed_loop_is_refused_nothing(self):  # keeps T4
+        for machine in self.each_with_a_gpu():
+            if machine not in ("h200", "orin"):
+                continue
+            for work in ("launch", "graph", "service"):
+                document = self.document("--machine", machine, "--work", work, "--period", "3000", "--turns", "40",
+                                         "--warm-up", "20", "--sealed")
+                self.adds_up(document["runs"][0], 40)
+                self.assertTrue(document["runs"][0]["thread"]["sealed"])
+                self.assertEqual(document["runs"][0]["seal"], {"refusals": 0, "places": []})
 
     def test_kinds_that_the_machine_has_are_compared_and_others_named(self):  # keeps T4
         for machine in self.each_with_a_gpu():

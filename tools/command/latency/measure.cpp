@@ -8,6 +8,8 @@
 #include "loop.hpp"
 #include "sealed.hpp"
 
+#include <isthmus/seal.hpp>
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -16,6 +18,7 @@ namespace isthmus::tools::latency {
 namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
+constexpr std::size_t sealed_events = 16;  // of a loop that waits for each turn, with a margin for the loads
 
 int exit_code_of(Code code) {
     if (code == Code::unsupported || code == Code::not_accessible) return exit_cannot;
@@ -28,9 +31,9 @@ Trouble trouble_of(const Error& error) {
 
 // The scopes of the loop's thread. Each is made or refused by itself: a missing right to lock memory leaves the
 // priority.
-class Preparation {
+class ThreadPreparation {
 public:
-    Preparation(const Request& request, bool sealed, Prepared& prepared) {
+    ThreadPreparation(const Request& request, bool sealed, Prepared& prepared) {
         if (request.priority > 0 || !request.cpus.empty()) {
             RealTimeOptions options;
             options.cpus = request.cpus;
@@ -86,8 +89,7 @@ public:
         const Result<ThreadCounts> before = thread_counts();
         end = run_loop(work, clock_, {period_ns(request_), planned_turns(request_)}, *tally_, stop_);
         const Result<ThreadCounts> after = thread_counts();
-        if (seal) run_.sealed = seal->counts();
-        seal.reset();
+        if (seal) run_.sealed = seal->end();
         run_.planned = end.planned;
         run_.skipped = end.skipped;
         run_.slept = end.slept;
@@ -127,6 +129,12 @@ private:
 Result<void> take_run(Runtime& runtime, Device& device, const Request& request, const std::function<int()>& signal,
                       Loads& loads, RunReport& run) {
     run.tally = std::make_shared<Tally>(deadline_ns(request));
+    if (run.plan.sealed) {
+        // The turns before the seal bring the rest: code, views, states of the buffer.
+        if (Result<void> made = prepare(device, {.events = sealed_events, .memory = {}, .kernels = {}}); !made) {
+            run.prepared.refused.push_back(made.error().text());
+        }
+    }
     Result<std::unique_ptr<DeviceWork>> work = make_work(device, request, run.plan.kind);
     if (!work) return std::move(work).error();
     const BufferBase& buffer = (*work)->buffer();
@@ -135,7 +143,7 @@ Result<void> take_run(Runtime& runtime, Device& device, const Request& request, 
     run.reason = buffer.explain();
     loads.start();
     {
-        const Preparation preparation(request, run.plan.sealed, run.prepared);
+        const ThreadPreparation preparation(request, run.plan.sealed, run.prepared);
         Measuring(runtime, request, signal, run).take(**work);
     }
     run.loads = loads.stop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seal of a run: while it lives, calls of this thread that would allocate, map, load code or make a driver object
+// The seal of a run: until its end, calls of this thread that would allocate, map, load code or make a driver object
 // are refused.
 #pragma once
 
@@ -24,11 +24,11 @@ struct SealedCounts {
 
 class SealedRun {
 public:
-    virtual ~SealedRun() = default;  // ends the seal
-    virtual SealedCounts counts() const = 0;
+    virtual ~SealedRun() = default;  // ends the seal, too
+    virtual SealedCounts end() = 0;
 };
 
-// Errors: unsupported (the library cannot be sealed).
+// Errors: those of Runtime::seal().
 Result<std::unique_ptr<SealedRun>> begin_sealed(Runtime& runtime);
 
 }  // namespace isthmus::tools::latency

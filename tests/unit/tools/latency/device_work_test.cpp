@@ -5,6 +5,7 @@
 #include "latency/latency_kernel.hpp"
 #include "latency/load.hpp"
 #include "latency/measure.hpp"
+#include "latency/sealed.hpp"
 
 #include <common/console.hpp>
 #include <common/exit_codes.hpp>
@@ -201,20 +202,39 @@ TEST(LatencyMeasure, ASignalEndsTheRunsWithWhatThereIs) {
     EXPECT_LT(report.runs[0].planned, 1'000'000u);
 }
 
-TEST(LatencyMeasure, ASealThatCannotBeHadIsPrintedAndTheLoopRuns) {
+TEST(LatencyMeasure, ASealedLoopIsRefusedNothingAndAnUnsealedOneHasNoSeal) {
+    for (const WorkKind work : {WorkKind::launch, WorkKind::graph}) {
+        Runtime runtime = cpu_runtime();
+        Report report;
+        report.request.work = work;
+        report.request.compare = Comparison::sealed;
+        report.request.period_us = 200;
+        report.request.turns = 100;
+        report.request.warm_up = 20;
+        measure(
+            runtime, runtime.cpu(), [] { return 0; }, report);
+        ASSERT_EQ(report.runs.size(), 2u);
+        for (const RunReport& run : report.runs) {
+            EXPECT_FALSE(run.trouble) << run.trouble->text;
+            EXPECT_EQ(run.planned, 100u);
+            EXPECT_EQ(run.prepared.sealed, run.plan.sealed);
+            ASSERT_EQ(run.sealed.has_value(), run.plan.sealed);
+        }
+        EXPECT_EQ(report.runs[1].sealed->count, 0u);
+        EXPECT_TRUE(report.runs[1].sealed->places.empty());
+    }
+}
+
+TEST(LatencyMeasure, ASealRefusesWhatAllocatesSaysWhereAndEnds) {
     Runtime runtime = cpu_runtime();
-    Report report;
-    report.request.sealed = true;
-    report.request.period_us = 200;
-    report.request.turns = 10;
-    report.request.warm_up = 2;
-    measure(
-        runtime, runtime.cpu(), [] { return 0; }, report);
-    ASSERT_EQ(report.runs.size(), 1u);
-    const RunReport& run = report.runs[0];
-    EXPECT_EQ(run.planned, 10u);
-    EXPECT_EQ(run.prepared.sealed, run.sealed.has_value());
-    EXPECT_TRUE(run.prepared.sealed || !run.prepared.refused.empty());
+    const std::unique_ptr<SealedRun> seal = begin_sealed(runtime).value();
+    EXPECT_EQ(runtime.cpu().allocate<int>(1 << 22).code(), Code::not_permitted);
+    const SealedCounts counts = seal->end();
+    EXPECT_GE(counts.count, 1u);
+    ASSERT_FALSE(counts.places.empty());
+    EXPECT_FALSE(counts.places[0].call.empty());
+    EXPECT_NE(counts.places[0].act, "unknown");
+    EXPECT_TRUE(runtime.cpu().allocate<int>(1 << 22));
 }
 
 }  // namespace
