@@ -94,12 +94,13 @@ namespace detail {
 ISTHMUS_API Result<Rehearsal> rehearse(Result<void> (*turn)(void*), void* data, const RehearsalOptions& options);
 }
 // Runs turn() until quiet_turns turns in succession did nothing that a sealed scope of this thread would refuse. Then a
-// loop of the same turns can be sealed. turn() returns Result<void>; its error ends the rehearsal. Errors: in_use (the
-// thread is sealed), not_ready (a turn of the last ones still did something: its place is named), invalid_argument.
+// loop of the same turns can be sealed. turn() returns Result<void>, and throws nothing; its error ends the rehearsal.
+// Errors: in_use (the thread is sealed), not_ready (a turn of the last ones still did something: its place is named),
+// invalid_argument.
 template <class Turn>
 Result<Rehearsal> rehearse(Turn&& turn, const RehearsalOptions& options = {}) {
     using Called = std::remove_reference_t<Turn>;
-    return detail::rehearse([](void* data) -> Result<void> { return (*static_cast<Called*>(data))(); },
+    return detail::rehearse([](void* data) noexcept -> Result<void> { return (*static_cast<Called*>(data))(); },
                             const_cast<void*>(static_cast<const void*>(&turn)), options);
 }
 
