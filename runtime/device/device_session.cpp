@@ -80,20 +80,22 @@ DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const 
 
 Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) const {
     if (what.empty()) what = rules::rule_of(call).subject;
-    switch (bar(call)) {
+    const rules::Bar found = bar(call);
+    switch (found) {
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
         case rules::Bar::host_function:
             if (process::here.in_native_work) return make_error<errors::called_from_native_work>(what);
             return make_error<errors::called_from_host_function>(what);
         case rules::Bar::inside_call: return make_error<errors::called_inside_another_call>(what);
         case rules::Bar::capture: return in_capture(what);
-        case rules::Bar::sealed: {
-            const rules::CallRule& rule = rules::rule_of(call);
-            const SealedAct act = rules::act_of(rule.sealed);
-            sealed_by()->note(act, rule.subject);
-            return sealed_error(what, act, {});
-        }
         default: break;  // a call that its rule allows on a lost device may still report the loss
+    }
+    // Also where the runtime's scope has ended since the call was barred.
+    const rules::CallRule& rule = rules::rule_of(call);
+    if (found == rules::Bar::sealed || (!is_lost() && rules::refused_sealed(rule.sealed))) {
+        const SealedAct act = rules::act_of(rule.sealed);
+        if (SealBook* const seal = sealed_by()) seal->note(act, rule.subject);
+        return sealed_error(what, act, {});
     }
     return make_error<errors::device_is_lost>(what, named(*this), known_suspects()).from_call("latched", lost_code());
 }
