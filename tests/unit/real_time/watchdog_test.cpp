@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <thread>
 #include <utility>
 
@@ -49,6 +53,23 @@ TEST(Watchdogs, LeaveALoopAloneThatLives) {
 TEST(Watchdogs, AreRefusedWithoutLimitOrCallback) {
     EXPECT_EQ(Watchdog::start(0ns, [](std::chrono::nanoseconds) {}).code(), Code::invalid_argument);
     EXPECT_EQ(Watchdog::start(1s, nullptr).code(), Code::invalid_argument);
+}
+
+TEST(Watchdogs, SayWhyNoThreadStarts) {
+    pthread_attr_t usual;
+    pthread_attr_t huge;
+    ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+    ASSERT_EQ(pthread_attr_init(&huge), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 48), 0);  // more than the address space
+    ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+    const Result<Watchdog> made = Watchdog::start(1s, [](std::chrono::nanoseconds) {});
+    EXPECT_EQ(pthread_setattr_default_np(&usual), 0);
+    EXPECT_EQ(made.code(), Code::system_error);
+    if (!made) {
+        EXPECT_EQ(made.error().id(), "J030");
+    }
+    pthread_attr_destroy(&huge);
+    pthread_attr_destroy(&usual);
 }
 
 }  // namespace
