@@ -5,6 +5,7 @@
 #include "composed.hpp"
 #include "concurrent_errors.hpp"
 #include "device_state.hpp"
+#include "load_kernel.hpp"
 #include "running_services.hpp"
 #include "service_rules.hpp"
 #include "stream_state.hpp"
@@ -18,14 +19,7 @@ namespace isthmus {
 inline namespace v0 {
 
 Result<void> prepare(Device& device, const KernelInfo& kernel) {
-    detail::DeviceState& state = *device.state();
-    const std::string what = composed("loading kernel '{}'", kernel.name);
-    if (state.bars(rules::PublicCall::load_kernel)) return state.refusal(rules::PublicCall::load_kernel, what);
-    if (state.services.any()) state.services.forget_ended();
-    platform::FunctionHandle function = platform::FunctionHandle::none;
-    const platform::Status status = state.resolve(kernel, function);
-    if (!status.ok()) return state.failure(status, what);
-    return {};
+    return detail::load_kernel(*device.state(), kernel);
 }
 
 namespace detail {

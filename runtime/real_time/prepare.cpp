@@ -4,8 +4,8 @@
 #include <isthmus/event.hpp>
 #include <isthmus/seal.hpp>
 
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "load_kernel.hpp"
 #include "real_time_errors.hpp"
 #include "seal_state.hpp"
 
@@ -93,15 +93,8 @@ Result<void> prepare_events(Device& device, std::size_t count) {
 }  // namespace
 
 Result<void> prepare(Device& device, const Preparation& what) {
-    detail::DeviceState& state = *device.state();
     for (const KernelInfo* const kernel : what.kernels) {
-        const std::string loading = composed("loading kernel '{}'", kernel->name);
-        if (state.bars(rules::PublicCall::load_kernel)) {
-            return state.refusal(rules::PublicCall::load_kernel, loading);
-        }
-        platform::FunctionHandle function = platform::FunctionHandle::none;
-        const platform::Status status = state.resolve(*kernel, function);
-        if (!status.ok()) return state.failure(status, loading);
+        if (Result<void> loaded = detail::load_kernel(*device.state(), *kernel); !loaded) return loaded;
     }
     if (Result<void> events = prepare_events(device, what.events); !events) return events;
     return prepare_memory(device, what);

@@ -43,22 +43,6 @@ Result<Seal> begin_seal(const SealOptions& options, std::shared_ptr<Books> books
     return Seal(std::move(state));
 }
 
-namespace {
-
-// What rehearse() counts; ends with it.
-class Rehearsed {
-public:
-    explicit Rehearsed(SealState& state) noexcept : state_(state) {}
-    Rehearsed(const Rehearsed&) = delete;
-    Rehearsed& operator=(const Rehearsed&) = delete;
-    ~Rehearsed() { *state_.thread = nullptr; }
-
-private:
-    SealState& state_;
-};
-
-}  // namespace
-
 Result<Rehearsal> rehearse(Result<void> (*turn)(void*), void* data, const RehearsalOptions& options) {
     if (options.quiet_turns == 0 || options.most_turns < options.quiet_turns) {
         return make_error<errors::no_such_rehearsal>(options.quiet_turns, options.most_turns);
@@ -66,7 +50,7 @@ Result<Rehearsal> rehearse(Result<void> (*turn)(void*), void* data, const Rehear
     Result<std::unique_ptr<SealState>> made = seal_thread(SealMode::report);
     if (!made) return std::move(made).error();
     SealBook& book = (*made)->own;
-    const Rehearsed ends(**made);
+    const Seal ends(std::move(made).value());
     Rehearsal done;
     std::uint32_t quiet = 0;
     std::vector<SealedPlace> before;

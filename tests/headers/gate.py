@@ -84,7 +84,6 @@ SEVERAL = {
     'change_mapping': 'every call that maps, and growth, whose function also asks for host memory',
     'copy': 'the devices of both buffers besides the stream\'s: three at most',
     'launch': 'the short way, the long way, and the call that explains both',
-    'load_kernel': 'one kernel by itself, and all that a loop will use',
     'unmap': 'a mapping by hand, and pages of a range',
     'release_memory': 'the release of a block, and giving back what the driver did not take before',
     'use_module': 'a kernel and a variable are found by name',
