@@ -121,6 +121,19 @@ const Row rows_of_buffers[] = {
 #include "hot_buffers.inc"
 };
 
+// body(device, its runtime) for every device of a runtime of its own, which keeps this much released memory.
+template <class Body>
+void on_every_device_that_keeps(std::uint64_t cache_bytes, Body body) {
+    RuntimeOptions options;
+    options.cache_bytes = cache_bytes;
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        body(device, own);
+    }
+}
+
 bool prints() {
     const char* const asked = std::getenv("ISTHMUS_PRINT_COUNTS");
     return asked != nullptr && *asked != 0;
@@ -184,15 +197,10 @@ TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
 // A buffer comes and goes without the heap, the system and the driver where its memory is kept.
 TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
-    RuntimeOptions options;
-    options.cache_bytes = std::uint64_t{64} << 20;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
+    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime&) {
         Scene scene(device);
         for (const Row& row : rows_of_buffers) count(scene, row);
-    }
+    });
 }
 
 // Work that has not ended refuses a view that does not wait, and is asked about as often as the program likes.
@@ -271,12 +279,7 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
     constexpr std::array kinds = {MemoryKind::device,  MemoryKind::pinned,     MemoryKind::write_combined,
                                   MemoryKind::managed, MemoryKind::registered, MemoryKind::host};
     constexpr int pairs = 20;
-    RuntimeOptions options;
-    options.cache_bytes = std::uint64_t{256} << 20;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
+    on_every_device_that_keeps(std::uint64_t{256} << 20, [&](Device& device, Runtime&) {
         for (const MemoryKind kind : kinds) {
             SCOPED_TRACE(isthmus::name(kind));
             const Allocator allocator = device.allocator(kind);
@@ -307,7 +310,7 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
             }
         }
         EXPECT_GT(device.cache_usage().served, 0u);
-    }
+    });
 }
 
 // What a sealed scope refuses, with what it would do. Every call fails where no scope refuses it only if this machine
@@ -401,12 +404,7 @@ TEST(SealedScopes, RefuseWhatWouldMakeSomethingBeforeItIsMade) {  // keeps T2
 
 // The memory is kept, and the heap would give the buffer's state.
 TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
-    RuntimeOptions options;
-    options.cache_bytes = std::uint64_t{64} << 20;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
+    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
         const Allocator allocator = device.allocator(MemoryKind::pinned);
         const MemoryBlock block = allocator.allocate(request_of(4096)).value();
         ASSERT_TRUE(worked(allocator.release(block)));
@@ -421,7 +419,7 @@ TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
         (void)device.allocate<std::byte>(4096, MemoryKind::pinned).value();
         const Seal again = own.seal().value();
         EXPECT_EQ(code_of(device.allocate<std::byte>(4096, MemoryKind::pinned)), ok) << "both are kept";
-    }
+    });
 }
 
 TEST(SealedScopes, SayWhatToPrepare) {  // keeps T2, R1
@@ -473,12 +471,7 @@ TEST(Preparations, KeepEventsAndMemoryForALoop) {  // keeps T1
     constexpr std::size_t events = 100;
     constexpr std::size_t pieces = 5;
     constexpr std::size_t bytes = std::size_t{300} << 10;
-    RuntimeOptions options;
-    options.cache_bytes = std::uint64_t{64} << 20;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
+    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
         const auto use = [&]() -> Code {
             std::vector<Event> made;
             made.reserve(events);
@@ -511,7 +504,7 @@ TEST(Preparations, KeepEventsAndMemoryForALoop) {  // keeps T1
         EXPECT_EQ(use(), ok);
         EXPECT_EQ(use(), ok);
         EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
-    }
+    });
 }
 
 TEST(Preparations, AreRefusedWhereTheyCannotBeKept) {  // keeps T1
