@@ -66,9 +66,7 @@ bool stopped(pid_t thread, int& status, std::chrono::steady_clock::time_point un
 }  // namespace
 
 std::string why_untraced() {
-#ifdef ISTHMUS_SANITIZED
-    return "sanitizers make system calls of their own";
-#else
+    if (sanitized) return "sanitizers make system calls of their own";
     const pid_t child = ::fork();
     if (child < 0) return "no process can be forked";
     if (child == 0) {
@@ -86,7 +84,6 @@ std::string why_untraced() {
     ::waitpid(child, &status, __WALL);
     if (!seized) return std::string("ptrace is not allowed here: ") + std::strerror(error);
     return informed ? "" : "this kernel does not tell the system call that a thread stopped at (Linux 5.3)";
-#endif
 }
 
 void wait_for_tracer(LoopReport& report) {

@@ -221,9 +221,7 @@ int try_it() {
 }  // namespace
 
 std::string why_unwatched() {
-#ifdef ISTHMUS_SANITIZED
-    return "sanitizers make system calls of their own";
-#else
+    if (sanitized) return "sanitizers make system calls of their own";
     static const std::string why = [] {
         const pid_t child = fork();
         if (child < 0) return std::string("no process can be forked");
@@ -240,7 +238,6 @@ std::string why_unwatched() {
         return std::string("seccomp is not allowed here: ") + std::strerror(WEXITSTATUS(status));
     }();
     return why;
-#endif
 }
 
 bool filter_this_thread() {

@@ -18,3 +18,9 @@
 #define ISTHMUS_ADDRESS_SANITIZED 1
 #endif
 #endif
+
+#if defined(ISTHMUS_SANITIZED)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
