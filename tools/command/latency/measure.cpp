@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace isthmus::tools::latency {
@@ -85,11 +87,11 @@ public:
         LoopEnd end = run_loop(work, clock_, {period_ns(request_), warm_up_turns(request_)}, *unused, stop_);
         run_.warm_up = end.planned;
         if (note_trouble(end, "warm-up turn")) return;
-        std::unique_ptr<SealedRun> seal = run_.plan.sealed ? begin() : nullptr;
+        std::optional<Seal> seal = run_.plan.sealed ? begin() : std::nullopt;
         const Result<ThreadCounts> before = thread_counts();
         end = run_loop(work, clock_, {period_ns(request_), planned_turns(request_)}, *tally_, stop_);
         const Result<ThreadCounts> after = thread_counts();
-        if (seal) run_.sealed = seal->end();
+        if (seal) run_.sealed = end_and_count(*seal);
         run_.planned = end.planned;
         run_.skipped = end.skipped;
         run_.slept = end.slept;
@@ -98,11 +100,11 @@ public:
     }
 
 private:
-    std::unique_ptr<SealedRun> begin() {
-        Result<std::unique_ptr<SealedRun>> seal = begin_sealed(runtime_);
+    std::optional<Seal> begin() {
+        Result<Seal> seal = runtime_.seal();
         if (!seal) {
             run_.prepared.refused.push_back(seal.error().text());
-            return nullptr;
+            return std::nullopt;
         }
         run_.prepared.sealed = true;
         return std::move(seal).value();

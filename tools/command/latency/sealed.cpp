@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealed.hpp"
 
-#include <isthmus/seal.hpp>
-
 #include <string_view>
-#include <utility>
 
 namespace isthmus::tools::latency {
 namespace {
@@ -22,28 +19,15 @@ std::string_view words_of(SealedAct act) noexcept {
     return "unknown";
 }
 
-class LibrarySeal final : public SealedRun {
-public:
-    explicit LibrarySeal(Seal seal) : seal_(std::move(seal)) {}
-    SealedCounts end() override {
-        (void)seal_.end();  // of this thread, so that it is not refused
-        SealedCounts counts{seal_.count(), {}};
-        for (const SealedPlace& place : seal_.places()) {
-            counts.places.push_back({std::string(place.call), std::string(words_of(place.act)), place.times});
-        }
-        return counts;
-    }
-
-private:
-    Seal seal_;
-};
-
 }  // namespace
 
-Result<std::unique_ptr<SealedRun>> begin_sealed(Runtime& runtime) {
-    Result<Seal> seal = runtime.seal();
-    if (!seal) return std::move(seal).error();
-    return std::unique_ptr<SealedRun>(std::make_unique<LibrarySeal>(std::move(seal).value()));
+SealedCounts end_and_count(Seal& seal) {
+    (void)seal.end();  // of this thread, so that it is not refused
+    SealedCounts counts{seal.count(), {}};
+    for (const SealedPlace& place : seal.places()) {
+        counts.places.push_back({std::string(place.call), std::string(words_of(place.act)), place.times});
+    }
+    return counts;
 }
 
 }  // namespace isthmus::tools::latency

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seal of a run: until its end, calls of this thread that would allocate, map, load code or make a driver object
-// are refused.
+// What a sealed scope of a run refused, in the words of the report.
 #pragma once
 
-#include <isthmus/runtime.hpp>
+#include <isthmus/seal.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,13 +20,7 @@ struct SealedCounts {
     std::vector<SealedPlaceLine> places{};
 };
 
-class SealedRun {
-public:
-    virtual ~SealedRun() = default;  // ends the seal, too
-    virtual SealedCounts end() = 0;
-};
-
-// Errors: those of Runtime::seal().
-Result<std::unique_ptr<SealedRun>> begin_sealed(Runtime& runtime);
+// Ends the scope of this thread.
+SealedCounts end_and_count(Seal& seal);
 
 }  // namespace isthmus::tools::latency

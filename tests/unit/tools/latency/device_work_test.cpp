@@ -227,9 +227,9 @@ TEST(LatencyMeasure, ASealedLoopIsRefusedNothingAndAnUnsealedOneHasNoSeal) {
 
 TEST(LatencyMeasure, ASealRefusesWhatAllocatesSaysWhereAndEnds) {
     Runtime runtime = cpu_runtime();
-    const std::unique_ptr<SealedRun> seal = begin_sealed(runtime).value();
+    Seal seal = runtime.seal().value();
     EXPECT_EQ(runtime.cpu().allocate<int>(1 << 22).code(), Code::not_permitted);
-    const SealedCounts counts = seal->end();
+    const SealedCounts counts = end_and_count(seal);
     EXPECT_GE(counts.count, 1u);
     ASSERT_FALSE(counts.places.empty());
     EXPECT_FALSE(counts.places[0].call.empty());
