@@ -157,7 +157,8 @@ TEST_P(InTheTree, ReservesAtMostATenthMoreThanLivesAtThePeak) {  // keeps M8
 }
 INSTANTIATE_TEST_SUITE_P(Traces, InTheTree,
                          ::testing::Values(Recorded{"transformer-training-short", 0.55},
-                                           Recorded{"camera-streams-short", 0.85}, Recorded{"camera-messages", 0.85}));
+                                           Recorded{"camera-streams-short", 0.85}, Recorded{"camera-messages", 0.85},
+                                           Recorded{"isthmus-run", 0}));
 
 struct Shared : ::testing::TestWithParam<Recorded> {};
 TEST_P(Shared, ReservesAtMostATenthMoreThanLivesAtThePeak) {  // keeps M8
