@@ -120,7 +120,8 @@ Result<void> read_struct(const Call& call, const char* argument, const void* fro
     std::memcpy(&size, from, sizeof size);
     // Larger than any version will be: a number that was never filled in, beyond which no byte may be read.
     constexpr std::size_t most = 4096;
-    if (size < least_bytes || size > most) {
+    // The size of a struct is a multiple of its alignment: no true size ends within a pointer.
+    if (size < least_bytes || size > most || size % alignof(void*) != 0) {
         return call.refuse(argument, "has a `size` of " + std::to_string(size),
                            "initialise the struct with its _INIT macro; its `size` is " + std::to_string(bytes) +
                                " in this version, and at least " + std::to_string(least_bytes));
