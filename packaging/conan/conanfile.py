@@ -13,7 +13,7 @@ from conan.tools.meson import Meson, MesonToolchain
 
 required_conan_version = '>=2.0'
 # The files that the library is built from. meson.build reads bench/ and docs/reference/ even where neither is built.
-SOURCES = ('meson.build', 'meson_options.txt', 'LICENSE', 'bench/*', 'docs/reference/*', 'kernels/*', 'packaging/*.in',
+SOURCES = ('meson.build', 'meson_options.txt', 'LICENSE', 'bench/*', 'bindings/*', 'docs/reference/*', 'kernels/*', 'packaging/*.in',
            'packaging/meson.build', 'platform/*', 'runtime/*')
 
 
@@ -52,6 +52,8 @@ class IsthmusRecipe(ConanFile):
         for part in ('tests', 'tools', 'examples', 'docs'):
             toolchain.project_options[part] = False
         toolchain.project_options['bench'] = 'disabled'
+        # The interface in C needs the shared library.
+        toolchain.project_options['bindings_c'] = bool(self.options.shared)
         toolchain.project_options['simulator'] = bool(self.options.simulator)
         toolchain.project_options['numa'] = 'enabled' if self.options.numa else 'disabled'
         toolchain.project_options['kernels_gpu'] = 'enabled' if self.options.gpu_kernels else 'disabled'
@@ -87,3 +89,14 @@ class IsthmusRecipe(ConanFile):
         camera.set_property('pkg_config_name', 'isthmus-camera-kernels')
         camera.libs = ['isthmus-camera-kernels']
         camera.requires = ['isthmus']
+        if self.options.shared:
+            interface = self.cpp_info.components['c']
+            interface.set_property('cmake_target_name', 'isthmus::c')
+            interface.set_property('pkg_config_name', 'isthmus-c')
+            interface.libs = ['isthmus-c']
+            interface.requires = ['isthmus']
+            by_name = self.cpp_info.components['c_camera']
+            by_name.set_property('cmake_target_name', 'isthmus::c_camera')
+            by_name.set_property('pkg_config_name', 'isthmus-c-camera')
+            by_name.libs = ['isthmus-c-camera']
+            by_name.requires = ['c']

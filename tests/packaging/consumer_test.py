@@ -57,6 +57,19 @@ def install(build_dir, destination):
     return os.path.dirname(os.path.dirname(os.path.dirname(prefixes[0])))
 
 
+def c_compiler(compiler):
+    """The compiler for C beside one for C++: aarch64-linux-gnu-gcc beside aarch64-linux-gnu-g++."""
+    return re.sub(r'clang\+\+', 'clang', re.sub(r'g\+\+', 'gcc', re.sub(r'\bc\+\+', 'cc', compiler[-1])))
+
+
+def run_if_built(program, extra_library_dir=None):
+    """The program in C, unless the build has no interface in C."""
+    if os.path.exists(program):
+        run_product(program, extra_library_dir)
+    else:
+        print(os.path.basename(program), 'was not built: -Dbindings_c=false')
+
+
 def check_headers(prefix):
     installed = {os.path.relpath(path, os.path.join(prefix, 'include/isthmus'))
                  for path in glob.glob(os.path.join(prefix, 'include/isthmus/**/*'), recursive=True) if os.path.isfile(path)}
@@ -98,7 +111,8 @@ def with_pkg_config(work, prefix, libdir, compiler, components):
         sys.exit(f'isthmus.pc names the components "{told}", and the build has {components}')
     consumer = os.path.join(HERE, 'consumer')
     run('make', '-f', os.path.join(consumer, 'Makefile'), f'SOURCE={consumer}', f'CXX={shlex.join(compiler)}',
-        cwd=work, env=environment)
+        f'CC={c_compiler(compiler)}', cwd=work, env=environment)
+    run_if_built(os.path.join(work, 'c_consumer'))
     run_product(os.path.join(work, 'consumer'), os.path.join(prefix, libdir))
     run_product(os.path.join(work, 'consumer_static'))
     run_product(os.path.join(work, 'camera'), os.path.join(prefix, libdir))
@@ -112,7 +126,8 @@ def with_cmake(work, prefix, compiler, version, components):
     lists = os.path.join(project, 'CMakeLists.txt')
     with open(lists, encoding='utf-8') as file:
         text = file.read()
-    options = [f'-DCMAKE_PREFIX_PATH={moved}', f'-DCMAKE_CXX_COMPILER={compiler[-1]}']
+    options = [f'-DCMAKE_PREFIX_PATH={moved}', f'-DCMAKE_CXX_COMPILER={compiler[-1]}',
+               f'-DCMAKE_C_COMPILER={c_compiler(compiler)}']
     if compiler[:-1]:
         options.append(f'-DCMAKE_CXX_COMPILER_LAUNCHER={compiler[0]}')
     if os.environ.get('MESON_EXE_WRAPPER'):
@@ -132,6 +147,7 @@ def with_cmake(work, prefix, compiler, version, components):
             run_product(os.path.join(build, 'consumer_isthmus_static'))
             run_product(os.path.join(build, 'app/app'))
             run_product(os.path.join(build, 'camera'))
+            run_if_built(os.path.join(build, 'c_consumer'))
         elif subprocess.run(command, capture_output=True, check=False).returncode == 0:
             sys.exit(f'CMake took version {version} for {wanted}')
 
@@ -159,6 +175,7 @@ def with_meson(work, prefix, libdir, compiler, version):
     run('ninja', '-C', build, env=environment)
     run_product(os.path.join(build, 'consumer'), os.path.join(prefix, libdir))
     run_product(os.path.join(build, 'camera'), os.path.join(prefix, libdir))
+    run_product(os.path.join(build, 'c_consumer'), os.path.join(prefix, libdir))
 
 
 def setup_with_subproject(work, project, compiler, *wraps):
@@ -177,9 +194,10 @@ def setup_with_subproject(work, project, compiler, *wraps):
 def as_subproject(work, compiler, version):
     need('meson', 'ninja')
     build, environment = setup_with_subproject(work, meson_project(work, version), compiler)
-    run('ninja', '-C', build, 'consumer', 'camera', env=environment)
+    run('ninja', '-C', build, 'consumer', 'camera', 'c_consumer', env=environment)
     run_product(os.path.join(build, 'consumer'))
     run_product(os.path.join(build, 'camera'))
+    run_product(os.path.join(build, 'c_consumer'))
 
 
 def as_wrap(work, compiler, version):
@@ -189,8 +207,8 @@ def as_wrap(work, compiler, version):
     path = os.path.join(project, 'meson.build')
     with open(path, encoding='utf-8') as file:
         text, fallbacks = re.subn(r", fallback: \[.*?\]", '', file.read())
-    if fallbacks != 2:
-        sys.exit(f'{path} has {fallbacks} fallbacks, not 2')
+    if fallbacks != 3:
+        sys.exit(f'{path} has {fallbacks} fallbacks, not 3')
     with open(path, 'w', encoding='utf-8') as file:
         file.write(text)
     wrap = os.path.join(SOURCE_ROOT, 'packaging', 'isthmus.wrap')
@@ -240,7 +258,7 @@ def on_a_bare_system(work, compiler):
         '-Dbench=disabled', *options, env=environment)
     installed = json.loads(run('meson', 'introspect', '--installed', build, env=environment)).values()
     searched = run('pkg-config', '--variable=pc_path', 'pkg-config').strip().split(':')
-    for name in ('isthmus.pc', 'isthmus-camera-kernels.pc'):
+    for name in ('isthmus.pc', 'isthmus-camera-kernels.pc', 'isthmus-c.pc'):
         folders = [os.path.dirname(path) for path in installed if os.path.basename(path) == name]
         if len(folders) != 1 or folders[0] not in searched:
             sys.exit(f'{name} goes to {folders}; pkg-config looks in {searched}')

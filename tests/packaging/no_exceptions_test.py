@@ -18,7 +18,8 @@ import tempfile
 WORDS = re.compile(r'\b(throw|try|catch)\b')
 ALWAYS = ('runtime/launch/launch.cpp', 'runtime/memory/allocation.cpp', 'platform/os/host_pages.cpp', 'platform/cuda/open_devices.cpp',
           'platform/table/detect.cpp', 'platform/cpu/cpu_driver.cpp')
-LIBRARY = ('runtime/', 'platform/os/', 'platform/table/', 'platform/cpu/', 'platform/cuda/', 'platform/driver_list.cpp')
+LIBRARY = ('runtime/', 'platform/os/', 'platform/table/', 'platform/cpu/', 'platform/cuda/', 'platform/driver_list.cpp',
+           'bindings/c/')
 
 
 def without_exceptions(entry):

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a built library or program what it needs and what it shows, with readelf and nm.
 
-usage: product_test.py needs|exports|imports|versions READELF FILE...
+usage: product_test.py needs|exports|c-needs|c-exports|c-soname|imports|versions READELF FILE...
 needs:    shared libraries beyond those that every machine has
 exports:  dynamic symbols outside namespace isthmus and the prefix isthmus_
+c-…:      the same of the interface in C, which exports no C++; and that its SONAME ends with 1
 imports:  functions that print, end the process or start a thread, which a library leaves to its user. pthread_create is
           lawful: RuntimeOptions::cpu_threads asks for workers (tests/unit/cpu counts the threads without it)
 versions: symbol versions newer than glibc 2.35 and GLIBCXX_3.4.30 (JetPack 6)
@@ -15,6 +16,8 @@ import sys
 
 ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|libnuma|ld-linux[\w-]*)\.so')
 ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN[KRO]*7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
+C_NEEDS = re.compile(ALLOWED_NEEDS.pattern + r'|^libisthmus(-c)?\.so')
+C_EXPORT = re.compile(r'^(isthmus_[a-z0-9_]+|ISTHMUS_C_1)$')
 FORBIDDEN_IMPORT = re.compile(r'^(stdout|stderr|_ZSt4(cout|cerr|clog)|(__)?(printf|fprintf|vprintf|vfprintf|dprintf)(_chk)?|'
                               r'puts|putchar|fputs|fputc|fwrite|perror|syslog|exit|_exit|_Exit|quick_exit|abort|__assert_fail|'
                               r'_ZNSt6thread\w*)$')
@@ -25,18 +28,23 @@ def output(*command):
     return subprocess.run(command, text=True, capture_output=True, check=True).stdout
 
 
-def unlawful_needs(text):
-    return [name for name in re.findall(r'\(NEEDED\).*\[(.+?)\]', text) if not ALLOWED_NEEDS.match(name)]
+def unlawful_needs(text, allowed=ALLOWED_NEEDS):
+    return [name for name in re.findall(r'\(NEEDED\).*\[(.+?)\]', text) if not allowed.match(name)]
 
 
-def unlawful_exports(text):
+def other_soname(text):
+    return [name for name in re.findall(r'\(SONAME\).*\[(.+?)\]', text) or ['none']
+            if not re.fullmatch(r'libisthmus-c(-camera)?\.so\.1', name)]
+
+
+def unlawful_exports(text, allowed=ALLOWED_EXPORT):
     found = []
     for line in text.splitlines():
         # Num: Value Size Type Bind Vis Ndx Name
         columns = line.split()
         if len(columns) >= 8 and columns[0].rstrip(':').isdigit() and columns[6] != 'UND' and columns[4] != 'LOCAL':
             name = columns[7].split('@')[0]
-            if not ALLOWED_EXPORT.match(name):
+            if not allowed.match(name):
                 found.append(name)
     return found
 
@@ -60,6 +68,10 @@ CHECKS = {
     'needs': (['-d', '-W'], unlawful_needs, '(NEEDED) [libcuda.so.1]', '(NEEDED) [libc.so.6]'),
     'exports': (['--dyn-syms', '-W'], unlawful_exports, ' 7: 0 0 FUNC WEAK DEFAULT 12 _ZNSt6vectorIiE4sizeEv',
                 ' 7: 0 0 FUNC GLOBAL DEFAULT 12 _ZN7isthmus2v04nameEv@@ISTHMUS_0'),
+    'c-needs': (['-d', '-W'], lambda text: unlawful_needs(text, C_NEEDS), '(NEEDED) [libcuda.so.1]', '(NEEDED) [libisthmus.so.0]'),
+    'c-exports': (['--dyn-syms', '-W'], lambda text: unlawful_exports(text, C_EXPORT),
+                  ' 7: 0 0 FUNC GLOBAL DEFAULT 12 _ZN7isthmus2v04nameEv', ' 7: 0 0 FUNC GLOBAL DEFAULT 12 isthmus_version@@ISTHMUS_C_1'),
+    'c-soname': (['-d', '-W'], other_soname, '(SONAME) [libisthmus-c.so.1.0]', '(SONAME) [libisthmus-c.so.1]'),
     'imports': (['--dyn-syms', '-W'], unlawful_imports, ' 7: 0 0 OBJECT GLOBAL DEFAULT UND stderr@GLIBC_2.2.5 (3)',
                 ' 7: 0 0 FUNC GLOBAL DEFAULT UND dlopen@GLIBC_2.34 (3)'),
     'versions': (['--version-info', '-W'], too_new, '  Name: GLIBC_2.36  Flags', '  Name: GLIBC_2.35  Flags'),

@@ -5,7 +5,7 @@ every page; decisions are numbered; the files that checklists name exist; pages 
 built.
 
 A block behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines between
-`// show: NAME` and `// end` in it, moved to the left; every block of C++ is such a one, or stands behind
+`// show: NAME` and `// end` in it, moved to the left; every block of C++ and C is such a one, or stands behind
 `<!-- not compiled: REASON -->`.
 
 usage: readme_test.py SOURCE_ROOT
@@ -52,13 +52,14 @@ def wrong_programs(page, text):
 
 def loose_programs(page, text):
     """Programs of pages: each is a built file's, or says why it is not compiled."""
-    for line in re.findall(r'(?:^|\n)([^\n]*)\n```cpp\n', text):
+    for line in re.findall(r'(?:^|\n)([^\n]*)\n```(?:cpp|c)\n', text):
         shown = re.fullmatch(r'<!-- (\S+?)(?:: \S+)? -->', line)
         if shown is None and not re.fullmatch(r'<!-- not compiled: .+ -->', line):
             yield f'{page} shows a program that no file of examples/ is, below "{line}"'
         elif shown and not shown[1].startswith('examples/'):
             yield f'{page} shows {shown[1]}, which is not in examples/'
-        elif shown and shown[1].endswith('.cpp') and shown[1].split('/')[-1][:-4] not in read('examples/meson.build'):
+        elif shown and shown[1].endswith(('.cpp', '.c')) and os.path.splitext(os.path.basename(shown[1]))[0] not in read(
+                'examples/meson.build'):
             yield f'{page} shows {shown[1]}, which examples/meson.build does not build'
 
 
