@@ -56,7 +56,10 @@ isthmus_code hand_out(Error failure, isthmus_error** error) noexcept {
     return code;
 }
 
-isthmus_code hand_out_caught([[maybe_unused]] const char* name, isthmus_error** error) noexcept {
+namespace {
+
+// What a caught exception becomes. Called in a catch block.
+[[maybe_unused]] isthmus_code hand_out_caught([[maybe_unused]] const char* name, isthmus_error** error) noexcept {
 #if defined(__cpp_exceptions)
     try {
         throw;
@@ -79,14 +82,45 @@ isthmus_code hand_out_caught([[maybe_unused]] const char* name, isthmus_error** 
     return ISTHMUS_OUT_OF_MEMORY;
 }
 
+const char* kept(std::string_view text) {
+    struct Texts {
+        std::mutex mutex;
+        std::unordered_set<std::string> all;
+    };
+    static Texts& texts = *new Texts;  // never destroyed: texts outlive the static objects of the program
+    const std::lock_guard lock(texts.mutex);
+    return texts.all.emplace(text).first->c_str();
+}
+
+}  // namespace
+
+isthmus_code run_guarded(const char* name, isthmus_error** error, void* body,
+                         Result<void> (*run)(void* body, const Call& call)) noexcept {
+#if defined(__cpp_exceptions)
+    try {
+#endif
+        Result<void> done = run(body, Call{name});
+        if (!done) [[unlikely]]
+            return hand_out(std::move(done).error(), error);
+        if (error != nullptr) *error = nullptr;
+        return ISTHMUS_OK;
+#if defined(__cpp_exceptions)
+    } catch (...) {
+        return hand_out_caught(name, error);
+    }
+#endif
+}
+
 const char* kept_text(std::string_view text) noexcept {
-    return answered("", [&]() -> const char* {
-        // Never destroyed: texts outlive the static objects of the program.
-        static std::mutex& mutex = *new std::mutex;
-        static auto& texts = *new std::unordered_set<std::string>;
-        const std::lock_guard lock(mutex);
-        return texts.emplace(text).first->c_str();
-    });
+    return answered("", [&] { return kept(text); });
+}
+
+Result<void> Call::needs(std::initializer_list<Needed> all) const {
+    for (const Needed& one : all) {
+        if (one.pointer == nullptr) [[unlikely]]
+            return is_null(one.argument);
+    }
+    return {};
 }
 
 Error Call::refuse(std::string_view argument, std::string_view why, std::string remedy) const {

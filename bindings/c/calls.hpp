@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 struct isthmus_error {
@@ -32,13 +33,7 @@ struct Call {
         const void* pointer;
     };
     // invalid_argument for the first that is NULL.
-    Result<void> needs(std::initializer_list<Needed> all) const {
-        for (const Needed& one : all) {
-            if (one.pointer == nullptr) [[unlikely]]
-                return is_null(one.argument);
-        }
-        return {};
-    }
+    Result<void> needs(std::initializer_list<Needed> all) const;
     // invalid_argument: "isthmus_x: argument `y`: why".
     Error refuse(std::string_view argument, std::string_view why, std::string remedy = {}) const;
     Error is_null(const char* argument) const;
@@ -54,27 +49,18 @@ struct Call {
 
 // Writes the error for the caller, unless `error` is NULL, and returns its code.
 isthmus_code hand_out(Error failure, isthmus_error** error) noexcept;
-// What a caught exception becomes. Call it in a catch block.
-isthmus_code hand_out_caught(const char* name, isthmus_error** error) noexcept;
 // Makes the error that says that no memory is left, which must be there before that happens.
 void prepare_errors();
 
-// Runs body(call), which returns a Result<void>.
+// Runs body(call), which returns a Result<void>. One copy of what surrounds the bodies: they are most of the library.
+isthmus_code run_guarded(const char* name, isthmus_error** error, void* body,
+                         Result<void> (*run)(void* body, const Call& call)) noexcept;
 template <class Body>
 isthmus_code guarded(const char* name, isthmus_error** error, Body&& body) noexcept {
-#if defined(__cpp_exceptions)
-    try {
-#endif
-        Result<void> done = body(Call{name});
-        if (!done) [[unlikely]]
-            return hand_out(std::move(done).error(), error);
-        if (error != nullptr) *error = nullptr;
-        return ISTHMUS_OK;
-#if defined(__cpp_exceptions)
-    } catch (...) {
-        return hand_out_caught(name, error);
-    }
-#endif
+    using Type = std::remove_reference_t<Body>;
+    return run_guarded(name, error, &body, [](void* erased, const Call& call) -> Result<void> {
+        return (*static_cast<Type*>(erased))(call);
+    });
 }
 // The same for functions without a code: `otherwise` in place of an exception.
 template <class T, class Body>

@@ -37,7 +37,7 @@ std::optional<std::uint64_t> element_bytes(const DLDataType& type) noexcept {
     return bits == 0 || bits % 8 != 0 ? std::nullopt : std::optional(bits / 8);
 }
 
-// Bytes of a tensor in C order; nothing: a negative dimension, or more than can be counted.
+// Bytes of a tensor in C order; nothing: a negative dimension, or more than strides can count.
 std::optional<std::uint64_t> bytes_of(std::uint64_t element, const std::int64_t* shape,
                                       std::int32_t dimensions) noexcept {
     std::uint64_t bytes = element;
@@ -50,6 +50,7 @@ std::optional<std::uint64_t> bytes_of(std::uint64_t element, const std::int64_t*
             return std::nullopt;
         }
     }
+    if (bytes > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
     return empty ? 0 : bytes;
 }
 

@@ -71,7 +71,7 @@ isthmus_code isthmus_frame_finish(isthmus_frame* frame, int64_t wait_ns, isthmus
         if (!frame->reader) return detail::RingReaderCore::finished_before();
         Result<void> done = frame->reader->core->finish(frame->number, *frame->buffer->cpp.state(), wait);
         if (!done && done.code() != Code::overtaken && done.code() != Code::peer_broke_rules) return done;
-        // Kept in the frame's place: `buffer` lies in it while the caller has the frame.
+        // Nothing to give back any more; the buffer goes with the reader.
         const c::Ref<isthmus_shared_reader> finished = std::move(frame->reader);
         if (done)
             delete frame;

@@ -133,7 +133,6 @@ uint64_t isthmus_shared_ring_published(const isthmus_shared_ring* ring) {
 void isthmus_shared_ring_close(isthmus_shared_ring* ring) {
     if (ring != nullptr) ring->core->close();
 }
-// Frames may still hold the ring: closed here, readers learn of the end now.
 void isthmus_shared_ring_free(isthmus_shared_ring* ring) {
     c::Ref<isthmus_shared_ring>::drop(ring);
 }

@@ -38,7 +38,10 @@ Result<RuntimeOptions> options_of(const c::Call& call, const isthmus_runtime_opt
     options.oversubscribe_managed = given.oversubscribe_managed != 0;
     if (given.log != nullptr) {
         options.log = [log = given.log, context = given.log_context](Severity severity, std::string_view line) {
-            log(context, static_cast<int32_t>(severity), std::string(line).c_str());
+            (void)c::answered(false, [&] {
+                log(context, static_cast<int32_t>(severity), std::string(line).c_str());
+                return true;
+            });
         };
     }
     return options;

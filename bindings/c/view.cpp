@@ -4,6 +4,10 @@
 #include "handles.hpp"
 #include "scopes.hpp"
 
+#include <cstddef>
+#include <new>
+#include <utility>
+
 using namespace isthmus;
 
 namespace {
@@ -26,11 +30,39 @@ Result<void> open(isthmus_buffer& buffer, M& memory, std::uint32_t flags, Wait w
     return opened(buffer, memory.read_write_on_host(wait), out, data);
 }
 
+// Opens the whole buffer if there is nothing to wait for, to copy or to refuse; false: nothing was done. Most views are
+// opened here, without what the others need around them.
+template <class V>
+bool opened_at_once(isthmus_buffer& buffer, bool writes, isthmus_host_view** out, void** data) noexcept {
+    const auto& state = buffer.cpp.state();
+    if (!state) return false;
+    void* const first = detail::open_at_once(*state, writes);
+    if (first == nullptr) return false;
+    detail::ViewScope scope(*state, {writes ? ArgumentUse::read_write : ArgumentUse::read});
+    V view(std::move(scope), static_cast<std::byte*>(first), buffer.cpp.size_bytes());
+    auto* const made = new (std::nothrow) isthmus_host_view(*buffer.runtime, std::move(view));
+    if (made == nullptr) return false;
+    *data = first;
+    *out = made;
+    return true;
+}
+
 }  // namespace
 
 isthmus_code isthmus_buffer_open_on_host(isthmus_buffer* buffer, uint64_t offset, uint64_t bytes, uint32_t flags,
                                          int64_t wait_ns, isthmus_host_view** view, void** data,
                                          isthmus_error** error) {
+    if (buffer != nullptr && view != nullptr && data != nullptr && offset == 0 && wait_ns >= ISTHMUS_WAIT_DEFAULT &&
+        (bytes == ISTHMUS_REST || bytes == buffer->cpp.size_bytes())) [[likely]] {
+        const bool opened = flags == ISTHMUS_READ
+                                ? opened_at_once<isthmus_host_view::Reads>(*buffer, false, view, data)
+                                : (flags == ISTHMUS_WRITE || flags == ISTHMUS_READ_WRITE) &&
+                                      opened_at_once<isthmus_host_view::Writes>(*buffer, true, view, data);
+        if (opened) {
+            if (error != nullptr) *error = nullptr;
+            return ISTHMUS_OK;
+        }
+    }
     return c::guarded("isthmus_buffer_open_on_host", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"buffer", buffer}, {"view", view}, {"data", data}}));
         ISTHMUS_TRY(c::use_of_flags(call, "flags", flags));
