@@ -123,6 +123,14 @@ static void errors_tell_what_was_asked(isthmus_runtime* runtime) {
     isthmus_error_free(NULL);
 }
 
+/* A profile of a GPU that is not there: ignored, and the log says so. */
+static const char foreign_profile[] =
+    "{\"schema\": \"isthmus-profile-1\", \"devices\": [{\"uuid\": \"GPU-00000000-0000-0000-0000-00000000c0de\", "
+    "\"driver_version\": 13000, \"kernel_release\": \"1\", \"simulated\": true, \"translation\": \"none\", "
+    "\"memory\": \"separate\", \"measured_on\": \"2026-11-24\", \"ways\": [{\"kind\": \"device\", "
+    "\"locality\": \"anywhere\"}], \"choices\": [{\"device\": \"reads\", \"host\": \"reads\", \"host_often\": false, "
+    "\"prefer\": \"throughput\", \"rows\": [[1, 0, 0]]}]}]}";
+
 struct log {
     int lines;
 };
@@ -130,6 +138,25 @@ static void count_line(void* context, int32_t severity, const char* line) {
     CHECK(severity >= ISTHMUS_SEVERITY_INFO && severity <= ISTHMUS_SEVERITY_ERROR);
     CHECK(line[0] != '\0');
     ++((struct log*)context)->lines;
+}
+
+static void the_log_tells_of_an_ignored_profile(void) {
+    char path[] = "/tmp/isthmus-c-profile-XXXXXX";
+    const int file = mkstemp(path);
+    CHECK(file >= 0);
+    FILE* const stream = fdopen(file, "w");
+    CHECK(stream != NULL && fputs(foreign_profile, stream) >= 0 && fclose(stream) == 0);
+    struct log log = {0};
+    isthmus_runtime_options options = ISTHMUS_RUNTIME_OPTIONS_INIT;
+    options.log = count_line;
+    options.log_context = &log;
+    options.profile = path;
+    isthmus_runtime* runtime = NULL;
+    WORKS(isthmus_runtime_open(&options, &runtime, ERR));
+    CHECK(log.lines > 0);
+    CHECK(isthmus_device_profile_date(isthmus_runtime_default_device(runtime)) == NULL);
+    isthmus_runtime_free(runtime);
+    CHECK(remove(path) == 0);
 }
 
 static void options_are_taken(void) {
@@ -167,5 +194,6 @@ int main(void) {
     errors_tell_what_was_asked(runtime);
     isthmus_runtime_free(runtime);
     options_are_taken();
+    the_log_tells_of_an_ignored_profile();
     return 0;
 }
