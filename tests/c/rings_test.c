@@ -184,6 +184,45 @@ static void ends_go_in_any_order(void) {
     isthmus_buffer_free(kept);
 }
 
+/* A frame that is overwritten while it is read: told once, and then there is nothing left to finish. */
+static void slow_readers_are_told(void) {
+    isthmus_runtime* runtime = open_runtime();
+    isthmus_device* const device = isthmus_runtime_cpu(runtime);
+    isthmus_shared_ring_options options = ISTHMUS_SHARED_RING_OPTIONS_INIT;
+    options.slots = 2;
+    isthmus_shared_ring* ring = NULL;
+    WORKS(isthmus_shared_ring_create(device, 64, &options, &ring, ERR));
+    isthmus_descriptor* descriptor = NULL;
+    WORKS(isthmus_shared_ring_admit(ring, &descriptor, ERR));
+    size_t size = 0, count = 0;
+    const void* const bytes = isthmus_descriptor_bytes(descriptor, &size);
+    const int* const fds = isthmus_descriptor_fds(descriptor, &count);
+    int copies[8];
+    for (size_t at = 0; at < count; ++at) copies[at] = dup(fds[at]);
+    isthmus_shared_reader* reader = NULL;
+    WORKS(isthmus_shared_reader_open(device, bytes, size, copies, count, &reader, ERR));
+    isthmus_descriptor_free(descriptor);
+    isthmus_frame* slow = NULL;
+    for (int number = 0; number < 5; ++number) {
+        isthmus_frame* frame = NULL;
+        WORKS(isthmus_shared_ring_begin(ring, ISTHMUS_WAIT_DEFAULT, &frame, ERR));
+        write_bytes(isthmus_frame_buffer(frame), number);
+        WORKS(isthmus_frame_publish(frame, ISTHMUS_WAIT_DEFAULT, ERR));
+        if (number == 0) WORKS(isthmus_shared_reader_next(reader, ISTHMUS_WAIT_DEFAULT, &slow, ERR));
+    }
+    REFUSED(ISTHMUS_OVERTAKEN, "", isthmus_frame_finish(slow, ISTHMUS_WAIT_DEFAULT, ERR));
+    CHECK(isthmus_frame_buffer(slow) == NULL);
+    REFUSED(ISTHMUS_INVALID_HANDLE, "", isthmus_frame_finish(slow, ISTHMUS_WAIT_DEFAULT, ERR));
+    isthmus_frame_free(slow);
+    isthmus_frame* next = NULL;
+    WORKS(isthmus_shared_reader_next(reader, ISTHMUS_WAIT_DEFAULT, &next, ERR));
+    CHECK(isthmus_frame_missed(next) > 0);
+    isthmus_frame_free(next);
+    isthmus_shared_reader_free(reader);
+    isthmus_shared_ring_free(ring);
+    isthmus_runtime_free(runtime);
+}
+
 int main(void) {
     int sockets[2];
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
@@ -200,5 +239,6 @@ int main(void) {
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     ends_go_in_any_order();
+    slow_readers_are_told();
     return 0;
 }
