@@ -112,6 +112,11 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     IS_NULL(isthmus_shared_reader_open, "fds", device, &byte, 1, NULL, 3, &reader);
     IS_NULL(isthmus_shared_reader_open, "reader", device, &byte, 1, NULL, 0, NULL);
     IS_NULL(isthmus_shared_reader_next, "reader", NULL, 0, NULL);
+    IS_NULL(isthmus_listener_create, "directory", NULL, NULL);
+    IS_NULL(isthmus_listener_accept, "listener", NULL, 0, NULL);
+    IS_NULL(isthmus_channel_connect, "directory", NULL, NULL);
+    IS_NULL(isthmus_channel_send, "channel", NULL, 0, NULL, 0, NULL, 0);
+    IS_NULL(isthmus_channel_receive, "channel", NULL, 0, NULL);
     IS_NULL(isthmus_host_view_to_dlpack, "view", NULL, NULL, 0, 0, NULL);
     IS_NULL(isthmus_native_scope_to_dlpack, "scope", NULL, 0, NULL, 0, 0, NULL);
     IS_NULL(isthmus_device_adopt_dlpack, "device", NULL, NULL, NULL, &new_buffer);
@@ -137,6 +142,10 @@ static void null_answers_nothing(void) {
     isthmus_shared_ring_close(NULL);
     isthmus_shared_reader_free(NULL);
     isthmus_descriptor_free(NULL);
+    isthmus_listener_free(NULL);
+    isthmus_channel_free(NULL);
+    isthmus_message_free(NULL);
+    isthmus_message_take_fds(NULL);
     isthmus_error_free(NULL);
     CHECK(isthmus_runtime_device_count(NULL) == 0 && isthmus_runtime_device(NULL, 0) == NULL);
     CHECK(isthmus_runtime_default_device(NULL) == NULL && isthmus_runtime_cpu(NULL) == NULL);
@@ -164,6 +173,10 @@ static void null_answers_nothing(void) {
     CHECK(isthmus_descriptor_bytes(NULL, &count) == NULL && count == 0);
     count = 9;
     CHECK(isthmus_descriptor_fds(NULL, &count) == NULL && count == 0);
+    CHECK(isthmus_listener_fd(NULL) == -1 && isthmus_channel_fd(NULL) == -1 && isthmus_channel_peer_pid(NULL) == 0);
+    CHECK(isthmus_message_kind(NULL) == 0 && isthmus_message_bytes(NULL, &count) == NULL && count == 0);
+    count = 9;
+    CHECK(isthmus_message_fds(NULL, &count) == NULL && count == 0);
     CHECK(isthmus_error_driver_code(NULL) == 0 && isthmus_error_text(NULL)[0] == '\0');
 }
 

@@ -176,6 +176,9 @@ typedef struct isthmus_frame isthmus_frame;
 typedef struct isthmus_shared_ring isthmus_shared_ring;     /* frames to other processes: the producer */
 typedef struct isthmus_shared_reader isthmus_shared_reader; /* frames of another process */
 typedef struct isthmus_descriptor isthmus_descriptor;       /* bytes and file descriptors, for any transport */
+typedef struct isthmus_listener isthmus_listener;
+typedef struct isthmus_channel isthmus_channel; /* one end of a connection between two processes */
+typedef struct isthmus_message isthmus_message;
 
 /* ---- Library and errors */
 
@@ -666,6 +669,52 @@ ISTHMUS_C_API const void* isthmus_descriptor_bytes(const isthmus_descriptor* des
 ISTHMUS_C_API const int* isthmus_descriptor_fds(const isthmus_descriptor* descriptor, size_t* count);
 /* Frees a descriptor and closes its files. While it is open here, the ring does not notice that the reader is gone. */
 ISTHMUS_C_API void isthmus_descriptor_free(isthmus_descriptor* descriptor);
+
+/* ---- Channels: messages and file descriptors to another process of this user. One thread at a time uses one */
+
+/* Listens in a directory, which is created with mode 0700 where it is missing, but not its parents; one listener in
+ * each. Processes of other users are refused. Errors: not_permitted (others may enter the directory), in_use (another
+ * listener is there), unsupported (a build without the component channel), system_error. */
+ISTHMUS_C_API isthmus_code isthmus_listener_create(const char* directory, isthmus_listener** listener,
+                                                   isthmus_error** error);
+/* The next process that connects. ISTHMUS_WAIT_DEFAULT: for 1 s. Errors: timed_out, not_ready; those of one connection
+ * (not_permitted, peer_lost, peer_broke_rules), behind which the listener goes on. */
+ISTHMUS_C_API isthmus_code isthmus_listener_accept(isthmus_listener* listener, int64_t wait_ns,
+                                                   isthmus_channel** channel, isthmus_error** error);
+/* For poll(), owned by the listener: readable when isthmus_listener_accept() may go on; -1 for NULL. */
+ISTHMUS_C_API int isthmus_listener_fd(const isthmus_listener* listener);
+/* Frees a listener and removes its name. */
+ISTHMUS_C_API void isthmus_listener_free(isthmus_listener* listener);
+/* Connects to the listener of a directory. Errors: peer_lost (there is none), not_permitted, timed_out,
+ * peer_broke_rules, unsupported (a build without the component channel). */
+ISTHMUS_C_API isthmus_code isthmus_channel_connect(const char* directory, isthmus_channel** channel,
+                                                   isthmus_error** error);
+/* Sends a message of at most 16 KiB with at most 16 file descriptors, which stay the caller's. `kind` is the program's
+ * own number. Waits for at most 1 s for room. Errors: invalid_argument (too large; the channel goes on), peer_lost,
+ * timed_out. */
+ISTHMUS_C_API isthmus_code isthmus_channel_send(isthmus_channel* channel, uint32_t kind, const void* bytes, size_t size,
+                                                const int* fds, size_t fd_count, isthmus_error** error);
+/* The next message. timed_out or not_ready: none came, and the channel goes on. ISTHMUS_WAIT_DEFAULT: the peer owes
+ * one; without it for 1 s the channel ends. Other errors end it: peer_lost, peer_broke_rules. */
+ISTHMUS_C_API isthmus_code isthmus_channel_receive(isthmus_channel* channel, int64_t wait_ns, isthmus_message** message,
+                                                   isthmus_error** error);
+/* For poll(), owned by the channel: readable when a message or the peer's end has come; -1 for NULL. */
+ISTHMUS_C_API int isthmus_channel_fd(const isthmus_channel* channel);
+/* The process at the other end, as the kernel tells it; 0: it is in another pid namespace. */
+ISTHMUS_C_API int32_t isthmus_channel_peer_pid(const isthmus_channel* channel);
+/* Frees a channel. The peer gets peer_lost behind the last message. */
+ISTHMUS_C_API void isthmus_channel_free(isthmus_channel* channel);
+/* The sender's number. */
+ISTHMUS_C_API uint32_t isthmus_message_kind(const isthmus_message* message);
+/* Its bytes, which another process wrote; `size` gets their number. */
+ISTHMUS_C_API const void* isthmus_message_bytes(const isthmus_message* message, size_t* size);
+/* Its file descriptors; `count` gets their number. The message closes them when it is freed, unless they were taken. */
+ISTHMUS_C_API const int* isthmus_message_fds(const isthmus_message* message, size_t* count);
+/* Gives the file descriptors to the caller, who then hands them to isthmus_shared_reader_open() or closes them. The
+ * numbers that isthmus_message_fds() answered stay readable. */
+ISTHMUS_C_API void isthmus_message_take_fds(isthmus_message* message);
+/* Frees a message, and closes its file descriptors unless they were taken. */
+ISTHMUS_C_API void isthmus_message_free(isthmus_message* message);
 
 /* ---- DLPack 1.x: DLManagedTensorVersioned of dlpack.h. Tensors come from scopes, never from buffers */
 
