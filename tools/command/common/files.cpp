@@ -85,6 +85,7 @@ std::optional<std::string> first_that_exists(std::initializer_list<std::string> 
 std::optional<std::string> find_simulator() {
     const std::string here = own_folder();
     return first_that_exists({here + "/" + tool_paths::simulator_from_build,
+                              here + "/sim/libcuda.so.1",  // the Python wheel: bindings/python/make_wheel.py
                               here + "/" + tool_paths::simulator_from_bin, tool_paths::installed_simulator});
 }
 
