@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Counting. The decrement that ends a share pairs, acquire with release, with those of the other owners. */
+#include "shares.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+struct isthmus_python_share {
+    atomic_uint references;
+    _Atomic(void*) handle;
+    void (*release)(void* handle);
+    isthmus_python_share* kept[2];
+};
+
+isthmus_python_share* isthmus_python_share_new(void* handle, void (*release)(void*), isthmus_python_share* first,
+                                               isthmus_python_share* second) {
+    isthmus_python_share* const share = malloc(sizeof *share);
+    if (share == NULL) return NULL;
+    atomic_init(&share->references, 1);
+    atomic_init(&share->handle, handle);
+    share->release = release;
+    share->kept[0] = first;
+    share->kept[1] = second;
+    for (int at = 0; at < 2; ++at) {
+        if (share->kept[at] != NULL) isthmus_python_share_ref(share->kept[at]);
+    }
+    return share;
+}
+
+void isthmus_python_share_ref(isthmus_python_share* share) {
+    atomic_fetch_add_explicit(&share->references, 1, memory_order_relaxed);
+}
+
+void isthmus_python_share_unref(isthmus_python_share* share) {
+    if (share == NULL || atomic_fetch_sub_explicit(&share->references, 1, memory_order_acq_rel) != 1) return;
+    void* const handle = isthmus_python_share_take(share);
+    if (handle != NULL && share->release != NULL) share->release(handle);
+    for (int at = 0; at < 2; ++at) isthmus_python_share_unref(share->kept[at]);
+    free(share);
+}
+
+uint32_t isthmus_python_share_references(const isthmus_python_share* share) {
+    return atomic_load_explicit(&share->references, memory_order_acquire);
+}
+
+void* isthmus_python_share_take(isthmus_python_share* share) {
+    return atomic_exchange_explicit(&share->handle, NULL, memory_order_acq_rel);
+}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Owners of handles. An owner is closed once, by whoever comes first: `close()`, the end of a `with`, the last tensor
+that was exported, or the garbage collector, on any thread and in any order.
+
+After fork() the library's frees do nothing in the child, so owners may be dropped there.
+"""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from ._library import address, c, glue, glue_locked
+from .errors import InvalidHandle, OutOfMemory
+
+_new = glue_locked.isthmus_python_share_new
+_references = glue_locked.isthmus_python_share_references
+_take = glue_locked.isthmus_python_share_take
+_unref: Callable[[int], None] = glue.isthmus_python_share_unref
+
+
+class Share:
+    """A counted handle. DLPack tensors hold references to it beside this object (bindings/python/glue/shares.h)."""
+
+    __slots__ = ('pointer', 'handle', '__weakref__')
+    pointer: int
+    handle: int
+
+    def __init__(self, handle: int, release: int, first: Share | None = None, second: Share | None = None) -> None:
+        self.handle = handle
+        self.pointer = _new(handle, release, first.pointer if first else None, second.pointer if second else None)
+        if not self.pointer:
+            self.pointer = 0
+            raise OutOfMemory('no memory for a handle')
+
+    @classmethod
+    def of(cls, pointer: int) -> Share:
+        """Takes over a reference that a C function made."""
+        share = cls.__new__(cls)
+        share.pointer, share.handle = pointer, 0
+        return share
+
+    @classmethod
+    def of_copy(cls, source: int, size: int) -> tuple[Share, int]:
+        """A share of a copy of host memory, and the copy's address."""
+        copy = ctypes.c_void_p()
+        pointer = glue_locked.isthmus_python_copy(source, size, ctypes.byref(copy))
+        if not pointer:
+            raise OutOfMemory(f'no memory for a copy of {size} bytes')
+        return cls.of(pointer), copy.value or 0
+
+    def exported(self) -> int:
+        """How many exported tensors live."""
+        return int(_references(self.pointer)) - 1
+
+    def end_view(self, _end: Callable[[int], int] = glue.isthmus_python_end_view) -> int:
+        """Gives up this object's reference to a view; how many tensors keep it open."""
+        pointer, self.pointer = self.pointer, 0
+        return _end(pointer) if pointer else 0
+
+    def take(self) -> int:
+        """The handle, which the caller has to free now; 0: somebody took it before."""
+        self.handle = 0
+        return _take(self.pointer) or 0
+
+    def __del__(self, _unref: Callable[[int], None] = _unref) -> None:
+        pointer, self.pointer = getattr(self, 'pointer', 0), 0
+        if pointer:
+            _unref(pointer)
+
+
+class Owner:
+    """An object of this package with a handle; a closed one raises where it is used."""
+
+    __slots__ = ('_share', '__weakref__')
+    _share: Share | None
+
+    def __init__(self, handle: int, free: int, first: Share | None = None) -> None:
+        self._share = None
+        self._share = Share(handle, free, first)
+
+    @property
+    def _handle(self) -> int:
+        share = self._share
+        if share is None:
+            raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
+        return share.handle
+
+    @property
+    def _live(self) -> Share:
+        share = self._share
+        if share is None:
+            raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
+        return share
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._share is None
+
+    def close(self) -> None:
+        """Gives up this object's part in it. Closing twice is harmless."""
+        self._share = None
+
+
+def free_of(name: str) -> int:
+    """The address of a freeing function of libisthmus-c."""
+    function: Any = getattr(c, f'isthmus_{name}_free')
+    return address(function)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runtime and its devices.
+
+    with isthmus.open() as runtime:
+        device = runtime.default_device          # the first GPU, otherwise the CPU
+        buffer = device.allocate_shared((480, 640), 'u1')
+
+A runtime is closed when the `with` ends, or when its object is dropped. Buffers, streams and arrays that live on keep
+what they need, so that the order in which objects are dropped does not matter.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ctypes import byref, c_char_p
+from types import TracebackType
+from typing import Any
+
+from . import _structures as structures
+from . import html, simulator
+from ._handles import Owner, free_of
+from ._library import c, call, drop_released, make, text
+from ._types import count_of, dtype_of, shape_of, wait_of
+from .adopt import adopted
+from .buffers import Buffer
+from .capabilities import Capabilities, Capability
+from .errors import InvalidArgument, InvalidHandle
+from .streams import Stream
+
+USES = ('never', 'reads_once', 'reads_often', 'writes_once', 'writes_often', 'reads_and_writes')
+PREFERENCES = ('throughput', 'latency')
+KINDS = ('unknown', 'host', 'pinned', 'registered', 'write_combined', 'device', 'pool', 'managed', 'managed_pool', 'graph',
+         'vmm', 'host_numa', 'imported')
+
+_free_runtime = free_of('runtime')
+
+
+def _number(names: tuple[str, ...], name: str, what: str) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise InvalidArgument(f'{name!r} is no {what}', 'one of ' + ', '.join(names)) from None
+
+
+class Device:
+    """A GPU, or the CPU; a runtime has them. Any thread may use it."""
+
+    __slots__ = ('_runtime', '_pointer', '_runtime_share', '__weakref__')
+
+    def __init__(self, runtime: Runtime, pointer: int) -> None:
+        self._runtime, self._pointer, self._runtime_share = runtime, pointer, runtime._live
+
+    @property
+    def _handle(self) -> int:
+        if self._runtime.closed:
+            raise InvalidHandle(f"the runtime of the device '{self.name}' is closed", 'use it inside its `with`')
+        return self._pointer
+
+    # ---- what it is
+
+    @property
+    def name(self) -> str:
+        """The product's name."""
+        return text(c.isthmus_device_name(self._pointer))
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the CPU device."""
+        return bool(c.isthmus_device_is_cpu(self._pointer))
+
+    @property
+    def ordinal(self) -> int:
+        """CUDA's number of the device, as PyTorch and CuPy count; -1 for the CPU."""
+        return int(c.isthmus_device_ordinal(self._pointer))
+
+    @property
+    def index(self) -> int:
+        """Its place in `Runtime.devices`."""
+        return int(c.isthmus_device_index(self._pointer))
+
+    @property
+    def model(self) -> str:
+        """The class of machine: 'cpu', 'discrete', 'hmm', 'integrated', 'ats', 'c2c'."""
+        return text(c.isthmus_model_name(c.isthmus_device_model(self._pointer)))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do, by name, with reasons; notebooks show it as a table."""
+        found = {}
+        for number in range(c.isthmus_feature_count()):
+            name = text(c.isthmus_feature_name(number))
+            found[name] = Capability(name, text(c.isthmus_state_name(c.isthmus_device_feature_state(self._pointer, number))),
+                                     text(c.isthmus_origin_name(c.isthmus_device_feature_origin(self._pointer, number))),
+                                     text(c.isthmus_device_why(self._pointer, number)))
+        return Capabilities(self.name, found)
+
+    def can_access(self, buffer: Buffer) -> Capability:
+        """Whether it may access a buffer, with the reason."""
+        reason = c_char_p()
+        answer = c.isthmus_device_can_access(self._pointer, buffer._handle, byref(reason))
+        state, origin = {1: ('yes', 'attribute'), 0: ('no', 'attribute')}.get(answer, ('no', 'absent'))
+        return Capability('can_access', state, origin, text(reason.value))
+
+    # ---- memory
+
+    def allocate_shared(self, shape: Any, dtype: Any = 'u1', *, host: str = 'reads_and_writes',
+                        device: str = 'reads_and_writes', prefer: str = 'throughput', kind: str | None = None,
+                        alignment: int = 0) -> Buffer:
+        """Memory for CPU and GPU. This machine's capabilities and the uses decide which: `Buffer.explain` says why.
+
+        shape, dtype: (480, 640), 'u1'; also NumPy's and the array API's types
+        host, device: how each side uses it, for each content that is produced: 'never', 'reads_once', 'reads_often',
+                      'writes_once', 'writes_often', 'reads_and_writes'
+        prefer:       'throughput' or 'latency'
+        kind:         insists on a kind ('pinned', 'managed', …), or raises `Unsupported`
+        alignment:    of the first byte; 0: at least 256
+        """
+        sizes, elements = shape_of(shape), dtype_of(dtype)
+        use = structures.sized(structures.SharedUse, host=_number(USES, host, 'use'), device=_number(USES, device, 'use'),
+                               prefer=_number(PREFERENCES, prefer, 'preference'),
+                               kind=_number(KINDS, kind, 'kind of memory') if kind else 0, alignment_bytes=alignment)
+        handle = make(c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize, byref(use))
+        return Buffer(handle, self, sizes, elements)
+
+    def allocate(self, shape: Any, dtype: Any = 'u1', *, kind: str = 'device') -> Buffer:
+        """Memory of one kind: 'device', 'pinned', 'managed', … Raises `Unsupported` where the machine lacks it."""
+        sizes, elements = shape_of(shape), dtype_of(dtype)
+        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize,
+                           _number(KINDS, kind, 'kind of memory')), self, sizes, elements)
+
+    def adopt(self, source: Any) -> Buffer:
+        """A buffer of the memory of another object, without copying: anything with `__dlpack__` (NumPy, PyTorch, CuPy,
+        JAX) or the buffer protocol (bytearray, mmap, array), in C order. `source` is kept until the last use has ended.
+        Read-only memory gives a buffer that both sides only read. Raises `InUse` where it overlaps another buffer."""
+        return adopted(self, source)
+
+    # ---- streams
+
+    @property
+    def stream(self) -> Stream:
+        """The device's own stream."""
+        return Stream(c.isthmus_device_stream(self._handle), self)
+
+    def create_stream(self, *, high_priority: bool = False) -> Stream:
+        """Another stream, whose work runs beside that of others."""
+        return Stream(make(c.isthmus_device_create_stream, self._handle, -1 if high_priority else 0), self)
+
+    def wrap_stream(self, handle: int) -> Stream:
+        """A stream of other code by its CUstream, such as torch.cuda.current_stream().cuda_stream; 0 is the legacy default
+        stream. The other code keeps it."""
+        return Stream(make(c.isthmus_device_wrap_stream, self._handle, handle), self)
+
+    def synchronize(self, wait: float | None = None) -> None:
+        """Waits for all work of the device; `wait` in seconds, None: the runtime's limit."""
+        call(c.isthmus_device_synchronize, self._handle, wait_of(wait))
+        drop_released()
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Device) and self._pointer == other._pointer
+
+    def __hash__(self) -> int:
+        return hash(self._pointer)
+
+    def __repr__(self) -> str:
+        return f'<isthmus.Device {self.name!r}, {self.model}>'
+
+    def _repr_html_(self) -> str:
+        return self.capabilities._repr_html_()
+
+
+class Runtime(Owner):
+    """All devices of this machine; made by `isthmus.open()`. The CPU device is always there, and the last one."""
+
+    __slots__ = ()
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle, _free_runtime)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """All devices; the CPU is the last."""
+        handle = self._handle
+        return tuple(Device(self, c.isthmus_runtime_device(handle, at))
+                     for at in range(c.isthmus_runtime_device_count(handle)))
+
+    @property
+    def default_device(self) -> Device:
+        """The first GPU that works, otherwise the CPU."""
+        return Device(self, c.isthmus_runtime_default_device(self._handle))
+
+    @property
+    def cpu(self) -> Device:
+        """The CPU device: the same programs run on it without a GPU."""
+        return Device(self, c.isthmus_runtime_cpu(self._handle))
+
+    @property
+    def cuda_absence(self) -> str | None:
+        """Why there is no CUDA device, or why some are missing; None: none is missing."""
+        return text(c.isthmus_runtime_cuda_absence(self._handle)) or None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the machine is a simulated one."""
+        return bool(c.isthmus_runtime_is_simulated(self._handle))
+
+    def synchronize(self, wait: float | None = None) -> None:
+        """Waits for all work of all devices."""
+        call(c.isthmus_runtime_synchronize, self._handle, wait_of(wait))
+        drop_released()
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.devices)
+
+    def __enter__(self) -> Runtime:
+        self._live
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives up the runtime: its devices make nothing more. Buffers, streams and arrays work on, and the last of them
+        ends it. A second time is harmless."""
+        super().close()
+        drop_released()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<isthmus.Runtime, closed>'
+        names = ', '.join(repr(device.name) for device in self.devices)
+        return f'<isthmus.Runtime with {names}{", simulated" if self.is_simulated else ""}>'
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return html.table('isthmus.Runtime, closed', [], [])
+        return html.table('Devices' + (' of a simulated machine' if self.is_simulated else ''), ['', 'device', 'class'],
+                          [[str(device.index), device.name, device.model] for device in self.devices])
+
+
+def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float | None = None,
+         cpu_threads: int = 0) -> Runtime:
+    """Opens the devices of this machine, or of a simulated one. A machine without a GPU or a driver is no error: there is
+    the CPU device, and `Runtime.cuda_absence` says why.
+
+    machine:      'orin', 'thor', 'h200', … (`isthmus.simulator.MACHINES`), or the file of a record: a simulated machine
+                  instead of this one, for the whole process
+    cuda:         False: the CPU device alone
+    wait_timeout: the limit of waits without one, in seconds; None: 60
+    cpu_threads:  that run kernels of the CPU device; 0: the thread that launches
+    """
+    library = simulator.selected(machine) if cuda else None
+    options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
+                               cuda_library=library.encode() if library else None,
+                               wait_timeout_ns=wait_of(wait_timeout) if wait_timeout is not None else 0,
+                               cpu_threads=cpu_threads)
+    return Runtime(make(c.isthmus_runtime_open, byref(options)))

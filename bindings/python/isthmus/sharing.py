@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames between processes, in memory that all of them map.
+
+    # one process                                             # others, also several
+    ring = isthmus.SharedRing(device, (480, 640), 'u1',       for frame in isthmus.SharedReader('/run/user/1000/camera'):
+                              at='/run/user/1000/camera')         with frame.host('r') as pixels:
+    with ring.frame() as frame:                                       work(pixels)
+        with frame.host('w') as pixels:                           if not frame.finish():
+            camera.read_into(pixels)                                  ...   # overwritten meanwhile: drop the result
+
+A frame is a buffer of the reader's device: `frame.device(stream, 'r')` gives it to PyTorch or CuPy, in place where the
+machine can. By default the producer never waits: a reader that is slower by a whole ring is overtaken, and told so.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from ctypes import byref, c_int32, c_size_t
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _structures as structures
+from . import meeting
+from ._handles import Owner, Share, free_of
+from ._library import c, call, make
+from ._types import DType, count_of, dtype_of, shape_of, wait_of
+from .buffers import Buffer
+from .errors import Ended, InvalidArgument, NotReady, Overtaken, PeerBrokeRules, TimedOut
+from .views import HostScope
+
+if TYPE_CHECKING:
+    from .runtime import Device, Runtime
+    from .scopes import DeviceScope
+    from .streams import Stream
+
+_free_frame, _free_descriptor = free_of('frame'), free_of('descriptor')
+_SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
+
+
+class _Frame(Owner):
+    """A frame of a ring: a buffer, by its scopes."""
+
+    __slots__ = ('number', 'missed', '_device', '_shape', '_dtype', '_buffer')
+    _buffer: Buffer | None
+
+    def __init__(self, handle: int, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share) -> None:
+        super().__init__(handle, _free_frame, ring)
+        self.number = int(c.isthmus_frame_number(handle))
+        self.missed = int(c.isthmus_frame_missed(handle))
+        self._device, self._shape, self._dtype, self._buffer = device, shape, dtype, None
+
+    @property
+    def buffer(self) -> Buffer:
+        """Its memory, for kernels and copies of isthmus. Its content is the frame's until the frame ends."""
+        frame = self._handle
+        if self._buffer is None:
+            handle = c.isthmus_buffer_ref(c.isthmus_frame_buffer(frame))
+            self._buffer = Buffer(handle, self._device, self._shape, self._dtype)
+        return self._buffer
+
+    def host(self, mode: str = 'r', *, wait: float | None = None) -> HostScope:
+        """Opens it for the CPU, as `Buffer.host()`."""
+        return self.buffer.host(mode, wait=wait)
+
+    def device(self, stream: Stream, mode: str = 'r', *, name: str | None = None) -> DeviceScope:
+        """Opens it for GPU work of other code, as `Buffer.device()`."""
+        return self.buffer.device(stream, mode, name=name)
+
+    def _end(self, function: Any, wait: float | None) -> None:
+        share = self._live
+        call(function, share.handle, wait_of(wait))
+        share.take()   # the function has freed it
+        self._share = self._buffer = None
+
+    def __repr__(self) -> str:
+        return f'<isthmus.{type(self).__name__.lstrip("_")} {self.number}{", ended" if self.closed else ""}>'
+
+
+class RingFrame(_Frame):
+    """A frame that the producer fills: `with ring.frame() as frame`. The end of the `with` publishes it; an exception in
+    it abandons it."""
+
+    __slots__ = ()
+
+    def publish(self, wait: float | None = None) -> None:
+        """Shows it to all readers, behind the device work that writes it."""
+        self._end(c.isthmus_frame_publish, wait)
+
+    def __enter__(self) -> RingFrame:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if self.closed:
+            return
+        if kind is None:
+            self.publish()
+        else:
+            self.close()
+
+
+class ReaderFrame(_Frame):
+    """A frame that a reader has. `missed`: how many frames were overwritten before it since the last one. End it by
+    `finish()`; a `with` does so and raises `Overtaken` where it was overwritten."""
+
+    __slots__ = ()
+
+    def finish(self, wait: float | None = None) -> bool:
+        """Gives it back, behind the device work that reads it. True: it was whole to the end, and results made from it are
+        valid. False: it was overwritten meanwhile; drop them."""
+        try:
+            self._end(c.isthmus_frame_finish, wait)
+        except Overtaken:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Gives it back without asking whether it was whole; again is harmless."""
+        self._buffer = None
+        super().close()
+
+    def __enter__(self) -> ReaderFrame:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if self.closed:
+            return
+        if kind is not None:
+            self.close()
+        elif not self.finish():
+            raise Overtaken(f'frame {self.number} was overwritten while it was read', 'drop what was made from it; a ring '
+                            "with more slots, or policy='wait'")
+
+
+class SharedRing(Owner):
+    """Makes a ring of frames for other processes of this user.
+
+    shape, dtype:    of a frame
+    at:              a directory where readers come to; None: send `admit()` to each of them yourself
+    slots:           2 to 256 frames
+    policy:          'overwrite' (never waits for a reader) or 'wait' (for `reader_deadline` seconds, then gives it up)
+    writable:        readers may write the frames, too: for trusted ones, and GPUs that cannot map memory read-only
+    most_readers:    1 to 64
+    """
+
+    __slots__ = ('home', 'shape', 'dtype', '_lock', '_door')
+
+    def __init__(self, device: Device, shape: Any, dtype: Any = 'u1', *, at: str | os.PathLike[str] | None = None,
+                 slots: int = 4, policy: str = 'overwrite', writable: bool = False, most_readers: int = 16,
+                 reader_deadline: float = 1.0) -> None:
+        self.home, self.shape, self.dtype = device, shape_of(shape), dtype_of(dtype)
+        if policy not in ('overwrite', 'wait'):
+            raise InvalidArgument(f'{policy!r} is no policy', "'overwrite' or 'wait'")
+        options = structures.sized(
+            structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
+            most_readers=most_readers, reader_deadline_ns=wait_of(reader_deadline), element_bytes=self.dtype.itemsize,
+            use=structures.sized(structures.SharedUse, host=4, device=1))
+        handle = make(c.isthmus_shared_ring_create, device._handle, count_of(self.shape) * self.dtype.itemsize,
+                      byref(options))
+        super().__init__(handle, free_of('shared_ring'), device._runtime_share)
+        self._lock = threading.Lock()
+        self._door = meeting.Doorkeeper(meeting.checked_directory(at), self._offer) if at is not None else None
+
+    def admit(self) -> tuple[bytes, tuple[int, ...]]:
+        """Admits one reader: bytes, and files to send with them by your own transport (`socket.send_fds`). The files are
+        yours to close after sending. `SharedReader.received()` takes both."""
+        about, descriptor, files, sent = self._offer()
+        try:
+            return descriptor, tuple(os.dup(file) for file in files)
+        finally:
+            sent()
+
+    def _offer(self) -> tuple[dict[str, object], bytes, Sequence[int], Any]:
+        with self._lock:
+            made = Share(make(c.isthmus_shared_ring_admit, self._handle), _free_descriptor)
+        size, count = c_size_t(), c_size_t()
+        first = c.isthmus_descriptor_bytes(made.handle, byref(size))
+        files = c.isthmus_descriptor_fds(made.handle, byref(count))
+        about: dict[str, object] = {'shape': list(self.shape), 'dtype': self.dtype.name}
+
+        def sent() -> None:
+            handle = made.take()
+            if handle:
+                c.isthmus_descriptor_free(handle)
+        return about, ctypes.string_at(first, size.value), [files[at] for at in range(count.value)], sent
+
+    def frame(self, wait: float | None = None) -> RingFrame:
+        """The next frame to fill; one at a time. Use it in a `with`, whose end publishes it."""
+        with self._lock:
+            handle = make(c.isthmus_shared_ring_begin, self._handle, wait_of(wait))
+        return RingFrame(handle, self.home, self.shape, self.dtype, self._live)
+
+    @property
+    def published(self) -> int:
+        """How many frames were published."""
+        return int(c.isthmus_shared_ring_published(self._handle))
+
+    def close(self) -> None:
+        """No more frames come: readers get the remaining ones, then their loops end. Again is harmless."""
+        door, self._door = getattr(self, '_door', None), None
+        if door is not None:
+            door.stop()
+        if not self.closed:
+            with self._lock:
+                c.isthmus_shared_ring_close(self._handle)
+        super().close()
+
+    def __enter__(self) -> SharedRing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f'<isthmus.SharedRing of {self.dtype}{list(self.shape)}{", closed" if self.closed else ""}>'
+
+
+class SharedReader(Owner):
+    """Reads the frames of a ring of another process: `for frame in isthmus.SharedReader(directory)`.
+
+    at:      the directory of the ring (`SharedRing(at=…)`)
+    device:  the device that uses the frames; None: the default device of a runtime that is opened for this reader
+    connect: how many seconds the producer may come later
+    """
+
+    __slots__ = ('home', 'shape', 'dtype', '_runtime', '_last')
+    _last: ReaderFrame | None
+
+    def __init__(self, at: str | os.PathLike[str], device: Device | None = None, *, connect: float = 5.0) -> None:
+        about, descriptor, files = meeting.received(meeting.checked_directory(at), connect)
+        self._opened(about, descriptor, files, device)
+
+    @classmethod
+    def received(cls, descriptor: bytes, files: Sequence[int], shape: Any, dtype: Any = 'u1', *,
+                 device: Device | None = None) -> SharedReader:
+        """A reader of what `SharedRing.admit()` gave and your own transport brought; it takes the files."""
+        made = cls.__new__(cls)
+        made._opened({'shape': list(shape_of(shape)), 'dtype': dtype_of(dtype).name}, descriptor, list(files), device)
+        return made
+
+    def _opened(self, about: dict[str, Any], descriptor: bytes, files: list[int], device: Device | None) -> None:
+        self._share, self._last = None, None
+        self._runtime: Runtime | None = None
+        try:
+            shape, dtype = shape_of(about['shape']), dtype_of(about['dtype'])
+        except (KeyError, TypeError, InvalidArgument) as problem:
+            for file in files:
+                os.close(file)
+            raise PeerBrokeRules(f'the producer describes no frames: {problem}') from None
+        if device is None:
+            from .runtime import open
+            self._runtime = open()
+            device = self._runtime.default_device
+        memory = (ctypes.c_char * len(descriptor)).from_buffer_copy(descriptor)
+        fds = (c_int32 * max(len(files), 1))(*files)
+        handle = make(c.isthmus_shared_reader_open, device._handle, memory, len(descriptor), fds, len(files))
+        super().__init__(handle, free_of('shared_reader'), device._runtime_share)
+        if c.isthmus_shared_reader_frame_bytes(handle) != count_of(shape) * dtype.itemsize:
+            self._share = None
+            raise PeerBrokeRules(f"the producer's frames have not the size of {dtype}{list(shape)}")
+        self.home, self.shape, self.dtype = device, shape, dtype
+
+    def next(self, wait: float | None = None) -> ReaderFrame:
+        """The next frame; gives back the last one if that was not done. Raises `Ended` behind the last one of a closed
+        ring, `TimedOut`, `PeerLost`. `wait` in seconds; None: for ever."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.close()
+        until = None if wait is None else time.monotonic() + wait
+        while True:
+            left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), 0.0)
+            try:
+                handle = make(c.isthmus_shared_reader_next, self._handle, wait_of(left))
+                break
+            except (TimedOut, NotReady):
+                if until is not None and time.monotonic() >= until:
+                    raise
+        frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live)
+        return frame
+
+    def __iter__(self) -> Iterator[ReaderFrame]:
+        while True:
+            try:
+                frame = self.next()
+            except Ended:
+                return
+            yield frame
+
+    def close(self) -> None:
+        """Leaves the ring; again is harmless."""
+        last, self._last = getattr(self, '_last', None), None
+        if last is not None:
+            last.close()
+        super().close()
+        if self._runtime is not None:
+            self._runtime.close()
+
+    def __enter__(self) -> SharedReader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f'<isthmus.SharedReader of {self.dtype}{list(self.shape)}{", closed" if self.closed else ""}>'

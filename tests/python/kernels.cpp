@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that the tests of the Python package load: the library registers them when it is opened.
+#include <isthmus/c_kernels.hpp>
+#include <isthmus/kernel.hpp>
+
+#include <cstdint>
+
+ISTHMUS_KERNEL(brighten, isthmus::Index i, isthmus::View<std::uint8_t> pixels, int by) {
+    const int bright = pixels[i] + by;
+    pixels[i] = static_cast<std::uint8_t>(bright > 255 ? 255 : bright);
+}
+
+ISTHMUS_KERNEL(scale, isthmus::Index2 at, isthmus::Out<float> out, isthmus::View<const float> in, float by,
+               std::uint64_t width) {
+    out[at.y * width + at.x] = in[at.y * width + at.x] * by;
+}
+
+// Takes about a second for 2^28 rounds, in which other threads can run.
+ISTHMUS_KERNEL(churn, isthmus::Index i, isthmus::View<std::uint32_t> words, std::uint64_t rounds) {
+    std::uint32_t word = words[i];
+    for (std::uint64_t round = 0; round < rounds; ++round) word = word * 1664525u + 1013904223u;
+    words[i] = word;
+}
+
+namespace {
+const bool registered = isthmus::register_kernel("test.brighten", brighten).ok() &&
+                        isthmus::register_kernel(scale).ok() && isthmus::register_kernel(churn).ok();
+}
+
+// Whether all of them were.
+extern "C" __attribute__((visibility("default"))) int isthmus_test_kernels_registered() {
+    return registered ? 1 : 0;
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs the wheel into an environment of its own and runs pytest from there, on one machine.
+
+usage: run_tests.py MACHINE WHEEL_TXT ENVIRONMENT KERNELS [ARGUMENT OF PYTEST...]
+
+WHEEL_TXT names the wheel (bindings/python/make_wheel.py). The environment is made once, with NumPy, pytest and
+array-api-strict from PyPI, or without network from what the system has. Exit code 77 (skipped) where neither works.
+"""
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+WANTED = ['numpy', 'pytest', 'array-api-strict']
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def skip(reason):
+    print(f'skipped: {reason}')
+    sys.exit(77)
+
+
+def ran(*command, **more):
+    done = subprocess.run([str(part) for part in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, 'PIP_DISABLE_PIP_VERSION_CHECK': '1'}, check=False, **more)
+    return done.returncode == 0, done.stdout
+
+
+def new_environment(folder, *options):
+    shutil.rmtree(folder, ignore_errors=True)
+    made, said = ran(sys.executable, '-m', 'venv', *options, folder)
+    if not made:
+        skip(f'this Python makes no environments (Debian: apt-get install python3-venv): {said.strip()}')
+
+
+def make(folder):
+    """An environment with pytest and NumPy."""
+    new_environment(folder)
+    pip = [folder / 'bin' / 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '15', '--only-binary', ':all:']
+    installed, said = ran(*pip, *WANTED, timeout=180)
+    if installed:
+        return
+    new_environment(folder, '--system-site-packages')   # without network
+    if not ran(folder / 'bin' / 'python', '-c', 'import numpy, pytest')[0]:
+        shutil.rmtree(folder, ignore_errors=True)
+        skip(f'NumPy and pytest are not installed, and PyPI did not give them: {said.strip()[-300:]}')
+
+
+def prepare(folder, wheel):
+    """The environment with this wheel; only one test at a time makes it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / 'environment.lock', 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mark = folder / 'wheel'
+        state = f'{wheel} {wheel.stat().st_mtime_ns} {sys.version}'
+        if mark.exists() and mark.read_text() == state:
+            return
+        if not (folder / 'bin' / 'python').exists() or not ran(folder / 'bin' / 'python', '-c', 'import numpy, pytest')[0]:
+            make(folder)
+        installed, said = ran(folder / 'bin' / 'pip', 'install', '--quiet', '--no-index', '--no-deps', '--force-reinstall',
+                              wheel)
+        if not installed:
+            sys.exit(f'pip did not install {wheel}: {said}')
+        mark.write_text(state)
+
+
+def main():
+    machine, wheel_text, folder, kernels, *more = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    prepare(folder, pathlib.Path(pathlib.Path(wheel_text).read_text(encoding='utf-8').strip()))
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ('PYTHONPATH', 'ISTHMUS_SIM', 'ISTHMUS_CUDA_LIBRARY', 'ISTHMUS_PYTHON_LIBRARIES')}
+    environment |= {'ISTHMUS_TEST_MACHINE': machine, 'ISTHMUS_TEST_KERNELS': kernels, 'ISTHMUS_PROFILE': 'none',
+                    'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONFAULTHANDLER': '1'}
+    os.chdir(HERE)
+    python = str(folder / 'bin' / 'python')
+    os.execve(python, [python, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-r', 's', '.', *more], environment)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lifetimes: every order of dropping things, the end of the interpreter, threads, fork()."""
+import gc
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+import isthmus
+from conftest import MACHINE, opened
+
+PARTS = ['runtime', 'device', 'stream', 'event', 'buffer', 'array']
+
+
+def made():
+    numpy = pytest.importorskip('numpy')
+    runtime = opened()
+    device = runtime.default_device
+    stream = device.create_stream()
+    buffer = device.allocate_shared(256)
+    stream.fill(buffer, 7)
+    return {'runtime': runtime, 'device': device, 'stream': stream, 'event': stream.record(), 'buffer': buffer,
+            'array': numpy.from_dlpack(buffer.host('r'))}
+
+
+@pytest.mark.parametrize('first', PARTS)
+def test_things_are_dropped_in_every_order(first):   # keeps Y3
+    rest = [part for part in PARTS if part != first]
+    for order in itertools.permutations(rest):   # 720 in all
+        things = made()
+        for part in (first, *order):
+            if 'array' in things:
+                assert things['array'][100] == 7
+            del things[part]
+
+
+def test_arrays_outlive_all_else(in_new_process):   # keeps Y3
+    pytest.importorskip('numpy')
+    said = in_new_process('''
+        import gc, numpy
+        def work():
+            with opened() as runtime:
+                buffer = runtime.default_device.allocate_shared(1 << 20)
+                runtime.default_device.stream.fill(buffer, 9)
+                return numpy.from_dlpack(buffer.host('rw'))
+        array = work()
+        gc.collect()
+        array[5] = 1
+        print(array[4], array[5], array.sum())
+    ''')
+    assert said.split() == ['9', '1', str(9 * ((1 << 20) - 1) + 1)]
+
+
+@pytest.mark.parametrize('holder', ['module', 'thread', 'cycle', 'atexit', 'sys'])
+def test_the_interpreter_ends_with_everything_open(in_new_process, holder):   # keeps Y3
+    pytest.importorskip('numpy')
+    in_new_process('''
+        import atexit, threading, time, numpy
+        holder = sys.argv[1]
+        runtime = opened()
+        device = runtime.default_device
+        stream = device.create_stream()
+        adopted = device.adopt(numpy.zeros(4096, 'u1'))
+        buffer = device.allocate_shared(4096)
+        things = [runtime, stream, adopted, buffer, stream.record(), buffer.host('r'), memoryview(buffer.host('r')),
+                  numpy.from_dlpack(buffer.host('r')), adopted.host('r').__dlpack__(max_version=(1, 0)),
+                  device.allocate_shared(64).device(stream, 'rw')]
+        stream.fill(device.allocate_shared(64), 1)
+        if holder == 'thread':
+            def wait(kept=things):
+                time.sleep(60)
+            threading.Thread(target=wait, daemon=True).start()
+            del things
+        elif holder == 'cycle':
+            things.append(things)
+            del things
+        elif holder == 'atexit':
+            atexit.register(lambda kept=things: kept.clear())
+        elif holder == 'sys':
+            sys.things = things
+        print('end')
+    ''', holder)
+
+
+def test_reference_cycles_are_collected(device, stream):   # keeps Y3
+    class Holder:
+        pass
+    holder = Holder()
+    holder.me = holder
+    holder.buffer = device.allocate_shared(64)
+    holder.scope = holder.buffer.host('w')
+    holder.device_scope = device.allocate_shared(64).device(stream, 'rw')
+    gone, buffer = weakref.ref(holder), holder.buffer.reshaped(64)
+    with pytest.raises(isthmus.InUse):
+        stream.fill(buffer, 0)
+    del holder
+    gc.collect()
+    assert gone() is None
+    stream.fill(buffer, 0)
+
+
+def test_a_scope_may_be_dropped_on_another_thread(device, stream):   # keeps Y3
+    buffer = device.allocate_shared(64)
+    for make in (lambda: buffer.host('w'), lambda: buffer.device(stream, 'rw'), lambda: memoryview(buffer.host('w'))):
+        held = [make()]
+        with pytest.raises(isthmus.InUse):
+            buffer.host('w')
+        thread = threading.Thread(target=held.clear)
+        thread.start()
+        thread.join()
+        buffer.host('w').close()
+
+
+def test_two_threads_may_close_at_once(device):   # keeps Y3
+    for _ in range(200):
+        scope = device.allocate_shared(64).host('w')
+        threads = [threading.Thread(target=scope.close) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert scope.closed
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork')
+def test_after_fork_the_child_is_refused_and_ends_quietly_and_the_parent_goes_on(in_new_process):   # keeps Y3
+    said = in_new_process('''
+        import gc, os
+        runtime = opened()
+        device = runtime.default_device
+        stream = device.create_stream()
+        buffer, kept = device.allocate_shared(64), bytearray(4096)
+        adopted = device.adopt(kept)
+        scope = buffer.host('w')
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (lambda: buffer.host('r'), lambda: device.allocate_shared(64), lambda: stream.synchronize(),
+                        lambda: device.create_stream()):
+                try:
+                    use()
+                except isthmus.Forked:
+                    refused += 1
+            del buffer, adopted, scope, stream, device, runtime
+            gc.collect()
+            os._exit(refused)
+        scope[:] = bytes(64)
+        scope.close()
+        stream.fill(buffer, 3)
+        with buffer.host('r') as again:
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), again[5])
+    ''')
+    assert said.split() == ['4', '3']
+
+
+def test_a_child_of_multiprocessing_opens_its_own(in_new_process):   # keeps Y3
+    source = f'''
+import multiprocessing, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from conftest import opened
+
+def work(number):
+    with opened() as runtime:
+        buffer = runtime.default_device.allocate_shared(4)
+        with buffer.host('w') as scope:
+            scope[:] = bytes([number]) * 4
+            return scope[0]
+
+if __name__ == '__main__':
+    opened()
+    with multiprocessing.get_context('spawn').Pool(2) as pool:
+        print(pool.map(work, [1, 2, 3]))
+'''
+    import tempfile
+    with tempfile.NamedTemporaryFile('w', suffix='.py', delete=False) as file:
+        file.write(source)
+    try:
+        done = subprocess.run([sys.executable, file.name], text=True, capture_output=True, timeout=120, check=False)
+    finally:
+        os.unlink(file.name)
+    assert done.stdout.strip() == '[1, 2, 3]', done.stderr
+
+
+def test_generators_that_are_dropped_half_way_close_their_scopes(device, stream):   # keeps Y3
+    buffer = device.allocate_shared(64)
+
+    def rows():
+        with buffer.host('r') as scope:
+            for at in range(64):
+                yield scope[at]
+    some = rows()
+    next(some)
+    with pytest.raises(isthmus.InUse):
+        stream.fill(buffer, 0)
+    del some
+    stream.fill(buffer, 0)
+
+
+def test_the_tests_play_the_machine_they_say(runtime):
+    assert MACHINE in ('cpu', 'here') or runtime.is_simulated

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames between processes."""
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import isthmus
+from conftest import opened
+
+
+@pytest.fixture
+def meeting_place(tmp_path):
+    return tmp_path / 'ring'
+
+
+def ring_on(device, *arguments, **options):
+    try:
+        return isthmus.SharedRing(device, *arguments, **options)
+    except isthmus.Error as refusal:
+        if refusal.code in (isthmus.Code.UNSUPPORTED, isthmus.Code.SYSTEM_LIMIT):
+            pytest.skip(str(refusal))
+        raise
+
+
+def started(source, *arguments):
+    head = (f'import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nimport isthmus\nfrom conftest import opened\n')
+    return subprocess.Popen([sys.executable, '-c', head + textwrap.dedent(source), *map(str, arguments)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ended(process, expect=0):
+    try:
+        said, problems = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == expect, problems
+    return said
+
+
+READER = '''
+    with opened() as runtime:
+        device = runtime.default_device
+        total = whole = 0
+        with isthmus.SharedReader(sys.argv[1], device) as reader:
+            print(reader, flush=True)
+            for frame in reader:
+                with frame.host('r') as pixels:
+                    assert pixels.shape == (8, 16)
+                    value = pixels[7, 15]
+                    assert pixels.tobytes() == bytes([value]) * 128
+                if frame.finish():
+                    whole += 1
+                    total += value
+        print(whole, total)
+'''
+
+
+def test_frames_go_to_another_process_and_its_loop_ends(device, stream, meeting_place):   # keeps Y2
+    with ring_on(device, (8, 16), 'u1', at=meeting_place, policy='wait', reader_deadline=30) as ring:
+        reader = started(READER, meeting_place)
+        assert 'SharedReader of uint8[8, 16]' in reader.stdout.readline()
+        for number in range(20):
+            with ring.frame() as frame:
+                assert frame.number == number
+                if number % 2:
+                    with frame.host('w') as pixels:
+                        pixels[:] = bytes([number]) * 128
+                else:
+                    stream.fill(frame.buffer, number)   # the GPU writes; publishing waits for it
+        assert ring.published == 20
+    assert ended(reader).split() == ['20', str(sum(range(20)))]
+
+
+def test_a_frame_is_used_by_the_device_of_its_reader(device, stream, meeting_place, kernels):   # keeps Y2
+    with ring_on(device, 128, 'u1', at=meeting_place) as ring, opened() as runtime:
+        with isthmus.SharedReader(meeting_place, runtime.default_device) as reader:
+            with ring.frame() as frame, frame.host('w') as pixels:
+                pixels[:] = bytes(range(128))
+            with reader.next(wait=10) as frame:
+                with frame.device(reader.home.stream, 'r') as scope:
+                    assert scope.shape == (128,)
+                out = reader.home.allocate_shared(128)
+                reader.home.stream.copy(out, frame.buffer)
+                with out.host('r') as result:
+                    assert result.tobytes() == bytes(range(128))
+            assert frame.closed
+
+
+def test_a_frame_that_was_overwritten_is_told(device, meeting_place):
+    with ring_on(device, 64, 'u1', at=meeting_place, slots=2) as ring:
+        with isthmus.SharedReader(meeting_place, device) as reader:
+            def publish(value):
+                with ring.frame() as frame, frame.host('w') as pixels:
+                    pixels[:] = bytes([value]) * 64
+            publish(1)
+            frame = reader.next(wait=10)
+            publish(2)
+            assert frame.finish() is True
+            frame = reader.next(wait=10)
+            for value in range(6):
+                publish(value)
+            assert frame.finish() is False and frame.closed
+            frame = reader.next(wait=10)
+            assert frame.missed > 0
+            with pytest.raises(isthmus.Overtaken):
+                with frame:
+                    for value in range(6):
+                        publish(value)
+
+
+def test_a_frame_of_an_exception_is_not_published(device, meeting_place):
+    with ring_on(device, 64, 'u1', at=meeting_place) as ring:
+        with pytest.raises(KeyError):
+            with ring.frame() as frame:
+                raise KeyError('mine')
+        assert ring.published == 0 and frame.closed
+        with ring.frame() as frame:
+            pass
+        assert ring.published == 1 and frame.closed and frame.number == 0
+
+
+def test_waits_end_and_rings_close(device, meeting_place):
+    ring = ring_on(device, 64, 'u1', at=meeting_place)
+    with isthmus.SharedReader(meeting_place, device) as reader:
+        with pytest.raises((isthmus.TimedOut, isthmus.NotReady)):
+            reader.next(wait=0.05)
+        with pytest.raises(isthmus.NotReady):
+            reader.next(wait=0)
+        ring.close()
+        ring.close()
+        with pytest.raises(isthmus.Ended):
+            reader.next(wait=5)
+        assert list(reader) == []
+    reader.close()
+    assert 'closed' in repr(ring) and 'closed' in repr(reader) and not (meeting_place / 'python-ring').exists()
+
+
+def test_where_nobody_shares_is_an_error(tmp_path, device):
+    with pytest.raises(isthmus.PeerLost, match='no process'):
+        isthmus.SharedReader(tmp_path / 'nobody', device, connect=0.05)
+
+
+def test_where_others_may_enter_is_refused(tmp_path, device):
+    place = tmp_path / 'open'
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    with pytest.raises(isthmus.NotPermitted, match='others'):
+        ring_on(device, 64, at=place)
+
+
+def test_one_ring_at_a_place(device, meeting_place):
+    with ring_on(device, 64, at=meeting_place):
+        with pytest.raises(isthmus.InUse):
+            isthmus.SharedRing(device, 64, at=meeting_place)
+    ring_on(device, 64, at=meeting_place).close()   # free again
+
+
+def test_as_many_readers_as_were_said(device, meeting_place):
+    with ring_on(device, 64, at=meeting_place, most_readers=1):
+        first = isthmus.SharedReader(meeting_place, device)
+        with pytest.raises(isthmus.PeerLost):
+            isthmus.SharedReader(meeting_place, device, connect=0.1)
+        first.close()
+
+
+def test_a_producer_that_is_killed_is_lost(device, meeting_place):   # keeps Y3
+    producer = started('''
+        import time
+        with opened() as runtime:
+            ring = isthmus.SharedRing(runtime.default_device, 64, at=sys.argv[1])
+            print('there', flush=True)
+            time.sleep(60)
+    ''', meeting_place)
+    assert producer.stdout.readline().strip() == 'there', producer.communicate()
+    with isthmus.SharedReader(meeting_place, device) as reader:
+        producer.kill()
+        producer.wait()
+        with pytest.raises(isthmus.PeerLost):
+            reader.next(wait=20)
+    with ring_on(device, 64, at=meeting_place):   # the socket that it left is no obstacle
+        pass
+
+
+def test_a_transport_of_ones_own(device):
+    with ring_on(device, (4, 4), 'i2') as ring:
+        descriptor, files = ring.admit()
+        with isthmus.SharedReader.received(descriptor, files, (4, 4), 'i2', device=device) as reader:
+            with ring.frame() as frame, frame.host('w') as pixels:
+                pixels[:] = bytes(32)
+            with reader.next(wait=10) as frame, frame.host('r') as pixels:
+                assert pixels[3, 3] == 0
+        descriptor, files = ring.admit()
+        with pytest.raises(isthmus.PeerBrokeRules):
+            isthmus.SharedReader.received(descriptor, files, (5, 5), 'i2', device=device)
+        with pytest.raises(isthmus.Error):
+            isthmus.SharedReader.received(b'nonsense', [], 4, device=device)
+
+
+def test_messages_that_are_none_are_refused(tmp_path, device):
+    import socket
+    import threading
+    place = tmp_path / 'ring'
+    place.mkdir(mode=0o700)
+    for message in (b'nonsense', b'{"version": 99}\n', b'[]\n', b'{"version": 1}\nxx',
+                    b'{"version": 1, "shape": [-1], "dtype": 5}\nxx'):
+        path = place / 'python-ring'
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+
+            def serve(said=message, listening=listener):
+                peer, _ = listening.accept()
+                with peer:
+                    peer.send(said)
+            thread = threading.Thread(target=serve)
+            thread.start()
+            with pytest.raises(isthmus.PeerBrokeRules):
+                isthmus.SharedReader(place, device, connect=5)
+            thread.join()
+
+
+def test_ctrl_c_ends_a_wait_for_a_frame(device, meeting_place):
+    import signal
+    with ring_on(device, 64, at=meeting_place):
+        reader = started('''
+            with opened() as runtime, isthmus.SharedReader(sys.argv[1], runtime.default_device) as reader:
+                print('there', flush=True)
+                try:
+                    reader.next()
+                except KeyboardInterrupt:
+                    print('interrupted')
+        ''', meeting_place)
+        reader.stdout.readline()
+        time.sleep(0.2)
+        reader.send_signal(signal.SIGINT)
+        assert ended(reader).strip() == 'interrupted'

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams, events, copies, and that waits let other Python threads run."""
+import threading
+import time
+
+import pytest
+
+import isthmus
+
+
+def test_copies_and_fills_are_in_the_order_of_the_stream(device, stream):
+    a, b = device.allocate_shared(64), device.allocate_shared(64)
+    stream.fill(a, 3)
+    stream.copy(b, a)
+    stream.fill(a, 4)
+    event = stream.record()
+    event.synchronize()
+    assert event.finished and stream.finished
+    with a.host('r') as first, b.host('r') as second:
+        assert first.tobytes() == b'\4' * 64 and second.tobytes() == b'\3' * 64
+
+
+def test_wrong_copies_and_fills_are_refused(device, stream):
+    a, b = device.allocate_shared(64), device.allocate_shared(32)
+    with pytest.raises(isthmus.InvalidArgument, match='64'):
+        stream.copy(b, a)
+    with pytest.raises(isthmus.InvalidArgument, match='byte'):
+        stream.fill(a, 256)
+
+
+def test_streams_wait_for_events_and_streams(device, stream, kernels):
+    other = device.create_stream(high_priority=True)
+    buffer = device.allocate_shared(1, 'u4')
+    stream.fill(buffer, 0)
+    kernels.churn(stream, 1, buffer, 1 << 22)
+    other.wait(stream.record())
+    other.wait(stream)
+    other.fill(buffer, 9)
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == b'\x09' * 4
+
+
+def test_streams_compare_by_what_they_are(device, stream):
+    assert device.stream == device.stream and hash(device.stream) == hash(device.stream)
+    assert device.stream != stream and stream != 5
+    if not device.is_cpu:
+        assert device.wrap_stream(stream.native_handle) == stream
+
+
+def test_native_handles(device, stream):
+    if device.is_cpu:
+        with pytest.raises(isthmus.Unsupported):
+            stream.native_handle
+        with pytest.raises(isthmus.Unsupported):
+            device.wrap_stream(1234)
+        assert stream.record().native_handle == 0
+    else:
+        event = stream.record()
+        assert stream.native_handle and event.native_handle
+        device.create_stream().wait(event.native_handle)
+        assert device.wrap_stream(0) == device.wrap_stream(0)   # the legacy default stream
+
+
+def test_a_deadline_ends_a_wait_and_not_the_work(device, stream, kernels):
+    if device.is_cpu:
+        pytest.skip('work of the CPU device is over when the launch returns')
+    buffer = device.allocate_shared(1, 'u4', kind='pinned')
+    kernels.churn(stream, 1, buffer, 1 << 27)
+    event = stream.record()
+    assert not event.finished and not stream.finished
+    with pytest.raises(isthmus.TimedOut) as late:
+        stream.synchronize(wait=0.001)
+    assert isinstance(late.value, TimeoutError)
+    with pytest.raises(isthmus.NotReady):
+        stream.synchronize(wait=0)
+    device.synchronize()
+    assert event.finished
+
+
+def test_waits_let_other_threads_run(device, stream, kernels):   # keeps Y3
+    buffer = device.allocate_shared(1, 'u4', kind=None if device.is_cpu else 'pinned')
+    ticks, ended = [], threading.Event()
+
+    def tick():
+        while not ended.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        for wait in (stream.synchronize, device.synchronize, lambda: buffer.host('r').close()):
+            before = len(ticks)
+            kernels.churn(stream, 1, buffer, 1 << 26)   # on the CPU device the launch itself takes the time
+            wait()
+            assert len(ticks) - before >= 5
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_threads_use_streams_and_buffers_together(device):   # keeps Y3
+    problems = []
+
+    def work(number):
+        try:
+            stream = device.create_stream()
+            for turn in range(50):
+                buffer = device.allocate_shared(256)
+                stream.fill(buffer, (number + turn) % 256)
+                with buffer.host('r') as scope:
+                    assert scope.tobytes() == bytes([(number + turn) % 256]) * 256
+        except BaseException as problem:
+            problems.append(problem)
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
