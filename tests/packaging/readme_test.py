@@ -5,8 +5,8 @@ every page; decisions are numbered; the files that checklists name exist; pages 
 built.
 
 A block behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines between
-`// show: NAME` and `// end` in it, moved to the left; every block of C++ and C is such a one, or stands behind
-`<!-- not compiled: REASON -->`.
+`// show: NAME` and `// end` in it (`# show: NAME` in Python), moved to the left; every block of C++, C and Python is such
+a one, or stands behind `<!-- not compiled: REASON -->`.
 
 usage: readme_test.py SOURCE_ROOT
 """
@@ -33,7 +33,7 @@ def program(path):
 
 
 def excerpt(source, name):
-    found = re.findall(rf'^ *// show: {re.escape(name)}\n(.*?)^ *// end\n', source, flags=re.S | re.M)
+    found = re.findall(rf'^ *(?://|#) show: {re.escape(name)}\n(.*?)^ *(?://|#) end\n', source, flags=re.S | re.M)
     return textwrap.dedent(found[0]) if len(found) == 1 else None
 
 
@@ -52,7 +52,7 @@ def wrong_programs(page, text):
 
 def loose_programs(page, text):
     """Programs of pages: each is a built file's, or says why it is not compiled."""
-    for line in re.findall(r'(?:^|\n)([^\n]*)\n```(?:cpp|c)\n', text):
+    for line in re.findall(r'(?:^|\n)([^\n]*)\n```(?:cpp|c|python)\n', text):
         shown = re.fullmatch(r'<!-- (\S+?)(?:: \S+)? -->', line)
         if shown is None and not re.fullmatch(r'<!-- not compiled: .+ -->', line):
             yield f'{page} shows a program that no file of examples/ is, below "{line}"'
