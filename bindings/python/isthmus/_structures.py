@@ -111,6 +111,11 @@ FALLIBLE: dict[str, list[object]] = {
     'frame_finish': [P, c_int64],
     'shared_reader_open': [P, P, c_size_t, POINTER(c_int32), c_size_t, PP],
     'shared_reader_next': [P, c_int64, PP],
+    'listener_create': [TEXT, PP],
+    'listener_accept': [P, c_int64, PP],
+    'channel_connect': [TEXT, PP],
+    'channel_send': [P, c_uint32, P, c_size_t, POINTER(c_int32), c_size_t],
+    'channel_receive': [P, c_int64, PP],
     'device_adopt_dlpack': [P, P, P, PP],
 }
 PLAIN: dict[str, tuple[object, list[object]]] = {
@@ -183,4 +188,11 @@ PLAIN: dict[str, tuple[object, list[object]]] = {
     'descriptor_bytes': (P, [P, POINTER(c_size_t)]),
     'descriptor_fds': (POINTER(c_int32), [P, POINTER(c_size_t)]),
     'descriptor_free': (None, [P]),
+    'listener_free': (None, [P]),
+    'channel_free': (None, [P]),
+    'message_kind': (c_uint32, [P]),
+    'message_bytes': (P, [P, POINTER(c_size_t)]),
+    'message_fds': (POINTER(c_int32), [P, POINTER(c_size_t)]),
+    'message_take_fds': (None, [P]),
+    'message_free': (None, [P]),
 }

@@ -1,156 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the processes of a shared ring meet: a Unix socket in a directory of one user. A reader that connects gets one
-message: what the frames are, and the ring's descriptor with its files (SCM_RIGHTS). Another user's process gets nothing.
+"""Where the processes of a shared ring meet: a channel in a directory of one user (docs/sharing-between-processes.md). A
+reader that connects gets one message: the ring's descriptor with its files, and what the frames are.
+
+Gray pictures (two dimensions of bytes) are told as `isthmus share` tells them, so that Python reads its rings and
+`isthmus view` reads Python's. Other shapes are told in a message of another kind.
 """
 from __future__ import annotations
 
+import ctypes
 import json
 import os
-import pathlib
-import socket
-import stat
 import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
+from ctypes import byref, c_int32, c_size_t
+from typing import NamedTuple
 
-from .errors import InUse, InvalidArgument, NotPermitted, PeerBrokeRules, PeerLost
+from ._handles import Owner, Share, free_of
+from ._library import c, call, make
+from ._types import DType, dtype_of, shape_of
+from .errors import Error, InvalidArgument, NotReady, PeerBrokeRules, PeerLost, TimedOut
 
-_NAME, _VERSION, _MOST_BYTES, _MOST_FILES = 'python-ring', 1, 1 << 16, 16
-
-Offer = Callable[[], 'tuple[dict[str, object], bytes, Sequence[int], Callable[[], None]]']
-
-
-def socket_path(directory: str | os.PathLike[str]) -> pathlib.Path:
-    """The socket in a directory, which is created for this user alone, or is refused where others may enter."""
-    folder = pathlib.Path(directory)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = folder.stat()
-    if about.st_uid != os.getuid() or about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise NotPermitted(f'others may enter {folder}', 'a directory of this user alone (chmod 700), or one that does not '
-                           'exist yet')
-    return folder / _NAME
+RING, PYTHON_RING = 0x676e6972, 0x6e727970      # kinds of messages: "ring" (tools/command/share), "pyrn"
+_GRAY = 0                                       # isthmus::kernels::PixelFormat
+_SHAPE = struct.Struct('<4I')                   # format, width, height, pitch in bytes
 
 
-def _same_user(peer: socket.socket) -> bool:
-    _, user, _ = struct.unpack('3i', peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i')))
-    return bool(user == os.getuid())
+class Frames(NamedTuple):
+    """What a ring has. A shape of None: bytes in a layout that only the sender knows (NV12, …)."""
+
+    shape: tuple[int, ...] | None
+    dtype: DType
+
+
+class Offer(NamedTuple):
+    """A place in a ring for one reader: the descriptor, and what is to be called when it was sent or not."""
+
+    frames: Frames
+    descriptor: bytes
+    files: Sequence[int]
+    sent: Callable[[], None]
+
+
+def told(frames: Frames, descriptor: bytes) -> tuple[int, bytes]:
+    """The message for a reader."""
+    shape = frames.shape or ()
+    if len(shape) == 2 and frames.dtype.name == 'uint8' and all(shape):
+        return RING, descriptor + _SHAPE.pack(_GRAY, shape[1], shape[0], shape[1])
+    about = json.dumps({'shape': list(shape), 'dtype': frames.dtype.name}).encode()
+    return PYTHON_RING, struct.pack('<I', len(about)) + about + descriptor
+
+
+def understood(kind: int, message: bytes) -> tuple[Frames, bytes]:
+    """What a message says, which another process wrote: its frames, and the descriptor's bytes."""
+    try:
+        if kind == RING:
+            format, width, height, pitch = _SHAPE.unpack(message[-_SHAPE.size:])
+            known = format == _GRAY and pitch == width
+            return Frames((height, width) if known else None, dtype_of('u1')), message[:-_SHAPE.size]
+        if kind == PYTHON_RING:
+            size, = struct.unpack_from('<I', message)
+            about = json.loads(message[4:4 + size])
+            return Frames(shape_of(about['shape']), dtype_of(about['dtype'])), message[4 + size:]
+        raise ValueError(f'its kind is {kind:#x}')
+    except (ValueError, KeyError, TypeError, struct.error, InvalidArgument) as problem:
+        raise PeerBrokeRules(f"the producer's message is none about a ring: {problem}",
+                             'isthmus of this version in both processes') from None
+
+
+class _Listener(Owner):
+    __slots__ = ()
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(make(c.isthmus_listener_create, os.fsencode(directory)), free_of('listener'))
+
+    def accept(self, wait_ns: int) -> Share:
+        return Share(make(c.isthmus_listener_accept, self._handle, wait_ns), free_of('channel'))
 
 
 class Doorkeeper:
-    """Sends `offer()` to every process of this user that connects, on a thread of its own. The last part of an offer is
-    called when it was sent or not."""
+    """Sends `offer()` to every process of this user that connects, on a thread of its own."""
 
-    def __init__(self, directory: str | os.PathLike[str], offer: Offer) -> None:
-        self._path = socket_path(directory)
-        self._offer = offer
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            self._bind()
-        except BaseException:
-            self._listener.close()
-            raise
-        self._listener.settimeout(0.1)
-        self._stopped = threading.Event()
+    def __init__(self, directory: str, offer: Callable[[], Offer]) -> None:
+        os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
+        self._listener, self._offer, self._stopped = _Listener(directory), offer, threading.Event()
         self._thread = threading.Thread(target=self._run, name='isthmus-ring', daemon=True)
         self._thread.start()
-
-    def _bind(self) -> None:
-        if self._path.exists():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-                if probe.connect_ex(str(self._path)) == 0:
-                    raise InUse(f'another process shares a ring at {self._path.parent}', 'another directory')
-            self._path.unlink()   # of a process that is gone
-        self._listener.bind(str(self._path))
-        self._listener.listen(16)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
-                peer, _ = self._listener.accept()
-            except TimeoutError:
+                channel = self._listener.accept(100_000_000)
+            except (TimedOut, NotReady):
                 continue
-            except OSError:
-                return
-            with peer:
-                peer.settimeout(1.0)
-                if _same_user(peer):
-                    self._send(peer)
-
-    def _send(self, peer: socket.socket) -> None:
-        from .errors import Error
-        try:
-            about, descriptor, files, sent = self._offer()
-        except Error as refusal:   # no place left, or the ring is closed: the reader is told, and asks again or gives up
+            except Error:   # of one connection
+                time.sleep(0.01)
+                continue
             try:
-                peer.send(json.dumps({'version': _VERSION, 'refused': refusal.message}).encode())
-            except OSError:
+                self._send(channel)
+            except Error:   # no place left, or it went away: the channel closes, and the reader may come again
                 pass
-            return
+
+    def _send(self, channel: Share) -> None:
+        offer = self._offer()
         try:
-            head = json.dumps({'version': _VERSION, **about}).encode()
-            socket.send_fds(peer, [head + b'\n' + descriptor], list(files))
-        except OSError:
-            pass   # it went away; the ring notices by its files
+            kind, message = told(offer.frames, offer.descriptor)
+            files = (c_int32 * max(len(offer.files), 1))(*offer.files)
+            call(c.isthmus_channel_send, channel.handle, kind, message, len(message), files, len(offer.files))
         finally:
-            sent()
+            offer.sent()
 
     def stop(self) -> None:
-        """Ends the thread and removes the socket."""
+        """Ends the thread and gives up the directory."""
         if not self._stopped.is_set():
             self._stopped.set()
-            self._listener.close()
             if threading.current_thread() is not self._thread:
                 self._thread.join(2)
-            self._path.unlink(missing_ok=True)
+            self._listener.close()
 
 
-def received(directory: str | os.PathLike[str], wait: float) -> tuple[dict[str, object], bytes, list[int]]:
-    """What a doorkeeper sends: the description, the descriptor's bytes, and its files, which are the caller's. The other
-    process may come later, by `wait` seconds."""
-    path = pathlib.Path(directory) / _NAME
+def received(directory: str, wait: float) -> tuple[Frames, bytes, list[int]]:
+    """What a doorkeeper or `isthmus share` sends: the frames, the descriptor's bytes, and its files, which are the
+    caller's. The other process may come later, by `wait` seconds, or have no place at the moment."""
     until = time.monotonic() + wait
     while True:
         try:
-            return _receive(path, max(until - time.monotonic(), 0.1))
-        except (FileNotFoundError, ConnectionError) as problem:
+            kind, message, files = _receive(directory)
+            break
+        except (PeerLost, TimedOut) as problem:
             if time.monotonic() >= until:
-                raise PeerLost(f'no process shares a ring at {directory}: {problem}',
-                               'start isthmus.SharedRing(…, at=…) there first, or wait longer (connect=)') from None
+                raise PeerLost(f'no process shares a ring at {directory}, or none has a place: {problem.message}',
+                               'start isthmus.SharedRing(…, at=…) or `isthmus share --at …` first, or wait longer (connect=)'
+                               ) from None
             time.sleep(0.02)
-
-
-def _receive(path: pathlib.Path, wait: float) -> tuple[dict[str, object], bytes, list[int]]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
-        peer.settimeout(wait)
-        peer.connect(str(path))
-        if not _same_user(peer):
-            raise NotPermitted(f'the process at {path} is of another user')
-        try:
-            message, files, _, _ = socket.recv_fds(peer, _MOST_BYTES, _MOST_FILES)
-        except TimeoutError:
-            raise ConnectionResetError('it did not answer') from None
-    files = list(files)
     try:
-        head, _, descriptor = message.partition(b'\n')
-        if not head:
-            raise ConnectionResetError('it closed the connection')
-        about = json.loads(head)
-        if not isinstance(about, dict) or about.get('version') != _VERSION:
-            raise ValueError('another version')
-        if 'refused' in about:
-            raise ConnectionRefusedError(str(about['refused']))
-    except ValueError as problem:
-        _close(files)
-        raise PeerBrokeRules(f'the message at {path} is none about a ring: {problem}', 'the same version of isthmus in both '
-                             'processes') from None
+        return *understood(kind, message), files
     except BaseException:
-        _close(files)
+        close(files)
         raise
-    return about, descriptor, files
 
 
-def _close(files: list[int]) -> None:
+def _receive(directory: str) -> tuple[int, bytes, list[int]]:
+    channel = Share(make(c.isthmus_channel_connect, os.fsencode(directory)), free_of('channel'))
+    message = Share(make(c.isthmus_channel_receive, channel.handle, -1), free_of('message'))
+    size, count = c_size_t(), c_size_t()
+    first = c.isthmus_message_bytes(message.handle, byref(size))
+    files = c.isthmus_message_fds(message.handle, byref(count))
+    taken = [files[at] for at in range(count.value)]
+    c.isthmus_message_take_fds(message.handle)
+    return c.isthmus_message_kind(message.handle), ctypes.string_at(first, size.value), taken
+
+
+def close(files: Sequence[int]) -> None:
     for file in files:
         os.close(file)
 

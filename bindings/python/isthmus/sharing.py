@@ -169,25 +169,25 @@ class SharedRing(Owner):
     def admit(self) -> tuple[bytes, tuple[int, ...]]:
         """Admits one reader: bytes, and files to send with them by your own transport (`socket.send_fds`). The files are
         yours to close after sending. `SharedReader.received()` takes both."""
-        about, descriptor, files, sent = self._offer()
+        offer = self._offer()
         try:
-            return descriptor, tuple(os.dup(file) for file in files)
+            return offer.descriptor, tuple(os.dup(file) for file in offer.files)
         finally:
-            sent()
+            offer.sent()
 
-    def _offer(self) -> tuple[dict[str, object], bytes, Sequence[int], Any]:
+    def _offer(self) -> meeting.Offer:
         with self._lock:
             made = Share(make(c.isthmus_shared_ring_admit, self._handle), _free_descriptor)
         size, count = c_size_t(), c_size_t()
         first = c.isthmus_descriptor_bytes(made.handle, byref(size))
         files = c.isthmus_descriptor_fds(made.handle, byref(count))
-        about: dict[str, object] = {'shape': list(self.shape), 'dtype': self.dtype.name}
 
         def sent() -> None:
             handle = made.take()
             if handle:
                 c.isthmus_descriptor_free(handle)
-        return about, ctypes.string_at(first, size.value), [files[at] for at in range(count.value)], sent
+        return meeting.Offer(meeting.Frames(self.shape, self.dtype), ctypes.string_at(first, size.value),
+                             [files[at] for at in range(count.value)], sent)
 
     def frame(self, wait: float | None = None) -> RingFrame:
         """The next frame to fill; one at a time. Use it in a `with`, whose end publishes it."""
@@ -224,7 +224,8 @@ class SharedRing(Owner):
 class SharedReader(Owner):
     """Reads the frames of a ring of another process: `for frame in isthmus.SharedReader(directory)`.
 
-    at:      the directory of the ring (`SharedRing(at=…)`)
+    at:      the directory of the ring: `SharedRing(at=…)`, or `isthmus share --at …`, whose gray pictures have two
+             dimensions; frames of other formats are bytes
     device:  the device that uses the frames; None: the default device of a runtime that is opened for this reader
     connect: how many seconds the producer may come later
     """
@@ -233,26 +234,19 @@ class SharedReader(Owner):
     _last: ReaderFrame | None
 
     def __init__(self, at: str | os.PathLike[str], device: Device | None = None, *, connect: float = 5.0) -> None:
-        about, descriptor, files = meeting.received(meeting.checked_directory(at), connect)
-        self._opened(about, descriptor, files, device)
+        self._opened(*meeting.received(meeting.checked_directory(at), connect), device)
 
     @classmethod
     def received(cls, descriptor: bytes, files: Sequence[int], shape: Any, dtype: Any = 'u1', *,
                  device: Device | None = None) -> SharedReader:
         """A reader of what `SharedRing.admit()` gave and your own transport brought; it takes the files."""
         made = cls.__new__(cls)
-        made._opened({'shape': list(shape_of(shape)), 'dtype': dtype_of(dtype).name}, descriptor, list(files), device)
+        made._opened(meeting.Frames(shape_of(shape), dtype_of(dtype)), descriptor, list(files), device)
         return made
 
-    def _opened(self, about: dict[str, Any], descriptor: bytes, files: list[int], device: Device | None) -> None:
+    def _opened(self, frames: meeting.Frames, descriptor: bytes, files: list[int], device: Device | None) -> None:
         self._share, self._last = None, None
         self._runtime: Runtime | None = None
-        try:
-            shape, dtype = shape_of(about['shape']), dtype_of(about['dtype'])
-        except (KeyError, TypeError, InvalidArgument) as problem:
-            for file in files:
-                os.close(file)
-            raise PeerBrokeRules(f'the producer describes no frames: {problem}') from None
         if device is None:
             from .runtime import open
             self._runtime = open()
@@ -261,7 +255,9 @@ class SharedReader(Owner):
         fds = (c_int32 * max(len(files), 1))(*files)
         handle = make(c.isthmus_shared_reader_open, device._handle, memory, len(descriptor), fds, len(files))
         super().__init__(handle, free_of('shared_reader'), device._runtime_share)
-        if c.isthmus_shared_reader_frame_bytes(handle) != count_of(shape) * dtype.itemsize:
+        size, dtype = int(c.isthmus_shared_reader_frame_bytes(handle)), frames.dtype
+        shape = (size,) if frames.shape is None else frames.shape
+        if size != count_of(shape) * dtype.itemsize:
             self._share = None
             raise PeerBrokeRules(f"the producer's frames have not the size of {dtype}{list(shape)}")
         self.home, self.shape, self.dtype = device, shape, dtype
