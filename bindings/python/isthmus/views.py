@@ -42,8 +42,6 @@ def flags_of(mode: str) -> int:
     return flags
 
 
-
-
 _memory_types: dict[int, type] = {}
 
 
