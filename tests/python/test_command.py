@@ -59,6 +59,18 @@ def test_the_wheel_has_what_it_says(numpy):   # keeps Y2
     assert PACKAGE.is_dir()
 
 
+def test_libraries_of_another_version_are_refused_by_name(tmp_path):
+    for name in ('libisthmus.so.0', 'libisthmus-c.so.1', 'libisthmus-python.so'):
+        source = PACKAGE / 'lib' / name
+        if not source.exists():
+            pytest.skip('the package is not installed')
+        (tmp_path / name).symlink_to(PACKAGE / 'lib' / ('libisthmus.so.0' if name == 'libisthmus-c.so.1' else name))
+    for folder, words in ((tmp_path, 'older than this package'), (tmp_path / 'nothing', 'pip install isthmus')):
+        done = subprocess.run([sys.executable, '-c', 'import isthmus'], text=True, capture_output=True, check=False,
+                              env={**os.environ, 'ISTHMUS_PYTHON_LIBRARIES': str(folder)})
+        assert done.returncode == 1 and 'ImportError' in done.stderr and words in done.stderr
+
+
 def test_help_teaches():
     import pydoc
     for thing in (isthmus, isthmus.Buffer.host, isthmus.Device.allocate_shared, isthmus.views, isthmus.scopes,

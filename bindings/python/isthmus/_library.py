@@ -34,12 +34,15 @@ def _declared() -> ctypes.CDLL:
     # First, so that the next one finds it by its SONAME, wherever it was built.
     _open('libisthmus.so.0')
     library = _open('libisthmus-c.so.1')
-    for name, arguments in structures.FALLIBLE.items():
-        function = getattr(library, 'isthmus_' + name)
-        function.restype, function.argtypes = c_int32, [*arguments, POINTER(c_void_p)]
-    for name, (result, arguments) in structures.PLAIN.items():
-        function = getattr(library, 'isthmus_' + name)
-        function.restype, function.argtypes = result, arguments
+    try:
+        for name, arguments in structures.FALLIBLE.items():
+            function = getattr(library, 'isthmus_' + name)
+            function.restype, function.argtypes = c_int32, [*arguments, POINTER(c_void_p)]
+        for name, (result, arguments) in structures.PLAIN.items():
+            function = getattr(library, 'isthmus_' + name)
+            function.restype, function.argtypes = result, arguments
+    except AttributeError as missing:
+        raise ImportError(f'isthmus: the libraries in {FOLDER} are older than this package: {missing}') from None
     have = library.isthmus_c_version()
     if have < C_VERSION:
         raise ImportError(f'isthmus: libisthmus-c.so.1 has version {have} of its interface; this package needs {C_VERSION}')
