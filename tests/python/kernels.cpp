@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that the tests of the Python package load: the library registers them when it is opened.
-#include <isthmus/c_kernels.hpp>
-#include <isthmus/kernel.hpp>
-
-#include <cstdint>
+// Kernels that the tests of the Python package load; registered_kernels.cpp registers them.
+#include "kernels.hpp"
 
 ISTHMUS_KERNEL(brighten, isthmus::Index i, isthmus::View<std::uint8_t> pixels, int by) {
     const int bright = pixels[i] + by;
@@ -20,14 +17,4 @@ ISTHMUS_KERNEL(churn, isthmus::Index i, isthmus::View<std::uint32_t> words, std:
     std::uint32_t word = words[i];
     for (std::uint64_t round = 0; round < rounds; ++round) word = word * 1664525u + 1013904223u;
     words[i] = word;
-}
-
-namespace {
-const bool registered = isthmus::register_kernel("test.brighten", brighten).ok() &&
-                        isthmus::register_kernel(scale).ok() && isthmus::register_kernel(churn).ok();
-}
-
-// Whether all of them were.
-extern "C" __attribute__((visibility("default"))) int isthmus_test_kernels_registered() {
-    return registered ? 1 : 0;
 }
