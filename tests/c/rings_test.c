@@ -127,6 +127,17 @@ static void publish_frames(int socket) {
     isthmus_shared_ring_free(ring);
 }
 
+/* Duplicates of the descriptor's files, for a reader in this process, which takes them. Answers how many. */
+static size_t copy_files(const isthmus_descriptor* descriptor, int copies[8]) {
+    size_t count = 0;
+    const int* const fds = isthmus_descriptor_fds(descriptor, &count);
+    for (size_t at = 0; at < count; ++at) {
+        copies[at] = dup(fds[at]);
+        CHECK(copies[at] >= 0);
+    }
+    return count;
+}
+
 /* Both ends in this process: what is kept beyond the ring, and what is refused. */
 static void ends_go_in_any_order(void) {
     isthmus_runtime* runtime = open_runtime();
@@ -147,15 +158,11 @@ static void ends_go_in_any_order(void) {
     WORKS(isthmus_shared_ring_create(device, 64, &options, &ring, ERR));
     isthmus_descriptor* descriptor = NULL;
     WORKS(isthmus_shared_ring_admit(ring, &descriptor, ERR));
-    size_t size = 0, count = 0;
+    size_t size = 0;
     const void* const bytes = isthmus_descriptor_bytes(descriptor, &size);
-    const int* const fds = isthmus_descriptor_fds(descriptor, &count);
     int copies[8], strangers[8];
-    for (size_t at = 0; at < count; ++at) {
-        copies[at] = dup(fds[at]);
-        strangers[at] = dup(fds[at]);
-        CHECK(copies[at] >= 0 && strangers[at] >= 0);
-    }
+    const size_t count = copy_files(descriptor, copies);
+    CHECK(copy_files(descriptor, strangers) == count);
     isthmus_shared_reader* reader = NULL;
     /* The files are taken in every case. */
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "",
@@ -194,11 +201,10 @@ static void slow_readers_are_told(void) {
     WORKS(isthmus_shared_ring_create(device, 64, &options, &ring, ERR));
     isthmus_descriptor* descriptor = NULL;
     WORKS(isthmus_shared_ring_admit(ring, &descriptor, ERR));
-    size_t size = 0, count = 0;
+    size_t size = 0;
     const void* const bytes = isthmus_descriptor_bytes(descriptor, &size);
-    const int* const fds = isthmus_descriptor_fds(descriptor, &count);
     int copies[8];
-    for (size_t at = 0; at < count; ++at) copies[at] = dup(fds[at]);
+    const size_t count = copy_files(descriptor, copies);
     isthmus_shared_reader* reader = NULL;
     WORKS(isthmus_shared_reader_open(device, bytes, size, copies, count, &reader, ERR));
     isthmus_descriptor_free(descriptor);

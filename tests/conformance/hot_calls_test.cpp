@@ -3,8 +3,8 @@
 // machine and real hardware. docs/performance.md has it in words.
 #include "counting.hpp"
 #include "gate.hpp"
+#include "keeping.hpp"
 #include "mailbox_kernels.hpp"
-#include "scenario.hpp"
 
 #include <isthmus/concurrent/service.hpp>
 #include <isthmus/graph.hpp>
@@ -121,19 +121,6 @@ const Row rows_of_buffers[] = {
 #include "hot_buffers.inc"
 };
 
-// body(device, its runtime) for every device of a runtime of its own, which keeps this much released memory.
-template <class Body>
-void on_every_device_that_keeps(std::uint64_t cache_bytes, Body body) {
-    RuntimeOptions options;
-    options.cache_bytes = cache_bytes;
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
-        body(device, own);
-    }
-}
-
 bool prints() {
     const char* const asked = std::getenv("ISTHMUS_PRINT_COUNTS");
     return asked != nullptr && *asked != 0;
@@ -197,7 +184,7 @@ TEST(HotCalls, DoWhatTheTableSaysAndNoMore) {
 // A buffer comes and goes without the heap, the system and the driver where its memory is kept.
 TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
-    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime&) {
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device) {
         Scene scene(device);
         for (const Row& row : rows_of_buffers) count(scene, row);
     });
@@ -279,7 +266,7 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
     constexpr std::array kinds = {MemoryKind::device,  MemoryKind::pinned,     MemoryKind::write_combined,
                                   MemoryKind::managed, MemoryKind::registered, MemoryKind::host};
     constexpr int pairs = 20;
-    on_every_device_that_keeps(std::uint64_t{256} << 20, [&](Device& device, Runtime&) {
+    on_each_device_that_keeps(std::uint64_t{256} << 20, [&](Device& device) {
         for (const MemoryKind kind : kinds) {
             SCOPED_TRACE(isthmus::name(kind));
             const Allocator allocator = device.allocator(kind);
@@ -404,7 +391,7 @@ TEST(SealedScopes, RefuseWhatWouldMakeSomethingBeforeItIsMade) {  // keeps T2
 
 // The memory is kept, and the heap would give the buffer's state.
 TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
-    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
         const Allocator allocator = device.allocator(MemoryKind::pinned);
         const MemoryBlock block = allocator.allocate(request_of(4096)).value();
         ASSERT_TRUE(worked(allocator.release(block)));
@@ -471,7 +458,7 @@ TEST(Preparations, KeepEventsAndMemoryForALoop) {  // keeps T1
     constexpr std::size_t events = 100;
     constexpr std::size_t pieces = 5;
     constexpr std::size_t bytes = std::size_t{300} << 10;
-    on_every_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
         const auto use = [&]() -> Code {
             std::vector<Event> made;
             made.reserve(events);

@@ -5,6 +5,7 @@
 #include "scenario.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace conformance {
 
@@ -14,14 +15,19 @@ inline RuntimeOptions options_with(std::uint64_t cache_bytes) {
     return options;
 }
 
-// Every device of a runtime of its own, which keeps so much. Other scenarios use the shared runtime.
+// body(device) or body(device, runtime), for every device of a runtime of its own, which keeps so much. Other scenarios
+// use the shared runtime.
 template <class Body>
 void on_each_device_that_keeps(std::uint64_t bytes, Body body) {
     Runtime own = Runtime::open(options_with(bytes)).value();
     for (std::size_t at = 0; at < own.device_count(); ++at) {
         Device& device = *own.device(at).value();
         SCOPED_TRACE(device.name());
-        body(device);
+        if constexpr (std::is_invocable_v<Body&, Device&, Runtime&>) {
+            body(device, own);
+        } else {
+            body(device);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._handles import Owner, Share, free_of
 from ._library import c, drop_released, text
-from ._types import DType, count_of
+from ._types import DType, count_of, dtype_of, shape_of
 from .errors import InvalidArgument
 from .scopes import DeviceScope, scope_of
 from .views import HostScope
@@ -100,7 +100,6 @@ class Buffer(Owner):
 
     def reshaped(self, shape: Any, dtype: Any = None) -> Buffer:
         """Another object for the same memory, with another shape or element type of the same size."""
-        from ._types import dtype_of, shape_of
         sizes, elements = shape_of(shape), self.dtype if dtype is None else dtype_of(dtype)
         if count_of(sizes) * elements.itemsize != self.nbytes:
             raise InvalidArgument(f'{elements}{list(sizes)} has not the {self.nbytes} bytes of {self!r}')
