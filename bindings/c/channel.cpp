@@ -3,6 +3,7 @@
 #include <isthmus/ipc/channel.hpp>
 
 #include "calls.hpp"
+#include "handles.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -32,13 +33,6 @@ namespace {
 // More than the bounds of ChannelQuota.
 constexpr std::size_t most_fds = 64;
 
-template <class H, class Made>
-Result<void> hand_out_handle(H** out, Result<Made> made) {
-    if (!made) return std::move(made).error();
-    *out = new H(std::move(made).value());
-    return {};
-}
-
 // Waits by `come(timeout)`, which tells whether there is something; true: there is, or the peer owes it.
 template <class Come>
 Result<void> waited(const c::Call& call, std::int64_t wait_ns, const char* what, Come come) {
@@ -57,7 +51,7 @@ isthmus_code isthmus_listener_create(const char* directory, isthmus_listener** l
     return c::guarded("isthmus_listener_create", error, [&](const c::Call& call) -> Result<void> {
         c::prepare_errors();
         ISTHMUS_TRY(call.needs({{"directory", directory}, {"listener", listener}}));
-        return hand_out_handle(listener, Listener::create(directory));
+        return c::make_handle(listener, Listener::create(directory));
     });
 }
 
@@ -67,7 +61,7 @@ isthmus_code isthmus_listener_accept(isthmus_listener* listener, int64_t wait_ns
         ISTHMUS_TRY(call.needs({{"listener", listener}, {"channel", channel}}));
         ISTHMUS_TRY(waited(call, wait_ns, "connection",
                            [&](std::chrono::nanoseconds most) { return listener->cpp.wait_for_connection(most); }));
-        return hand_out_handle(channel, listener->cpp.accept());
+        return c::make_handle(channel, listener->cpp.accept());
     });
 }
 
@@ -82,7 +76,7 @@ isthmus_code isthmus_channel_connect(const char* directory, isthmus_channel** ch
     return c::guarded("isthmus_channel_connect", error, [&](const c::Call& call) -> Result<void> {
         c::prepare_errors();
         ISTHMUS_TRY(call.needs({{"directory", directory}, {"channel", channel}}));
-        return hand_out_handle(channel, connect_channel(directory));
+        return c::make_handle(channel, connect_channel(directory));
     });
 }
 
@@ -105,7 +99,7 @@ isthmus_code isthmus_channel_receive(isthmus_channel* channel, int64_t wait_ns, 
         ISTHMUS_TRY(call.needs({{"channel", channel}, {"message", message}}));
         ISTHMUS_TRY(waited(call, wait_ns, "message",
                            [&](std::chrono::nanoseconds most) { return channel->cpp.wait_for_message(most); }));
-        return hand_out_handle(message, channel->cpp.receive());
+        return c::make_handle(message, channel->cpp.receive());
     });
 }
 
