@@ -205,10 +205,10 @@ TEST_F(Services, NothingIsMappedOrUnmappedBesideOneOfADeviceThatWasLetIn) {
             mapping->set_access({&device, &other, &other}).value();
 
             Answering service = Answering::start(other, answer_until_stopped).value();
-            EXPECT_TRUE(refused_as(grown.resize(3 * granule), Code::in_use));
-            EXPECT_TRUE(refused_as(grown.trim(), Code::in_use));
-            EXPECT_TRUE(refused_as(mapping->unmap(), Code::in_use));
-            EXPECT_TRUE(refused_as(mapping->set_access({&device}), Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(grown.resize(3 * granule), Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(grown.trim(), Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(mapping->unmap(), Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(mapping->set_access({&device}), Code::in_use));
             const long before = driver_calls("cuMemUnmap");
             { const auto gone = std::move(dropped); }
             mapping.reset();

@@ -129,7 +129,8 @@ def test_two_threads_may_close_at_once(device):   # keeps Y3
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork')
 def test_after_fork_the_child_is_refused_and_ends_quietly_and_the_parent_goes_on(in_new_process):   # keeps Y3
     said = in_new_process('''
-        import gc, os
+        import gc, os, warnings
+        warnings.simplefilter('ignore', DeprecationWarning)   # 3.12 warns of a fork beside the driver's threads
         runtime = opened()
         device = runtime.default_device
         stream = device.create_stream()
