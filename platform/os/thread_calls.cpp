@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +32,12 @@ int call_sched_getaffinity(CpuMask* cpus) {
 }
 int call_sched_setaffinity(const CpuMask* cpus) {
     return ::sched_setaffinity(0, sizeof *cpus, reinterpret_cast<const cpu_set_t*>(cpus->words.data()));
+}
+int call_set_timer_slack(std::uint64_t ns, std::uint64_t* before) {
+    const int now = before != nullptr ? ::prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL) : 0;
+    if (now < 0) return -1;
+    if (before != nullptr) *before = static_cast<std::uint64_t>(now);
+    return ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(ns), 0UL, 0UL, 0UL);
 }
 int call_getrusage(rusage* usage) {
     return ::getrusage(RUSAGE_THREAD, usage);
@@ -63,6 +70,7 @@ const ThreadCalls& ThreadCalls::real() noexcept {
                                           call_sched_setattr,
                                           call_sched_getaffinity,
                                           call_sched_setaffinity,
+                                          call_set_timer_slack,
                                           call_getrusage,
                                           call_getrlimit,
                                           call_stack_bounds,

@@ -22,12 +22,15 @@ public:
 
 private:
     Result<void> set_cpus(const RealTimeOptions& options);
+    Result<void> set_timer_slack(std::chrono::nanoseconds slack);
     Result<void> set_policy(const RealTimeOptions& options);
 
     const platform::os::ThreadCalls& calls_;
     int thread_id_;
     bool policy_changed_ = false;
     bool cpus_changed_ = false;
+    bool slack_changed_ = false;
+    std::uint64_t slack_ = 0;
     platform::os::SchedulingAttributes policy_;
     platform::os::CpuMask cpus_;
 };

@@ -76,6 +76,15 @@ Result<void> PreparedThread::set_cpus(const RealTimeOptions& options) {
     return {};
 }
 
+Result<void> PreparedThread::set_timer_slack(std::chrono::nanoseconds slack) {
+    if (calls_.set_timer_slack(static_cast<std::uint64_t>(slack.count()), &slack_) != 0) {
+        const int error = errno;
+        return make_error<errors::timer_slack_not_set>(system_words(error)).from_call("prctl", error);
+    }
+    slack_changed_ = true;
+    return {};
+}
+
 Result<void> PreparedThread::set_policy(const RealTimeOptions& options) {
     if (calls_.sched_getattr(&policy_) != 0) {
         const int error = errno;
@@ -94,6 +103,8 @@ Result<void> PreparedThread::set_policy(const RealTimeOptions& options) {
 
 Result<void> PreparedThread::prepare(const RealTimeOptions& options) {
     if (!options.cpus.empty()) ISTHMUS_TRY(set_cpus(options));
+    // Before the policy: a thread of SCHED_FIFO reads 0.
+    if (options.timer_slack.count() != 0) ISTHMUS_TRY(set_timer_slack(options.timer_slack));
     if (options.policy != ThreadPolicy::unchanged) ISTHMUS_TRY(set_policy(options));
     if (options.stack_bytes > 0) ISTHMUS_TRY(prefault_stack(options.stack_bytes, calls_));
     if (options.lock != LockAll::no) ISTHMUS_TRY(lock_all(options.lock, calls_));
@@ -102,19 +113,22 @@ Result<void> PreparedThread::prepare(const RealTimeOptions& options) {
 
 // The policy first: a thread of SCHED_DEADLINE may not change its CPUs.
 Result<void> PreparedThread::restore() {
-    if (!policy_changed_ && !cpus_changed_) return {};
+    if (!policy_changed_ && !cpus_changed_ && !slack_changed_) return {};
     if (calls_.thread_id() != thread_id_) return make_error<errors::scope_of_another_thread>();
     Result<void> answer;
     const auto not_restored = [](const char* what, const char* call) {
         const int error = errno;
         return make_error<errors::thread_not_restored>(what, system_words(error)).from_call(call, error);
     };
-    if (policy_changed_ && calls_.sched_setattr(&policy_) != 0) answer = not_restored("scheduling", "sched_setattr");
-    if (cpus_changed_ && calls_.sched_setaffinity(&cpus_) != 0) {
-        Error error = not_restored("CPUs", "sched_setaffinity");
+    const auto judge = [&](bool failed, const char* what, const char* call) {
+        if (!failed) return;
+        Error error = not_restored(what, call);
         if (answer) answer = std::move(error);
-    }
-    policy_changed_ = cpus_changed_ = false;
+    };
+    judge(policy_changed_ && calls_.sched_setattr(&policy_) != 0, "scheduling", "sched_setattr");
+    judge(slack_changed_ && calls_.set_timer_slack(slack_, nullptr) != 0, "timer slack", "prctl");
+    judge(cpus_changed_ && calls_.sched_setaffinity(&cpus_) != 0, "CPUs", "sched_setaffinity");
+    policy_changed_ = cpus_changed_ = slack_changed_ = false;
     return answer;
 }
 

@@ -52,6 +52,14 @@ inline constexpr auto deadline_without_bandwidth =
                 "SCHED_DEADLINE with {runtime:number} ns of each {period:number} ns is more than the CPUs have left",
                 "ask for less runtime or a longer period, end other SCHED_DEADLINE threads, or raise "
                 "kernel.sched_rt_runtime_us");
+inline constexpr auto no_such_timer_slack =
+    error_entry("J031", Code::invalid_argument,
+                "a timer slack of {slack:number} ns was asked for",
+                "1 ns, the least, or more; 0 leaves it unchanged");
+inline constexpr auto timer_slack_not_set =
+    error_entry("J032", Code::system_error,
+                "setting the timer slack of a thread: {reason}",
+                "leave timer_slack 0, or let the sandbox (seccomp) pass prctl");
 // Code: unsupported for ENOSYS, else system_error.
 inline constexpr auto policy_not_set =
     error_entry("J010", Code::ok,

@@ -57,6 +57,7 @@ std::optional<Error> wrong_request(const RealTimeOptions& options, std::span<con
         return make_error<errors::no_such_deadline>(options.runtime.count(), options.deadline.count(),
                                                     options.period.count());
     }
+    if (options.timer_slack.count() < 0) return make_error<errors::no_such_timer_slack>(options.timer_slack.count());
     for (const int cpu : options.cpus) {
         const bool there = online.empty() ? cpu >= 0 && cpu < CpuMask::most : contains(online, cpu);
         if (!there) return make_error<errors::cpu_not_online>(cpu, online.empty() ? "not stated" : list_text(online));

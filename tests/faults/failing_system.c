@@ -271,6 +271,21 @@ long syscall(long number, ...) {
                                                   argument[4], argument[5]);
 }
 
+EXPORT int prctl(int option, ...);
+int prctl(int option, ...) {
+    unsigned long argument[4];
+    va_list rest;
+    va_start(rest, option);
+    for (int at = 0; at < 4; ++at) argument[at] = va_arg(rest, unsigned long);
+    va_end(rest);
+    const int code = planned("prctl", __builtin_return_address(0), EPERM);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((int (*)(int, ...))next("prctl"))(option, argument[0], argument[1], argument[2], argument[3]);
+}
+
 /* Closing writes buffered data: it fails, and the file is closed. */
 EXPORT int fclose(FILE* file);
 int fclose(FILE* file) {

@@ -47,9 +47,10 @@ struct ThreadCalls {
     int (*sched_setattr)(const SchedulingAttributes* attributes);
     int (*sched_getaffinity)(CpuMask* cpus);
     int (*sched_setaffinity)(const CpuMask* cpus);
-    int (*getrusage)(rusage* usage);                         // RUSAGE_THREAD
-    int (*getrlimit)(int resource, std::uint64_t* now);      // the soft limit; UINT64_MAX: unlimited
-    int (*stack_bounds)(void** lowest, std::size_t* bytes);  // pthread_getattr_np
+    int (*set_timer_slack)(std::uint64_t ns, std::uint64_t* before);  // prctl; `before` may be nullptr
+    int (*getrusage)(rusage* usage);                                  // RUSAGE_THREAD
+    int (*getrlimit)(int resource, std::uint64_t* now);               // the soft limit; UINT64_MAX: unlimited
+    int (*stack_bounds)(void** lowest, std::size_t* bytes);           // pthread_getattr_np
     int (*thread_id)();
     static const ThreadCalls& real() noexcept;
 };

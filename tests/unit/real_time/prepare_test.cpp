@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace isthmus;
+using namespace std::chrono_literals;
 using platform::os::CpuLists;
 using platform::os::CpuMask;
 using platform::os::SchedulingAttributes;
@@ -27,6 +29,7 @@ struct System {
     SchedulingAttributes policy;
     CpuMask cpus, cpuset;
     int thread = 7;
+    std::uint64_t slack = 50000;
     int locked = 0;    // flags of mlockall
     int unlocked = 0;  // calls of munlock
     std::uint64_t limit = 0;
@@ -60,6 +63,11 @@ const ThreadCalls& played_calls() {
             }
             return 0;
         },
+        [](std::uint64_t ns, std::uint64_t* before) {
+            if (call("prctl") != 0) return -1;
+            if (before != nullptr) *before = played.slack;
+            return played.slack = ns, 0;
+        },
         [](rusage* usage) {
             usage->ru_minflt = 1, usage->ru_majflt = 2, usage->ru_nvcsw = 3, usage->ru_nivcsw = 4;
             return call("getrusage");
@@ -83,6 +91,7 @@ RealTimeOptions everything() {
     options.policy = ThreadPolicy::fifo;
     options.priority = 10;
     options.cpus = {1, 2};
+    options.timer_slack = 1ns;
     options.stack_bytes = 256 << 10;
     options.lock = LockAll::present_and_future;
     return options;
@@ -95,7 +104,7 @@ protected:
         for (int cpu = 0; cpu < 4; ++cpu) played.cpus.add(cpu), played.cpuset.add(cpu);
         before_ = played.cpus;
     }
-    bool as_before() const { return played.policy.policy == 0 && played.cpus == before_; }
+    bool as_before() const { return played.policy.policy == 0 && played.cpus == before_ && played.slack == 50000; }
     CpuMask before_;
 };
 
@@ -105,16 +114,18 @@ TEST_F(Prepare, DoesWhatWasAskedForAndTheScopeRestoresPolicyAndCpus) {
         ASSERT_TRUE(scope) << scope.error().text();
         EXPECT_EQ(played.policy.policy, platform::os::policy_fifo);
         EXPECT_EQ(played.policy.priority, 10u);
+        EXPECT_EQ(played.slack, 1u);
         EXPECT_FALSE(played.cpus.has(0));
         EXPECT_TRUE(played.cpus.has(1));
         EXPECT_EQ(played.locked, 3) << "MCL_CURRENT | MCL_FUTURE";
         EXPECT_EQ(played.calls,
-                  (std::vector<std::string>{"sched_getaffinity", "sched_setaffinity", "sched_getaffinity",
+                  (std::vector<std::string>{"sched_getaffinity", "sched_setaffinity", "sched_getaffinity", "prctl",
                                             "sched_getattr", "sched_setattr", "stack_bounds", "mlockall"}));
         played.calls.clear();
     }
     EXPECT_TRUE(as_before());
-    EXPECT_EQ(played.calls, (std::vector<std::string>{"sched_setattr", "sched_setaffinity"})) << "the policy first";
+    EXPECT_EQ(played.calls, (std::vector<std::string>{"sched_setattr", "prctl", "sched_setaffinity"}))
+        << "the policy first";
 }
 
 TEST_F(Prepare, CallsNothingForWhatWasNotAskedFor) {
@@ -170,7 +181,7 @@ struct Failure {
 TEST_F(Prepare, EachFailingCallIsATypedErrorAndNothingStaysChanged) {
     for (const Failure& failure :
          {Failure{"sched_getaffinity", 0, "J005"}, Failure{"sched_setaffinity", 0, "J005"},
-          Failure{"sched_getaffinity", 1, "J005"}, Failure{"sched_getattr", 0, "J010"},
+          Failure{"sched_getaffinity", 1, "J005"}, Failure{"prctl", 0, "J032"}, Failure{"sched_getattr", 0, "J010"},
           Failure{"sched_setattr", 0, "J006"}, Failure{"stack_bounds", 0, "J012"}, Failure{"mlockall", 0, "J013"}}) {
         SetUp();
         played.failing = failure.call;
@@ -205,7 +216,8 @@ TEST_F(Prepare, ASmallStackIsRefusedWithItsSize) {
 }
 
 TEST_F(Prepare, WhatCannotBeRestoredIsNamedAndTheRestIsRestored) {
-    for (const auto& [name, what] : {std::pair{"sched_setattr", "scheduling"}, {"sched_setaffinity", "CPUs"}}) {
+    for (const auto& [name, what] :
+         {std::pair{"sched_setattr", "scheduling"}, {"prctl", "timer slack"}, {"sched_setaffinity", "CPUs"}}) {
         SetUp();
         RealTimeScope scope = detail::prepare_thread(everything(), lists, played_calls()).value();
         played.failing = name;
@@ -214,6 +226,7 @@ TEST_F(Prepare, WhatCannotBeRestoredIsNamedAndTheRestIsRestored) {
         EXPECT_EQ(answer.error().id(), "J020");
         EXPECT_NE(answer.error().text().find(what), std::string::npos) << answer.error().text();
         EXPECT_EQ(played.policy.policy == 0, std::string(name) != "sched_setattr");
+        EXPECT_EQ(played.slack == 50000, std::string(name) != "prctl");
         EXPECT_EQ(played.cpus == before_, std::string(name) != "sched_setaffinity");
         EXPECT_TRUE(scope.restore()) << "it is not tried again";
     }

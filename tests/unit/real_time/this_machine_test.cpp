@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -157,6 +158,20 @@ TEST(RealTimeHere, DeadlineIsSetAndRestored) {
     for (const char* refusal : {"J008", "J009", "J010"}) {
         if (text.find(refusal) != text.npos) GTEST_SKIP() << text;
     }
+    EXPECT_EQ(text, "restored");
+}
+
+TEST(RealTimeHere, TimerSlackIsSetAndRestored) {
+    const std::string text = in_a_child([]() -> std::string {
+        const int before = ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+        RealTimeOptions options;
+        options.timer_slack = 1ns;
+        Result<RealTimeScope> scope = prepare_thread(options);
+        if (!scope) return answer_of(scope);
+        if (::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) != 1) return "another slack";
+        if (const Result<void> restored = scope->restore(); !restored) return answer_of(restored);
+        return ::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) == before ? "restored" : "not restored";
+    });
     EXPECT_EQ(text, "restored");
 }
 

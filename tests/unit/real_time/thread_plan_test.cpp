@@ -57,6 +57,18 @@ TEST(WrongRequest, FifoTakesThePrioritiesFrom1To99) {
     EXPECT_FALSE(wrong_request({}, online)) << "without a policy the priority is not looked at";
 }
 
+TEST(WrongRequest, ATimerSlackIsNotNegative) {
+    for (const std::chrono::nanoseconds slack : {-1ns, 0ns, 1ns, 50000ns}) {
+        RealTimeOptions options;
+        options.timer_slack = slack;
+        const std::optional<Error> wrong = wrong_request(options, online);
+        ASSERT_EQ(wrong.has_value(), slack < 0ns);
+        if (wrong) {
+            EXPECT_TRUE(says(*wrong, Code::invalid_argument, "J031", "-1 ns"));
+        }
+    }
+}
+
 TEST(WrongRequest, ADeadlineIsOrderedAndLongEnough) {
     const std::chrono::nanoseconds times[] = {-1ns, 0ns, 1023ns, 1024ns, 1ms, 2ms};
     for (const auto runtime : times) {

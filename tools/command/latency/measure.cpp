@@ -36,6 +36,9 @@ Trouble trouble_of(const Error& error) {
 class ThreadPreparation {
 public:
     ThreadPreparation(const Request& request, bool sealed, Prepared& prepared) {
+        RealTimeOptions slack;
+        slack.timer_slack = std::chrono::nanoseconds(1);  // a loop at a period does not share its wake-ups
+        (void)take(slack_, slack, prepared);
         if (request.priority > 0 || !request.cpus.empty()) {
             RealTimeOptions options;
             options.cpus = request.cpus;
@@ -65,6 +68,7 @@ private:
         return true;
     }
 
+    std::optional<RealTimeScope> slack_{};
     std::optional<RealTimeScope> scheduling_{};
     std::optional<RealTimeScope> memory_{};
 };

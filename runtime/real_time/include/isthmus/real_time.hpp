@@ -36,14 +36,17 @@ struct RealTimeOptions {
     std::chrono::nanoseconds runtime{};  // of deadline: 1024 ns ≤ runtime ≤ deadline ≤ period
     std::chrono::nanoseconds deadline{};
     std::chrono::nanoseconds period{};
+    // By how much the kernel may put off the end of a sleep, to wake several threads at once (PR_SET_TIMERSLACK): 50 µs
+    // unless set, and none for fifo and deadline. 0: unchanged; 1 ns: the least.
+    std::chrono::nanoseconds timer_slack{};
     std::vector<int> cpus;        // the thread runs on these alone; empty: unchanged. Not with deadline, see errors
     std::size_t stack_bytes = 0;  // below the caller's frame, touched now
     LockAll lock = LockAll::no;   // of the process's memory
 };
 
-// What prepare_thread() changed of the calling thread. The destructor restores policy and CPUs, on the thread that made
-// the scope; elsewhere, and in the child of a fork, it does nothing. Locked memory stays locked: the kernel does not
-// count locks, so that unlocking would undo the locks of other code. Movable; not thread-safe.
+// What prepare_thread() changed of the calling thread. The destructor restores policy, timer slack and CPUs, on the
+// thread that made the scope; elsewhere, and in the child of a fork, it does nothing. Locked memory stays locked: the
+// kernel does not count locks, so that unlocking would undo the locks of other code. Movable; not thread-safe.
 class ISTHMUS_API RealTimeScope {
 public:
     RealTimeScope(RealTimeScope&&) noexcept;
@@ -59,12 +62,12 @@ private:
     std::unique_ptr<detail::PreparedThread> thread_;
 };
 
-// Prepares the calling thread, in this order: CPUs, policy, stack, locked memory. An error undoes what was done before.
-// Threads that are started meanwhile inherit CPUs and fifo, so start others before, and the driver's (Runtime::open())
-// as well. Not for hot paths: system calls and heap.
-// Errors: invalid_argument (priority, times, a CPU that is not online), not_permitted (RLIMIT_RTPRIO, CAP_SYS_NICE, the
-// cpuset; deadline on fewer CPUs than the cpuset has), system_limit (RLIMIT_MEMLOCK, the stack's size, deadlines that
-// the CPUs cannot keep), unsupported, system_error. Each names what to change.
+// Prepares the calling thread, in this order: CPUs, timer slack, policy, stack, locked memory. An error undoes what was
+// done before. Threads that are started meanwhile inherit CPUs and fifo, so start others before, and the driver's
+// (Runtime::open()) as well. Not for hot paths: system calls and heap. Errors: invalid_argument (priority, times, timer
+// slack, a CPU that is not online), not_permitted (RLIMIT_RTPRIO, CAP_SYS_NICE, the cpuset; deadline on fewer CPUs than
+// the cpuset has), system_limit (RLIMIT_MEMLOCK, the stack's size, deadlines that the CPUs cannot keep), unsupported,
+// system_error. Each names what to change.
 ISTHMUS_API Result<RealTimeScope> prepare_thread(const RealTimeOptions& options);
 
 // Locks the pages of a range (mlock): present now, and until the destructor unlocks them. Locks do not nest: the first
