@@ -128,6 +128,7 @@ struct RingCore::Parts {
     NumberRing free;   // pushed by the consumer
     const WhenFull when_full;
     const std::chrono::nanoseconds wait_timeout;
+    std::shared_ptr<DeviceState> observed;  // nullptr: there is no observer
     // The producer's own: buffers never used or abandoned, and the number of the next frame.
     std::unique_ptr<std::size_t[]> unused;
     std::size_t unused_count = 0;
@@ -139,6 +140,10 @@ struct RingCore::Parts {
     std::atomic<std::uint64_t> dropped{0};
     std::atomic<std::uint64_t> consumed{0};
 
+    ObservedSpan span(Span what, const char* name) const noexcept {
+        static constexpr Observer nobody{};
+        return ObservedSpan(observed ? observed->observer() : nobody, what, name, [&] { return observed->observed(); });
+    }
     bool find(Taken& out) noexcept {
         if (unused_count > 0) {
             out.slot = unused[--unused_count];
@@ -159,29 +164,38 @@ RingCore::RingCore(std::size_t slots, WhenFull when_full, std::chrono::nanosecon
 }
 RingCore::~RingCore() = default;
 
+void RingCore::be_observed(const Device& device) {
+    if (device.state()->observer()) parts_->observed = device.state();
+}
+
 Result<RingCore::Taken> RingCore::begin(Wait wait) {
     Parts& parts = *parts_;
-    Taken taken{};
-    if (parts.closed.load(std::memory_order_seq_cst)) return make_error<errors::frame_ring_is_closed>();
-    bool found = parts.find(taken);
-    if (!found && parts.when_full == WhenFull::drop_newest) {
-        parts.dropped.fetch_add(1, std::memory_order_relaxed);
-        ++parts.next_frame;
-        return make_error<errors::newest_frame_dropped>();
-    }
-    if (!found && !wait.refuse) {
-        (void)parts.producer.sleep(wait.timeout.value_or(parts.wait_timeout), [&] {
-            found = parts.find(taken);
-            return found || parts.closed.load(std::memory_order_seq_cst);
-        });
-    }
-    if (!found) return nothing(parts.closed.load(std::memory_order_seq_cst), wait, "no buffer came back");
-    taken.frame = parts.next_frame;
-    return taken;
+    ObservedSpan span = parts.span(Span::ring_begin, "a frame to fill");
+    const auto untold = [&]() -> Result<Taken> {
+        Taken taken{};
+        if (parts.closed.load(std::memory_order_seq_cst)) return make_error<errors::frame_ring_is_closed>();
+        bool found = parts.find(taken);
+        if (!found && parts.when_full == WhenFull::drop_newest) {
+            parts.dropped.fetch_add(1, std::memory_order_relaxed);
+            ++parts.next_frame;
+            return make_error<errors::newest_frame_dropped>();
+        }
+        if (!found && !wait.refuse) {
+            (void)parts.producer.sleep(wait.timeout.value_or(parts.wait_timeout), [&] {
+                found = parts.find(taken);
+                return found || parts.closed.load(std::memory_order_seq_cst);
+            });
+        }
+        if (!found) return nothing(parts.closed.load(std::memory_order_seq_cst), wait, "no buffer came back");
+        taken.frame = parts.next_frame;
+        return taken;
+    };
+    return span.over(untold());
 }
 
 void RingCore::publish(const Taken& taken) noexcept {
     Parts& parts = *parts_;
+    const ObservedSpan span = parts.span(Span::ring_publish, "a frame");
     parts.produced.fetch_add(1, std::memory_order_relaxed);
     // Numbered here: an abandoned buffer was no frame.
     if (!parts.ready.push(taken.slot, parts.next_frame++)) {
@@ -202,21 +216,27 @@ std::uint64_t RingCore::next_frame() const noexcept {
 
 Result<RingCore::Taken> RingCore::take(Wait wait) {
     Parts& parts = *parts_;
-    Taken taken{};
-    bool found = parts.ready.pop(taken);
-    // Loads `closed` first: frames published before the close are visible then.
-    const auto moved = [&] {
-        const bool over = parts.closed.load(std::memory_order_seq_cst);
-        found = parts.ready.pop(taken);
-        return found || over;
+    ObservedSpan span = parts.span(Span::ring_next, "a frame to read");
+    const auto untold = [&]() -> Result<Taken> {
+        Taken taken{};
+        bool found = parts.ready.pop(taken);
+        // Loads `closed` first: frames published before the close are visible then.
+        const auto moved = [&] {
+            const bool over = parts.closed.load(std::memory_order_seq_cst);
+            found = parts.ready.pop(taken);
+            return found || over;
+        };
+        bool over = false;
+        if (!found)
+            over = (wait.refuse ? moved() : parts.consumer.sleep(wait.timeout.value_or(parts.wait_timeout), moved));
+        if (found) return taken;
+        return nothing(over, wait, "no frame was published");
     };
-    bool over = false;
-    if (!found) over = (wait.refuse ? moved() : parts.consumer.sleep(wait.timeout.value_or(parts.wait_timeout), moved));
-    if (found) return taken;
-    return nothing(over, wait, "no frame was published");
+    return span.over(untold());
 }
 
 void RingCore::give_back(const Taken& taken) noexcept {
+    const ObservedSpan span = parts_->span(Span::ring_finish, "a frame");
     parts_->consumed.fetch_add(1, std::memory_order_relaxed);
     (void)parts_->free.push(taken.slot, 0);  // never closed
     parts_->producer.wake();

@@ -37,6 +37,7 @@ Result<void> check_ring(const std::size_t* /*bytes*/, std::size_t /*count*/) noe
 }
 RingCore::RingCore(std::size_t /*slots*/, WhenFull /*when_full*/, std::chrono::nanoseconds /*wait_timeout*/) {}
 RingCore::~RingCore() = default;
+void RingCore::be_observed(const Device& /*device*/) {}
 Result<RingCore::Taken> RingCore::begin(Wait /*wait*/) {
     return refused();
 }

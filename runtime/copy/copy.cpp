@@ -280,6 +280,27 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
     return ordered ? order_behind(stream, *own) : ordered;
 }
 
+namespace {
+// By which way a copy goes: as the device plans it that carries it.
+template <class Side>
+rules::CopyPlan copy_plan_of(const StreamState& stream, const Side& to, const Side& from, const BufferState* to_buffer,
+                             const BufferState* from_buffer) {
+    const DeviceState* device = stream.device.get();
+    const rules::CopyCarrier carrier =
+        rules::copy_carrier(device->synchronous, facts_of(*device, to), facts_of(*device, from));
+    if (carrier == rules::CopyCarrier::owner_of_destination && to_buffer != nullptr) device = to_buffer->device.get();
+    if (carrier == rules::CopyCarrier::owner_of_source && from_buffer != nullptr) device = from_buffer->device.get();
+    return rules::plan_copy(device->synchronous, facts_of(*device, to), facts_of(*device, from));
+}
+
+ObservedFacts observed_copy(const StreamState& stream, const CopyJob& job) {
+    ObservedFacts facts = stream.observed(0, std::uint64_t{job.shape.width} * job.shape.rows * job.shape.slices);
+    facts.reason = copy_plan_of(stream, job.to, job.from, job.to.buffer.get(), job.from.buffer.get()).reason;
+    if (job.to.buffer) facts.kind = job.to.buffer->memory->kind;
+    return facts;
+}
+}  // namespace
+
 Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
     if (!to) return make_error<errors::copy_of_empty_buffer>();
     std::optional<Stream> current = current_stream_of(*to->device);
@@ -301,7 +322,9 @@ Result<void> Stream::copy_request(const detail::CopyRequest& request) {
     Result<detail::CopyJob> job = detail::check_copy(*state_, request);
     if (!job) return std::move(job).error();
     if (job->shape.width == 0) return {};
-    return detail::run_copy(*state_, *job);
+    detail::ObservedSpan span(state_->device->observer(), Span::copy, "a copy",
+                              [&] { return detail::observed_copy(*state_, *job); });
+    return span.over(detail::run_copy(*state_, *job));
 }
 
 CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& from) const {

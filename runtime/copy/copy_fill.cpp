@@ -145,41 +145,50 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     return {};
 }
 
+// Stream::fill_request() without the observer.
+Result<void> fill_untold(StreamState& stream, const Fill& fill, const FillRequest& request) {
+    DeviceState& owner = *request.to->device;
+    const rules::CopySideFacts side = facts_of(*stream.device, fill.job.to);
+    const bool by_host = request.to->memory->host != nullptr && (stream.device->synchronous || owner.synchronous ||
+                                                                 (rules::is_host_memory(side) && !side.reached));
+    if (!by_host && stream.device == request.to->device) return by_driver(stream, fill);
+    // A capture on the CPU device records the fill, and each launch of the graph opens the buffer as a host view.
+    if (by_host && stream.device->synchronous && stream.recording_id() != 0) return by_driver(stream, fill);
+    const Result<UncapturedScope> uncaptured =
+        UncapturedScope::enter(stream, "a fill by the host or another device was asked for");
+    if (!uncaptured) return uncaptured.error();
+    if (by_host) return on_host(fill);
+    // Another GPU's memory is filled by its own device, in the order of this stream.
+    const std::shared_ptr<StreamState> own = carrier_stream(owner);
+    for (const BufferState::Use& use : request.to->conflicting(ArgumentUse::write)) {
+        if (use.stream == own) continue;
+        if (Result<void> ordered = order_behind(*own, *use.stream); !ordered) return ordered;
+    }
+    if (stream.device->synchronous) {
+        if (Result<void> filled = by_driver(*own, fill); !filled) return filled;
+        return Stream(own).synchronize();
+    }
+    if (Result<void> ordered = order_behind(*own, stream); !ordered) return ordered;
+    if (Result<void> filled = by_driver(*own, fill); !filled) return filled;
+    return order_behind(stream, *own);
+}
+
 }  // namespace
 }  // namespace detail
 
 Result<void> Stream::fill_request(const detail::FillRequest& request) {
-    using detail::StreamState;
     Result<detail::CopyJob> job = detail::check_fill(*state_, request);
     if (!job) return std::move(job).error();
     if (job->shape.width == 0) return {};
     const detail::Fill fill{*job, rules::shortest_pattern(request.value, request.element_bytes), request.value,
                             request.element_bytes};
-    StreamState& stream = *state_;
-    detail::DeviceState& owner = *request.to->device;
-    const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
-    const bool by_host = request.to->memory->host != nullptr && (stream.device->synchronous || owner.synchronous ||
-                                                                 (rules::is_host_memory(side) && !side.reached));
-    if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
-    // A capture on the CPU device records the fill, and each launch of the graph opens the buffer as a host view.
-    if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);
-    const Result<detail::UncapturedScope> uncaptured =
-        detail::UncapturedScope::enter(stream, "a fill by the host or another device was asked for");
-    if (!uncaptured) return uncaptured.error();
-    if (by_host) return detail::on_host(fill);
-    // Another GPU's memory is filled by its own device, in the order of this stream.
-    const std::shared_ptr<StreamState> own = detail::carrier_stream(owner);
-    for (const detail::BufferState::Use& use : request.to->conflicting(ArgumentUse::write)) {
-        if (use.stream == own) continue;
-        if (Result<void> ordered = detail::order_behind(*own, *use.stream); !ordered) return ordered;
-    }
-    if (stream.device->synchronous) {
-        if (Result<void> filled = detail::by_driver(*own, fill); !filled) return filled;
-        return Stream(own).synchronize();
-    }
-    if (Result<void> ordered = detail::order_behind(*own, stream); !ordered) return ordered;
-    if (Result<void> filled = detail::by_driver(*own, fill); !filled) return filled;
-    return detail::order_behind(stream, *own);
+    detail::ObservedSpan span(state_->device->observer(), Span::fill, "a fill", [&] {
+        const rules::CopyShape& shape = job->shape;
+        ObservedFacts facts = state_->observed(0, std::uint64_t{shape.width} * shape.rows * shape.slices);
+        facts.kind = request.to->memory->kind;
+        return facts;
+    });
+    return span.over(detail::fill_untold(*state_, fill, request));
 }
 
 }  // namespace v0

@@ -44,13 +44,20 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
 
 }  // namespace
 
-Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
-    if (!buffer) return make_error<errors::read_back_of_empty_buffer>();
+namespace {
+Result<void> read_untold(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     const rules::Bar bar = buffer->device->bar(rules::PublicCall::read_back_host_side);
     if (bar == rules::Bar::capture) return make_error<errors::read_back_in_capture>();
     if (bar != rules::Bar::none) return buffer->device->refusal(rules::PublicCall::read_back_host_side);
     if (buffer->memory->bytes == 0) return {};
     return buffer->memory->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
+}
+}  // namespace
+
+Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
+    if (!buffer) return make_error<errors::read_back_of_empty_buffer>();
+    ObservedSpan span(buffer->device->observer(), Span::read_back, "a read-back", [&] { return buffer->observed(); });
+    return span.over(read_untold(buffer, to, wait));
 }
 
 }  // namespace detail

@@ -413,8 +413,27 @@ Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, co
                                                              purpose, remedy);
 }
 
+// An observed runtime opens no view at once, because open_at_once() tells nobody; nor does close_view() of such a view.
 bool BufferState::opens_at_once() const noexcept {
-    return memory->host != nullptr && !staged() && views.plain() && uses.all_ended();
+    return memory->host != nullptr && !staged() && views.plain() && uses.all_ended() && !device->observer();
+}
+
+ObservedFacts BufferState::observed() const noexcept {
+    ObservedFacts facts = device->observed();
+    facts.bytes = memory->bytes;
+    facts.address =
+        memory->device_address != 0 ? memory->device_address : reinterpret_cast<std::uintptr_t>(memory->host);
+    facts.kind = memory->kind;
+    facts.reason = memory->reason;
+    return facts;
+}
+
+ObservedFacts BufferState::observed(const StreamState& stream, std::uint64_t position) const noexcept {
+    ObservedFacts facts = observed();
+    facts.device = static_cast<std::uint32_t>(stream.device->index);
+    facts.stream = stream.id;
+    facts.position = position;
+    return facts;
 }
 
 BufferState::Running BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
@@ -481,8 +500,10 @@ Result<void> BufferState::download(Wait whole) {
         position = stream->advance("the copy to the host's side");
         if (!status.ok()) return device->failure(status, "copying a staged buffer to the host's side");
     }
+    device->observer().mark(Mark::download, "the copy to the host's side", [&] { return observed(*stream, position); });
     if (Result<void> copied = stream->wait_until(position, deadline.left()); !copied) return copied;
     sides.count_copied(memory->bytes);
+    device->books->launches.count_download(memory->bytes);
     const std::lock_guard lock(views);
     if (memory->relay != nullptr) std::memcpy(memory->host, memory->relay, memory->bytes);
     sides.copied_to_host();

@@ -7,6 +7,7 @@
 #include <isthmus/host_view.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/memory_kind.hpp>
+#include <isthmus/observer.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>
@@ -83,6 +84,9 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
         return memory->path == LaunchPath::prefetch && use != ArgumentUse::concurrent && views.pages_at_host(span);
     }
+    // For the runtime's observer: the buffer, and a use of it on a stream.
+    ObservedFacts observed() const noexcept;
+    ObservedFacts observed(const StreamState& stream, std::uint64_t position) const noexcept;
     void fill_relay();  // expects the lock, and no content of the relay still to be copied
     void make_parted();
 

@@ -115,6 +115,10 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
     }
     platform::Status status;
     const Deadline deadline(wait, config->wait_timeout);
+    std::optional<ObservedSpan> span;
+    if (!works.empty()) {
+        span.emplace(observer(), Span::wait, "the last work of destroyed streams", [&] { return observed(); });
+    }
     for (FenceEvent* work : works) {
         const std::chrono::nanoseconds left = deadline.left().timeout.value_or(std::chrono::nanoseconds(0));
         if (status.ok() && usable()) status = poll_event(*this, work->handle, left);
@@ -191,7 +195,10 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
         status = wait.refuse ? platform::Status{} : execution.synchronize_context();
     }
     call->leave();  // a service that starts now comes after the event
-    if (recorded) status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
+    if (recorded) {
+        const ObservedSpan span(observer(), Span::wait, "work of other code", [&] { return observed(); });
+        status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
+    }
     drop_event(event);
     // A capture that another thread began meanwhile is treated as if it had been open before.
     if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};

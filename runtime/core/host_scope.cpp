@@ -76,6 +76,30 @@ Result<void> refuse_gone(const BufferState& buffer) {
     return make_error<errors::memory_gone_with_context>();
 }
 
+std::string_view name_of_view(ArgumentUse claimed) noexcept {
+    if (claimed == ArgumentUse::concurrent) return "a concurrent view";
+    return rules::writes(claimed) ? "a view for writing" : "a view for reading";
+}
+
+ObservedFacts observed(const BufferState& buffer, const rules::ByteSpan& part) noexcept {
+    ObservedFacts facts = buffer.observed();
+    if (!part.whole()) facts.bytes = part.end - part.begin;
+    return facts;
+}
+
+void close_untold(BufferState& buffer, const HostClaim& claim) noexcept {
+    if (buffer.views.close(claim.use, {claim.begin, claim.end})) end_buffer(&buffer);
+}
+
+// Tells of the close before it: the buffer and its device may be gone behind it. All views of an observed runtime are
+// slow. Out of line, so that close_view() keeps nothing for it.
+[[gnu::noinline]] void close_slowly(BufferState& buffer, const HostClaim& claim) noexcept {
+    if (const Observer& observer = buffer.device->observer()) {
+        observer.end(Span::host_view, name_of_view(claim.use), observed(buffer, {claim.begin, claim.end}));
+    }
+    close_untold(buffer, claim);
+}
+
 // `running` receives the uses that the view has to wait for.
 Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, BufferState::Running& running) {
     const std::lock_guard lock(buffer.views);
@@ -83,6 +107,46 @@ Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, BufferS
     Result<ViewScope> scope = mark_open(buffer, wanted);
     if (scope && running.empty() && buffer.opens_at_once()) buffer.views.allow_at_once(buffer.memory->read_only);
     return scope;
+}
+
+// open_with_care() without the observer.
+Result<ViewScope> open_untold(BufferState& buffer, ArgumentUse asked, ArgumentUse use, Wait wait,
+                              const rules::ByteSpan& part) {
+    if (asked == ArgumentUse::concurrent) {
+        if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
+    }
+    const OpenUse wanted{use == ArgumentUse::write ? ArgumentUse::read_write : use,
+                         buffer.views.parted() ? part : rules::ByteSpan{}};
+    if (buffer.device->bars(rules::PublicCall::open_view)) return buffer.device->refusal(rules::PublicCall::open_view);
+    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
+    const bool of_nothing = part.whole() ? buffer.memory->bytes == 0 : part.begin == part.end;
+    if (buffer.memory->host == nullptr && !of_nothing) {
+        const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.memory->kind);
+        return make_error<errors::host_view_of_device_memory>(name(buffer.memory->kind), answer.reason);
+    }
+    if (rules::writes(use) && buffer.memory->read_only) {
+        return make_error<errors::host_write_view_of_read_only_memory>();
+    }
+    BufferState::Running running;
+    Result<ViewScope> scope = begin_view(buffer, wanted, running);
+    if (!scope) return scope;
+    std::optional<Deadline> deadline;  // only a staged buffer waits several times
+    if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
+    Result<void> ready = buffer.wait_for_uses(running, use, wait);
+    if (ready && deadline) ready = settle_sides(buffer, use, deadline->left());
+    if (ready) return scope;
+    close_untold(buffer, scope->leave());
+    return std::move(ready).error();
+}
+
+Result<ViewScope> salvage_untold(BufferState& buffer) {
+    if (buffer.device->bars(rules::PublicCall::salvage)) return buffer.device->refusal(rules::PublicCall::salvage);
+    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
+    if (buffer.memory->host == nullptr && buffer.memory->bytes > 0) {
+        return make_error<errors::content_lost_with_device>();
+    }
+    const std::lock_guard lock(buffer.views);
+    return mark_open(buffer, {ArgumentUse::read, {}});
 }
 
 }  // namespace
@@ -104,45 +168,19 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
 }
 
 Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wait, const rules::ByteSpan& part) {
-    if (asked == ArgumentUse::concurrent) {
-        if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
-    }
     const ArgumentUse use = rules::claimed_use(asked, buffer.memory->path, part);
-    const OpenUse wanted{use == ArgumentUse::write ? ArgumentUse::read_write : use,
-                         buffer.views.parted() ? part : rules::ByteSpan{}};
-    if (buffer.device->bars(rules::PublicCall::open_view)) return buffer.device->refusal(rules::PublicCall::open_view);
-    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
-    const bool of_nothing = part.whole() ? buffer.memory->bytes == 0 : part.begin == part.end;
-    if (buffer.memory->host == nullptr && !of_nothing) {
-        const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.memory->kind);
-        return make_error<errors::host_view_of_device_memory>(name(buffer.memory->kind), answer.reason);
-    }
-    if (rules::writes(use) && buffer.memory->read_only) {
-        return make_error<errors::host_write_view_of_read_only_memory>();
-    }
-    BufferState::Running running;
-    Result<ViewScope> scope = begin_view(buffer, wanted, running);
-    if (!scope) return scope;
-    std::optional<Deadline> deadline;  // only a staged buffer waits several times
-    if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
-    if (Result<void> waited = buffer.wait_for_uses(running, use, wait); !waited) return std::move(waited).error();
-    if (deadline) {
-        if (Result<void> settled = settle_sides(buffer, use, deadline->left()); !settled) {
-            return std::move(settled).error();
-        }
-    }
-    return scope;
+    ObservedSpan span(buffer.device->observer(), Span::host_view, name_of_view(use),
+                      [&] { return observed(buffer, part); });
+    Result<ViewScope> opened = open_untold(buffer, asked, use, wait, part);
+    if (!opened) LaunchBooks::count(buffer.device->books->launches.refused_views);
+    return span.over_if_refused(std::move(opened));
 }
 
 Result<ViewScope> open_salvage(BufferState& buffer) {
     if (!buffer.touched_by_loss()) return open_scope(buffer, ArgumentUse::read, Wait{});
-    if (buffer.device->bars(rules::PublicCall::salvage)) return buffer.device->refusal(rules::PublicCall::salvage);
-    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
-    if (buffer.memory->host == nullptr && buffer.memory->bytes > 0) {
-        return make_error<errors::content_lost_with_device>();
-    }
-    const std::lock_guard lock(buffer.views);
-    return mark_open(buffer, {ArgumentUse::read, {}});
+    ObservedSpan span(buffer.device->observer(), Span::host_view, name_of_view(ArgumentUse::read),
+                      [&] { return observed(buffer, {}); });
+    return span.over_if_refused(salvage_untold(buffer));
 }
 
 Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
@@ -157,7 +195,9 @@ Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& stat
 }
 
 void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
-    if (buffer.views.close(use, {begin, end})) end_buffer(&buffer);
+    if (buffer.views.seen().has(rules::ViewWord::slow)) [[unlikely]]
+        return close_slowly(buffer, {use, begin, end});
+    close_untold(buffer, {use, begin, end});
 }
 
 }  // namespace detail

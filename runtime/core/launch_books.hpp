@@ -70,6 +70,24 @@ struct LaunchBooks {
     std::atomic<std::uint64_t> staged_launches{0};
     std::atomic<std::uint64_t> prefetches{0};
     std::atomic<std::uint64_t> failed_hints{0};
+    // Counted where the call does much more anyway, for Runtime::counters().
+    std::atomic<std::uint64_t> ended_operations{0};  // of streams that are gone
+    std::atomic<std::uint64_t> uploads{0};           // of copied buffers, and of arguments of staged launches
+    std::atomic<std::uint64_t> uploaded_bytes{0};
+    std::atomic<std::uint64_t> downloads{0};
+    std::atomic<std::uint64_t> downloaded_bytes{0};
+    std::atomic<std::uint64_t> fences{0};
+    std::atomic<std::uint64_t> waits{0};  // for a stream
+    std::atomic<std::uint64_t> waited_ns{0};
+    std::atomic<std::uint64_t> refused_launches{0};
+    std::atomic<std::uint64_t> refused_views{0};
+    std::atomic<std::uint64_t> budget_refusals{0};
+
+    static void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+        counter.fetch_add(by, std::memory_order_relaxed);
+    }
+    void count_upload(std::uint64_t bytes) noexcept { count(uploads), count(uploaded_bytes, bytes); }
+    void count_download(std::uint64_t bytes) noexcept { count(downloads), count(downloaded_bytes, bytes); }
 };
 
 }  // namespace detail

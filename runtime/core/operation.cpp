@@ -401,6 +401,8 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
     if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
     buffer.sides.count_copied(buffer.memory->bytes);
     staged_bytes_ += buffer.memory->bytes;
+    device_.books->launches.count_upload(buffer.memory->bytes);
+    device_.observer().mark(Mark::upload, name_, [&] { return buffer.observed(stream_, position); });
     return true;
 }
 
@@ -442,8 +444,9 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
         buffer.sides.detach();
         return device_.failure(status, "attaching managed memory to a stream");
     }
-    stream_.advance("the attachment of managed memory");
+    const std::uint64_t position = stream_.advance("the attachment of managed memory");
     stream_.tail.push_back(&buffer);
+    device_.observer().mark(Mark::attach, name_, [&] { return buffer.observed(stream_, position); });
     return true;
 }
 
@@ -468,6 +471,7 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
     }
     // An operation of its own: a release waits for it even if this operation is refused.
     const std::uint64_t position = stream_.advance("a prefetch of managed memory");
+    device_.observer().mark(Mark::prefetch, name_, [&] { return buffer.observed(stream_, position); });
     held.lock();
     buffer.touch(stream_, position, ArgumentUse::write, span);
 }

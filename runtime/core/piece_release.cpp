@@ -231,7 +231,8 @@ void free_kept_behind(StreamState& stream) {
     }
 }
 
-Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
+namespace {
+Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Stream* after) {
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     return_unreturned(device);
     Ledger& ledger = device.books->ledger;
@@ -253,6 +254,18 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
         free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
     if (!freed) ledger.put_back(device.index, *piece);
     return freed;
+}
+}  // namespace
+
+Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
+    ObservedSpan span(device.observer(), Span::release, name(block.kind), [&] {
+        ObservedFacts facts = after != nullptr ? after->state()->observed() : device.observed();
+        facts.bytes = block.bytes;
+        facts.address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
+        facts.kind = block.kind;
+        return facts;
+    });
+    return span.over(release_untold(device, block, after));
 }
 
 void make_way(DeviceState& device, std::size_t bytes) {

@@ -70,6 +70,7 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
+    LaunchBooks::count(device->books->launches.ended_operations, issued);
     tail.clear();  // buffers of the tail hold the stream, so they are gone, except for those in kept_
     device->end_later(host_calls);
     leave_recording(*this);
@@ -142,6 +143,8 @@ Result<void> StreamState::record_fence(FenceEvent** recorded) {
         *recorded = event;
     }
     add_fence(event);
+    LaunchBooks::count(device->books->launches.fences);
+    device->observer().mark(Mark::fence, "an event behind the stream's work", [&] { return observed(issued); });
     return {};
 }
 
@@ -162,6 +165,9 @@ Result<void> StreamState::return_attached() {
         const std::uint64_t position = advance("the return of managed memory to the host");
         buffer->sides.brought(*this, position);
         buffer->touch(*this, position, ArgumentUse::write);
+        lock.unlock();
+        device->observer().mark(Mark::detach, "the return of managed memory to the host",
+                                [&] { return buffer->observed(*this, position); });
     }
     return {};
 }
@@ -172,6 +178,14 @@ Result<void> StreamState::depart(BufferState* const* uses, std::size_t count) {
     const auto stays = [&](BufferState* buffer) { return std::find(uses, uses + count, buffer) != uses + count; };
     if (std::all_of(tail.begin(), tail.end(), stays)) return {};
     return fence();
+}
+
+ObservedFacts StreamState::observed(std::uint64_t position, std::uint64_t bytes) const noexcept {
+    ObservedFacts facts = device->observed();
+    facts.stream = id;
+    facts.position = position;
+    facts.bytes = bytes;
+    return facts;
 }
 
 std::uint64_t StreamState::advance(const char* operation) noexcept {
@@ -193,6 +207,8 @@ StreamState::CachedKernel& StreamState::known(const KernelInfo& kernel) {
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     // Not cached while the order is checked: launch_at_once(), which does not check it, then finds no function.
     if (device->books->order != nullptr) return device->resolve(kernel, out);
+    // Nor with an observer, whom launch_at_once() does not tell.
+    if (device->observer()) return device->resolve(kernel, out);
     // Nor on external streams, where each operation asks whether other code captures the stream.
     if (external) return device->resolve(kernel, out);
     CachedKernel& entry = known(kernel);
@@ -352,17 +368,28 @@ Result<void> StreamState::wait_for_all(Wait wait) {
 Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device->config->wait_timeout);
+    // Without the lock: its holder may be blocked in the driver behind the work that hangs.
+    const char* const known = name_of(position);
+    const char* const operation = known != nullptr ? known : "an operation";
+    // A question (Wait::never()) is no wait.
+    static constexpr Observer nobody;
+    ObservedSpan span(wait.refuse ? nobody : device->observer(), Span::wait, operation,
+                      [&] { return observed(position); });
+    const auto begin = std::chrono::steady_clock::now();
     const platform::Status status = poll_event(*device, event, timeout);
+    if (!wait.refuse) {
+        LaunchBooks& books = device->books->launches;
+        LaunchBooks::count(books.waits);
+        const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin;
+        LaunchBooks::count(books.waited_ns, static_cast<std::uint64_t>(waited.count()));
+    }
     if (status.ok()) {
         if (device->books->order != nullptr) device->books->order->seen(*this, position);
         return {};
     }
-    if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
-    // Without the lock: its holder may be blocked in the driver behind the work that hangs.
-    const char* const known = name_of(position);
-    const char* const operation = known != nullptr ? known : "an operation";
-    if (wait.refuse) return make_error<errors::stream_work_not_ready>(operation, position, id);
-    return make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000);
+    if (status.code != Code::timed_out) return span.over<void>(device->failure(status, "waiting for a stream"));
+    if (wait.refuse) return span.over<void>(make_error<errors::stream_work_not_ready>(operation, position, id));
+    return span.over<void>(make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000));
 }
 
 bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {

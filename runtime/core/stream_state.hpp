@@ -75,6 +75,9 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // The number of buffers whose uses name this stream; if nothing else holds it, no more work can come.
     std::atomic<long> standing{0};
 
+    // For the runtime's observer.
+    ObservedFacts observed(std::uint64_t position = 0, std::uint64_t bytes = 0) const noexcept;
+
     HostCalls host_calls;  // thread-safe
     // Of a device's first stream: the streams that threads made current without a scope. Owned here, because a thread
     // may outlive the runtime, and nothing of that may stay with it.

@@ -17,6 +17,7 @@
 #include "event_pool.hpp"
 #include "kept_blocks.hpp"
 #include "memory_budget.hpp"
+#include "observed.hpp"
 #include "open_captures.hpp"
 #include "process.hpp"
 #include "running_services.hpp"
@@ -42,6 +43,7 @@ struct RuntimeConfig {
     std::chrono::nanoseconds wait_timeout{};
     WaitPolicy wait_policy = WaitPolicy::adaptive;
     LogCallback log;
+    Observer observer;
     rules::BudgetOptions budget;
     std::uint64_t cache_bytes = 0;  // that each device keeps of released memory
     std::vector<LitmusFinding> litmus_findings;
@@ -68,6 +70,13 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     const Capabilities capabilities;
     const bool synchronous;
     const OpenCaptures& captures;  // the runtime's
+
+    const Observer& observer() const noexcept { return config->observer; }
+    ObservedFacts observed() const noexcept {
+        ObservedFacts facts;
+        facts.device = static_cast<std::uint32_t>(index);
+        return facts;
+    }
 
     bool is_lost() const noexcept { return lost_code() != 0; }
     // False in a forked child, on a lost device and in a host function. Makes no driver call (R2, R3, S20).

@@ -35,6 +35,10 @@ inline constexpr auto unknown_cache_limit =
     error_entry("R006", Code::invalid_argument,
                 "the environment variable ISTHMUS_CACHE_BYTES is '{value}', which is no number of bytes",
                 "set it to a decimal number, 0 for no cache, or unset it; RuntimeOptions::cache_bytes decides before it");
+inline constexpr auto observer_too_small =
+    error_entry("R007", Code::invalid_argument,
+                "the observer's size is {size:number}, and this version's ObserverCallbacks have {needed:number} bytes",
+                "leave ObserverCallbacks::size as it is, or set it to sizeof(isthmus::ObserverCallbacks)");
 // clang-format on
 
 }  // namespace errors

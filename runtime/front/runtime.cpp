@@ -7,6 +7,7 @@
 
 #include "cache_rules.hpp"
 #include "composed.hpp"
+#include "counter_list.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "export_finding_rules.hpp"
@@ -107,6 +108,9 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     if (options.cpu_threads > most_cpu_threads) {
         return make_error<errors::too_many_cpu_threads>(options.cpu_threads, most_cpu_threads);
     }
+    if (options.observer != nullptr && !detail::Observer::readable(*options.observer)) {
+        return make_error<errors::observer_too_small>(options.observer->size, sizeof(ObserverCallbacks));
+    }
     Result<detail::FoundProfiles> profiles = detail::find_profiles(detail::profile_places(options.profile));
     if (!profiles) return std::move(profiles).error();
     const std::string cache = options.cache_bytes ? std::string() : platform::os::environment("ISTHMUS_CACHE_BYTES");
@@ -119,6 +123,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->wait_timeout = options.wait_timeout;
     config->wait_policy = options.wait_policy;
     config->log = options.log;
+    config->observer = detail::Observer(options.observer);
     config->budget.reserve_bytes = options.host_reserve_bytes;
     config->budget.reserve_permille = options.host_reserve_permille;
     config->budget.allow_oversubscription = options.oversubscribe_managed;
@@ -226,6 +231,16 @@ Result<Seal> Runtime::seal(const SealOptions& options) {
     std::vector<std::shared_ptr<detail::DeviceState>> devices;
     for (const std::unique_ptr<Device>& device : state_->devices) devices.push_back(device->state());
     return detail::begin_seal(options, state_->books, std::move(devices));
+}
+
+std::vector<Counter> Runtime::counters() const {
+    if (!state_) return {};
+    std::vector<std::shared_ptr<detail::DeviceState>> devices;
+    for (const std::unique_ptr<Device>& device : state_->devices) devices.push_back(device->state());
+    return detail::list_counters(*state_->books, devices);
+}
+std::string Runtime::counters_text() const {
+    return prometheus_text(counters());
 }
 
 RuntimeStatistics Runtime::statistics() const noexcept {

@@ -289,29 +289,8 @@ detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::Recor
     return node;
 }
 
-}  // namespace
-
-std::size_t Graph::size() const noexcept {
-    return state_->operations.size();
-}
-
-std::string Graph::dot() const {
-    std::vector<detail::DotOperation> operations;
-    for (const detail::RecordedOperation& operation : state_->operations) {
-        operations.push_back(drawn(*state_->driver, operation));
-    }
-    return detail::graph_dot(composed("graph {}", state_->driver->id), operations);
-}
-
-Result<GraphInstance> Graph::instantiate() const {
-    Result<platform::GraphInstanceHandle> made = state_->driver->instantiate();
-    if (!made) return std::move(made).error();
-    return GraphInstance(detail::InstanceState::make(*state_, *made));
-}
-
-Result<void> Stream::launch(const GraphInstance& instance) {
-    detail::StreamState& stream = *state_;
-    detail::InstanceState& launched = *instance.state();
+// Stream::launch() without the observer.
+Result<void> launch_untold(detail::StreamState& stream, detail::InstanceState& launched) {
     if (stream.device->bars(rules::PublicCall::launch_graph))
         return stream.device->refusal(rules::PublicCall::launch_graph);
     std::vector<detail::InstanceState::Made> ended_earlier;  // destroyed after the lock is released
@@ -359,6 +338,32 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     launched.made.launched(stream.weak_from_this().lock(), *issued);
     if (!launched.replaced.empty()) ended_earlier = launched.end_replaced();
     return {};
+}
+
+}  // namespace
+
+std::size_t Graph::size() const noexcept {
+    return state_->operations.size();
+}
+
+std::string Graph::dot() const {
+    std::vector<detail::DotOperation> operations;
+    for (const detail::RecordedOperation& operation : state_->operations) {
+        operations.push_back(drawn(*state_->driver, operation));
+    }
+    return detail::graph_dot(composed("graph {}", state_->driver->id), operations);
+}
+
+Result<GraphInstance> Graph::instantiate() const {
+    Result<platform::GraphInstanceHandle> made = state_->driver->instantiate();
+    if (!made) return std::move(made).error();
+    return GraphInstance(detail::InstanceState::make(*state_, *made));
+}
+
+Result<void> Stream::launch(const GraphInstance& instance) {
+    detail::ObservedSpan span(state_->device->observer(), Span::graph_launch, "a graph",
+                              [&] { return state_->observed(); });
+    return span.over(launch_untold(*state_, *instance.state()));
 }
 
 }  // namespace v0

@@ -95,6 +95,12 @@ struct RingProducerCore::Parts {
         if (state == ReaderState::broke_rules) send_on_line(calls, reader.line.get(), LineWord::broke_rules);
         reader.info.state = state;
         reader.info.why = std::move(why);
+        device->observer().mark(Mark::reader_lost, "a reader of a shared ring", [&] {
+            ObservedFacts facts = device->observed();
+            facts.position = published;
+            facts.reason = reader.info.why;
+            return facts;
+        });
         reader.page = SealedMemory();
         // shutdown, because a forked child may hold a copy that close() alone would leave open
         calls.shutdown(reader.line.get(), SHUT_RDWR);
@@ -270,56 +276,66 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
 
 Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
     Parts& parts = *parts_;
-    if (parts.device->bars(rules::PublicCall::begin_ring_frame))
-        return parts.device->refusal(rules::PublicCall::begin_ring_frame);
-    if (parts.closed) return make_error<errors::shared_ring_closed>();
-    if (parts.filling) return make_error<errors::ring_frame_being_filled>();
-    const RingDeadline deadline(wait, parts.wait_timeout);
-    const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
-    std::chrono::nanoseconds looked{0};
-    bool last_look = false;
-    for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
-        if (deadline.refuses() && last_look) return make_error<errors::ring_reader_in_the_way>();
-        if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
-            if (looks > 64) protocol::ProcessAtomics::relax();
-            continue;
+    ObservedSpan span(parts.device->observer(), Span::ring_begin, "a frame of a shared ring to fill",
+                      [&] { return parts.device->observed(); });
+    const auto untold = [&]() -> Result<std::uint64_t> {
+        if (parts.device->bars(rules::PublicCall::begin_ring_frame))
+            return parts.device->refusal(rules::PublicCall::begin_ring_frame);
+        if (parts.closed) return make_error<errors::shared_ring_closed>();
+        if (parts.filling) return make_error<errors::ring_frame_being_filled>();
+        const RingDeadline deadline(wait, parts.wait_timeout);
+        const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
+        std::chrono::nanoseconds looked{0};
+        bool last_look = false;
+        for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
+            if (deadline.refuses() && last_look) return make_error<errors::ring_reader_in_the_way>();
+            if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
+                if (looks > 64) protocol::ProcessAtomics::relax();
+                continue;
+            }
+            const std::chrono::nanoseconds passed = deadline.passed();
+            const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
+            if (deadline.left() == std::chrono::nanoseconds(0)) {
+                if (last_look) return make_error<errors::ring_readers_too_slow>();
+                last_look = true;  // even after a short wait: distinguishes a dead reader from a slow one
+                for (Reader& reader : parts.readers) parts.note_end(reader);
+                continue;
+            }
+            if (passed >= spins) {
+                parts.sleep(std::min({slow, deadline.left(), ring_longest_sleep}));
+                continue;
+            }
+            if (passed - looked >= ring_line_look) {
+                looked = passed;
+                for (Reader& reader : parts.readers) parts.note_end(reader);
+            }
+            parts.atomics.pause(looks);
         }
-        const std::chrono::nanoseconds passed = deadline.passed();
-        const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
-        if (deadline.left() == std::chrono::nanoseconds(0)) {
-            if (last_look) return make_error<errors::ring_readers_too_slow>();
-            last_look = true;  // even after a short wait: distinguishes a dead reader from a slow one
-            for (Reader& reader : parts.readers) parts.note_end(reader);
-            continue;
-        }
-        if (passed >= spins) {
-            parts.sleep(std::min({slow, deadline.left(), ring_longest_sleep}));
-            continue;
-        }
-        if (passed - looked >= ring_line_look) {
-            looked = passed;
-            for (Reader& reader : parts.readers) parts.note_end(reader);
-        }
-        parts.atomics.pause(looks);
-    }
-    parts.filling = true;
-    parts.stamper.begin(parts.files->stamp(parts.published), parts.published);
-    return parts.published;
+        parts.filling = true;
+        parts.stamper.begin(parts.files->stamp(parts.published), parts.published);
+        return parts.published;
+    };
+    return span.over(untold());
 }
 
 Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
-    {
-        // Waits for device writes, and copies a staged buffer's device contents to the shared memory.
-        Result<ViewScope> settled = open_scope(buffer, ArgumentUse::read, wait);
-        if (!settled) return std::move(settled).error();
-    }
-    parts.filling = false;
-    if (parts.closed) return {};  // a frame that no reader gets
-    parts.stamper.publish(parts.files->stamp(parts.published), parts.published);
-    ++parts.published;
-    parts.wake_readers(false);
-    return {};
+    ObservedSpan span(parts.device->observer(), Span::ring_publish, "a frame of a shared ring",
+                      [&] { return parts.device->observed(); });
+    const auto untold = [&]() -> Result<void> {
+        {
+            // Waits for device writes, and copies a staged buffer's device contents to the shared memory.
+            Result<ViewScope> settled = open_scope(buffer, ArgumentUse::read, wait);
+            if (!settled) return std::move(settled).error();
+        }
+        parts.filling = false;
+        if (parts.closed) return {};  // a frame that no reader gets
+        parts.stamper.publish(parts.files->stamp(parts.published), parts.published);
+        ++parts.published;
+        parts.wake_readers(false);
+        return {};
+    };
+    return span.over(untold());
 }
 
 Error RingProducerCore::published_before() {

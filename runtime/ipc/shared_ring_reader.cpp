@@ -238,53 +238,59 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
 
 Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     Parts& parts = *parts_;
-    if (parts.device->bars(rules::PublicCall::take_ring_frame))
-        return parts.device->refusal(rules::PublicCall::take_ring_frame);
-    if (parts.broken) return *parts.broken;
-    parts.finish_given_back();
-    const RingDeadline deadline(wait, parts.wait_timeout);
-    const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
-    std::chrono::nanoseconds looked{0};
-    bool last_look = false;
-    for (std::uint32_t looks = 0;; ++looks) {
-        bool over = false;
-        const bool gone = parts.producer_gone;  // read before look(): frames published before the producer's end count
-        Result<std::optional<Taken>> found = parts.look(over);
-        if (!found) return std::move(found).error();
-        if (*found && parts.was_given_up(**found)) {
-            parts.held.pop_back();
-            parts.broken = parts.lost();
-            return *parts.broken;
+    ObservedSpan span(parts.device->observer(), Span::ring_next, "a frame of a shared ring to read",
+                      [&] { return parts.device->observed(); });
+    const auto untold = [&]() -> Result<Taken> {
+        if (parts.device->bars(rules::PublicCall::take_ring_frame))
+            return parts.device->refusal(rules::PublicCall::take_ring_frame);
+        if (parts.broken) return *parts.broken;
+        parts.finish_given_back();
+        const RingDeadline deadline(wait, parts.wait_timeout);
+        const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
+        std::chrono::nanoseconds looked{0};
+        bool last_look = false;
+        for (std::uint32_t looks = 0;; ++looks) {
+            bool over = false;
+            const bool gone =
+                parts.producer_gone;  // read before look(): frames published before the producer's end count
+            Result<std::optional<Taken>> found = parts.look(over);
+            if (!found) return std::move(found).error();
+            if (*found && parts.was_given_up(**found)) {
+                parts.held.pop_back();
+                parts.broken = parts.lost();
+                return *parts.broken;
+            }
+            if (*found) return **found;
+            if (over) return make_error<errors::ring_closed_and_empty>();
+            if (gone) return parts.lost();
+            if (deadline.refuses() && last_look) return make_error<errors::ring_frame_not_ready>();
+            if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
+                if (looks > 64) protocol::ProcessAtomics::relax();
+                continue;
+            }
+            parts.finish_given_back();  // the producer may wait for one of them
+            const std::chrono::nanoseconds passed = deadline.passed();
+            if (deadline.left() == std::chrono::nanoseconds(0)) {
+                // Even after a short wait: distinguishes a dead producer from a slow one.
+                if (last_look) return make_error<errors::ring_frame_timed_out>();
+                last_look = true;
+                parts.look_at_line();
+                continue;
+            }
+            if (passed >= spins) {
+                // The end of device work on a frame does not wake this thread.
+                const std::chrono::nanoseconds longest = parts.given_back.empty() ? ring_longest_sleep : ring_line_look;
+                parts.sleep(std::min(deadline.left(), longest));
+                continue;
+            }
+            if (passed - looked >= ring_line_look) {
+                looked = passed;
+                parts.look_at_line();
+            }
+            parts.atomics.pause(looks);
         }
-        if (*found) return **found;
-        if (over) return make_error<errors::ring_closed_and_empty>();
-        if (gone) return parts.lost();
-        if (deadline.refuses() && last_look) return make_error<errors::ring_frame_not_ready>();
-        if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
-            if (looks > 64) protocol::ProcessAtomics::relax();
-            continue;
-        }
-        parts.finish_given_back();  // the producer may wait for one of them
-        const std::chrono::nanoseconds passed = deadline.passed();
-        if (deadline.left() == std::chrono::nanoseconds(0)) {
-            // Even after a short wait: distinguishes a dead producer from a slow one.
-            if (last_look) return make_error<errors::ring_frame_timed_out>();
-            last_look = true;
-            parts.look_at_line();
-            continue;
-        }
-        if (passed >= spins) {
-            // The end of device work on a frame does not wake this thread.
-            const std::chrono::nanoseconds longest = parts.given_back.empty() ? ring_longest_sleep : ring_line_look;
-            parts.sleep(std::min(deadline.left(), longest));
-            continue;
-        }
-        if (passed - looked >= ring_line_look) {
-            looked = passed;
-            parts.look_at_line();
-        }
-        parts.atomics.pause(looks);
-    }
+    };
+    return span.over(untold());
 }
 
 // Another process wrote the frame: the device's copy of the previous one is stale.
@@ -297,10 +303,12 @@ void RingReaderCore::arrived(BufferState& buffer) noexcept {
 
 Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
+    ObservedSpan span(parts.device->observer(), Span::ring_finish, "a frame of a shared ring",
+                      [&] { return parts.device->observed(); });
     if (parts.device->bars(rules::PublicCall::finish_ring_frame))
-        return parts.device->refusal(rules::PublicCall::finish_ring_frame);
+        return span.over<void>(parts.device->refusal(rules::PublicCall::finish_ring_frame));
     parts.finish_given_back();
-    return parts.finish(frame, buffer, wait);
+    return span.over(parts.finish(frame, buffer, wait));
 }
 
 Error RingReaderCore::finished_before() {

@@ -25,6 +25,7 @@ namespace {
 
 using detail::BufferState;
 using detail::LaunchArgument;
+using detail::LaunchBooks;
 using detail::StreamState;
 
 bool is_empty(const Extent& extent) {
@@ -99,11 +100,11 @@ LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noex
     return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
 }
 
-// Launches that launch_at_once() does not handle. `node`: if not nullptr, receives the index of the recorded operation,
+// launch_with_care() without the observer. `node`: if not nullptr, receives the index of the recorded operation,
 // and the driver is asked for its graph node.
-Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
-                                      const Extent& extent, void* pack, const LaunchArgument* arguments,
-                                      std::size_t count, std::uint32_t* node) {
+Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const KernelInfo& kernel, const Extent& extent,
+                                   void* pack, const LaunchArgument* arguments, std::size_t count,
+                                   std::uint32_t* node) {
     if (stream.device->bars(rules::PublicCall::launch)) {
         return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
@@ -140,6 +141,20 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     }
     if (!done) return std::move(done).error();
     return report;
+}
+
+// Launches that launch_at_once() does not handle.
+Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
+                                      const Extent& extent, void* pack, const LaunchArgument* arguments,
+                                      std::size_t count, std::uint32_t* node) {
+    detail::ObservedSpan span(stream.device->observer(), Span::launch, kernel.name, [&] { return stream.observed(); });
+    Result<LaunchReport> launched = launch_untold(stream, mode, kernel, extent, pack, arguments, count, node);
+    if (ObservedFacts* const facts = span.facts(); facts != nullptr && launched) {
+        facts->position = launched->position;
+        facts->bytes = launched->staged_bytes + launched->copied_back_bytes;
+    }
+    if (!launched) LaunchBooks::count(stream.device->books->launches.refused_launches);
+    return span.over(std::move(launched));
 }
 
 }  // namespace

@@ -185,10 +185,14 @@ void StagedLaunch::give_back() {
 
 Result<void> StagedLaunch::wait_for_upload() {
     if (uploaded_ == nullptr) return {};
+    ObservedSpan span(device_.observer(), Span::wait, "the copies of staged arguments",
+                      [&] { return stream_.observed(stream_.issued); });
     const platform::Status status = poll_event(device_, uploaded_->handle, device_.config->wait_timeout);
     if (status.ok()) return {};
-    if (status.code != Code::timed_out) return device_.failure(status, "copying staged arguments to the device");
-    return make_error<errors::staged_upload_timed_out>();
+    if (status.code != Code::timed_out) {
+        return span.over<void>(device_.failure(status, "copying staged arguments to the device"));
+    }
+    return span.over<void>(make_error<errors::staged_upload_timed_out>());
 }
 
 void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack, std::uint64_t address) {
@@ -315,6 +319,18 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, void* 
     if (!done) scopes.leave_to(stream, stream.issued);
     report.staged_bytes = operation.staged_bytes() + launch.bytes_in();
     report.copied_back_bytes = launch.bytes_out();
+    const Observer& observer = stream.device->observer();
+    constexpr std::string_view why = "the device may not reach an argument, which LaunchMode::staged copies";
+    const auto copied = [&](std::uint64_t bytes) {
+        ObservedFacts facts = stream.observed(*issued, bytes);
+        facts.reason = why;
+        return facts;
+    };
+    LaunchBooks& books = stream.device->books->launches;
+    if (launch.bytes_in() > 0) books.count_upload(launch.bytes_in());
+    if (launch.bytes_out() > 0) books.count_download(launch.bytes_out());
+    if (launch.bytes_in() > 0) observer.mark(Mark::upload, kernel.name, [&] { return copied(launch.bytes_in()); });
+    if (launch.bytes_out() > 0) observer.mark(Mark::download, kernel.name, [&] { return copied(launch.bytes_out()); });
     return done;
 }
 

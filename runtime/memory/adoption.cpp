@@ -189,8 +189,8 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     return {};
 }
 
-Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own, bool shared = false) {
+Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                     AdoptOptions& options, const OwnMapping* own, bool shared) {
     Taking taking(*device, pointer, bytes, options);
     if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -238,6 +238,19 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     std::shared_ptr<BufferState> made = buffer.make();
     if (fence->stream) made->order_on(*fence->stream, fence->position);
     return made;
+}
+
+Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                     AdoptOptions& options, const OwnMapping* own, bool shared = false) {
+    ObservedSpan span(device->observer(), Span::adopt, "memory of other code", [&] {
+        ObservedFacts facts = device->observed();
+        facts.bytes = bytes;
+        facts.address = reinterpret_cast<std::uintptr_t>(pointer);
+        return facts;
+    });
+    Untyped adopted = adopt_untold(device, pointer, bytes, options, own, shared);
+    if (ObservedFacts* const facts = span.facts(); facts != nullptr && adopted) *facts = (*adopted)->observed();
+    return span.over(std::move(adopted));
 }
 
 Result<void> may_adopt(const DeviceState& device) {

@@ -89,6 +89,14 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     const rules::BudgetAnswer answer =
         rules::memory_budget(device.capabilities, now, kind, bytes, device.config->budget);
     if (!answer) {
+        LaunchBooks::count(device.books->launches.budget_refusals);
+        device.observer().mark(Mark::budget_refused, name(kind), [&] {
+            ObservedFacts facts = device.observed();
+            facts.bytes = bytes;
+            facts.kind = kind;
+            facts.reason = answer.reason;
+            return facts;
+        });
         return make_error<errors::memory_kept_back>(bytes, name(kind), answer.free_bytes, answer.reserve_bytes,
                                                     answer.reason, answer.remedy);
     }

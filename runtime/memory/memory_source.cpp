@@ -158,6 +158,22 @@ SealedCall fresh_memory(MemoryKind kind) noexcept {
 }  // namespace
 
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Origin* origin) {
+    ObservedSpan span(device_->observer(), Span::allocate, name(kind_), [&] {
+        ObservedFacts facts = request.stream != nullptr ? request.stream->state()->observed() : device_->observed();
+        facts.bytes = request.bytes;
+        facts.kind = kind_;
+        return facts;
+    });
+    bool kept = false;
+    Result<MemoryBlock> made = allocate_untold(request, origin, kept);
+    if (ObservedFacts* const facts = span.facts(); facts != nullptr && made) {
+        facts->address = made->device != 0 ? made->device : reinterpret_cast<std::uintptr_t>(made->host);
+        facts->reason = kept ? "kept memory: no call of the driver" : "new memory: none of this size was kept";
+    }
+    return span.over(std::move(made));
+}
+
+Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept) {
     if (Result<void> fine = allowed(request); !fine) return std::move(fine).error();
     return_unreturned(*device_);
     MemoryBlock block;
@@ -176,6 +192,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Ori
         Piece* kept = take();
         if (kept == nullptr && end_dropped_buffers(*device_, true) != 0) kept = take();
         if (kept != nullptr) {
+            was_kept = true;
             Ledger& ledger = device_->books->ledger;
             kept->allocated_in_order = in_order;
             place(request, *kept, block);

@@ -50,6 +50,8 @@ public:
 private:
     Result<void> allowed(const AllocationRequest& request) const;
     bool may_keep(const AllocationRequest& request) const;
+    // allocate() without the observer. `was_kept` becomes true where kept memory served.
+    Result<MemoryBlock> allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept);
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream);
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);

@@ -195,6 +195,12 @@ Result<std::uint64_t> NativeScopeState::end() {
     uncaptured_.reset();
     const bool verify = on.mode.load(std::memory_order_relaxed) == LaunchMode::verify;
     if (fenced && verify && on.device->usable()) fenced = on.wait_until(position, Wait{});
+    if (const Observer& observer = on.device->observer()) {
+        ObservedFacts facts = on.observed(position);
+        facts.code = fenced.code();
+        if (!fenced) facts.error = fenced.error().id();
+        observer.end(Span::native_scope, name, facts);
+    }
     return fenced ? Result<std::uint64_t>(position) : std::move(fenced).error();
 }
 
@@ -252,12 +258,13 @@ Result<std::uint64_t> OpenedNative::close() {
 
 Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& request) {
     DeviceState& device = *on.state()->device;
+    ObservedSpan span(device.observer(), Span::native_scope, request.name, [&] { return on.state()->observed(); });
     if (device.bars(rules::PublicCall::open_native_scope)) {
-        return device.refusal(rules::PublicCall::open_native_scope,
-                              composed("opening a native scope for the work '{}'", request.name));
+        return span.over<OpenedNative>(device.refusal(
+            rules::PublicCall::open_native_scope, composed("opening a native scope for the work '{}'", request.name)));
     }
     std::unique_ptr<NativeScopeState> state(new (*device.native_scopes) NativeScopeState(on, request.name));
-    if (Result<void> opened = state->open(request); !opened) return std::move(opened).error();
+    if (Result<void> opened = span.over_if_refused(state->open(request)); !opened) return std::move(opened).error();
     return OpenedNative(std::move(state));
 }
 

@@ -226,11 +226,14 @@ KeptWork::~KeptWork() = default;
 Result<std::uint64_t> enqueue_native(const Stream& on, const NativeRequest& request) {
     StreamState& stream = *on.state();
     DeviceState& device = *stream.device;
+    ObservedSpan span(device.observer(), Span::native_work, request.name, [&] { return stream.observed(); });
     if (device.bars(rules::PublicCall::enqueue_native)) {
-        return device.refusal(rules::PublicCall::enqueue_native,
-                              composed("giving a stream the work '{}'", request.name));
+        return span.over<std::uint64_t>(
+            device.refusal(rules::PublicCall::enqueue_native, composed("giving a stream the work '{}'", request.name)));
     }
     Result<std::uint64_t> done = give_work(stream, request);
+    if (ObservedFacts* const facts = span.facts(); facts != nullptr && done) facts->position = *done;
+    done = span.over(std::move(done));
     // What the work dropped ends now that no lock is held.
     device.books->after_host_functions.drain();
     return done;

@@ -34,13 +34,16 @@ Error being_recorded(const Wait& wait, const char* what) {
 Result<void> wait_for_recorder(DeviceState& device, platform::EventHandle event, const Wait& wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device.config->wait_timeout);
+    ObservedSpan span(device.observer(), Span::wait, "an event of several processes",
+                      [&] { return device.observed(); });
     const platform::Status status = poll_event(device, event, timeout);
     if (status.ok()) return {};
-    if (status.code != Code::timed_out) return device.failure(status, "waiting for an event of several processes");
+    if (status.code != Code::timed_out)
+        return span.over<void>(device.failure(status, "waiting for an event of several processes"));
     if (wait.refuse) {
-        return make_error<errors::shared_event_not_ready>();
+        return span.over<void>(make_error<errors::shared_event_not_ready>());
     }
-    return make_error<errors::shared_event_timed_out>(timeout.count() / 1000);
+    return span.over<void>(make_error<errors::shared_event_timed_out>(timeout.count() / 1000));
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ public:
     }
     ~ViewScope() { close(); }
     BufferState* buffer() const noexcept { return buffer_; }  // nullptr: moved from
+    // The caller closes it.
+    HostClaim leave() noexcept { return buffer_ = nullptr, claim_; }
 
 private:
     void close() noexcept {

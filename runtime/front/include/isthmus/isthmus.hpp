@@ -26,6 +26,7 @@
 #include <isthmus/concurrent/sharded_counter.hpp>
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/copy.hpp>
+#include <isthmus/counters.hpp>
 #include <isthmus/current.hpp>
 #include <isthmus/descriptors.hpp>
 #include <isthmus/device.hpp>
@@ -56,6 +57,7 @@
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/native_work.hpp>
 #include <isthmus/module.hpp>
+#include <isthmus/observer.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/print.hpp>

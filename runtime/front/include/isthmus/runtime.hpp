@@ -3,12 +3,14 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/counters.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/export_finding.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
+#include <isthmus/observer.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/seal.hpp>
@@ -70,6 +72,9 @@ struct RuntimeOptions {
     // runtime's last device; kernels that two threads launch at the same time do not share them.
     std::uint32_t cpu_threads = 0;
     LogCallback log{};  // empty: silent
+    // Functions that are told what the runtime does (observer.hpp); copied by open(). nullptr: none, at no cost. With
+    // them no launch and no view takes its shortest way.
+    const ObserverCallbacks* observer = nullptr;
 };
 
 // Counts since the runtime was opened.
@@ -92,8 +97,8 @@ public:
     // this process it creates a context for each device, to find which devices still answer: the others are not
     // healthy() from the start.
     // Errors: invalid_argument (ISTHMUS_LAUNCH_MODE names no launch mode; ISTHMUS_CACHE_BYTES is no number; cpu_threads
-    // exceeds 1024; the profile that was asked for cannot be read; a profile is damaged), unsupported (the profile has
-    // another version's schema).
+    // exceeds 1024; the size of `observer` is less than this version's; the profile that was asked for cannot be read;
+    // a profile is damaged), unsupported (the profile has another version's schema).
     static Result<Runtime> open(const RuntimeOptions& options = {});
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;
@@ -117,6 +122,10 @@ public:
     // Why there is no CUDA device, or why some are missing; nullopt: none is missing.
     const std::optional<Error>& cuda_absence() const noexcept;
     RuntimeStatistics statistics() const noexcept;
+    // statistics() and more, by name, with units in the names: for monitoring, not for hot paths. They are counted with
+    // and without an observer; what only an observer is told is not among them (docs/observing.md). Empty after a move.
+    std::vector<Counter> counters() const;
+    std::string counters_text() const;  // prometheus_text() of them
 
     // From here to the end of the Seal, what would allocate, map, load code or make an object of the driver is refused
     // (seal.hpp): for this thread, or for all calls of this runtime. Not for hot paths: heap. Errors: in_use (this

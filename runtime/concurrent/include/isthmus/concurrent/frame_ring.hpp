@@ -52,6 +52,7 @@ public:
     RingCore(const RingCore&) = delete;
     RingCore& operator=(const RingCore&) = delete;
     ~RingCore();
+    void be_observed(const Device& device);       // by its runtime's observer; before the first call
     Result<Taken> begin(Wait wait);               // producer only
     void publish(const Taken& taken) noexcept;    // producer only
     void abandon(std::size_t slot) noexcept;      // producer only
@@ -177,8 +178,10 @@ public:
         std::vector<std::size_t> bytes;
         for (const Buffer<T>& buffer : buffers) bytes.push_back(buffer.size_bytes());
         if (Result<void> fine = detail::check_ring(bytes.data(), bytes.size()); !fine) return std::move(fine).error();
-        return FrameRing(
-            std::make_shared<detail::RingState<T>>(std::move(buffers), when_full, detail::wait_timeout_of(device)));
+        auto ring =
+            std::make_shared<detail::RingState<T>>(std::move(buffers), when_full, detail::wait_timeout_of(device));
+        ring->core.be_observed(device);
+        return FrameRing(std::move(ring));
     }
 
     // A buffer to fill. Errors: timed_out; not_ready (Wait::never(), drop_newest); ended (the ring is closed).
