@@ -100,3 +100,8 @@ class IsthmusRecipe(ConanFile):
             by_name.set_property('pkg_config_name', 'isthmus-c-camera')
             by_name.libs = ['isthmus-c-camera']
             by_name.requires = ['c']
+        trace = self.cpp_info.components['trace']
+        trace.set_property('cmake_target_name', 'isthmus::trace')
+        trace.set_property('pkg_config_name', 'isthmus-trace')
+        trace.libs = ['isthmus-trace']
+        trace.requires = ['isthmus']

@@ -258,7 +258,7 @@ def on_a_bare_system(work, compiler):
         '-Dbench=disabled', *options, env=environment)
     installed = json.loads(run('meson', 'introspect', '--installed', build, env=environment)).values()
     searched = run('pkg-config', '--variable=pc_path', 'pkg-config').strip().split(':')
-    for name in ('isthmus.pc', 'isthmus-camera-kernels.pc', 'isthmus-c.pc'):
+    for name in ('isthmus.pc', 'isthmus-camera-kernels.pc', 'isthmus-c.pc', 'isthmus-trace.pc'):
         folders = [os.path.dirname(path) for path in installed if os.path.basename(path) == name]
         if len(folders) != 1 or folders[0] not in searched:
             sys.exit(f'{name} goes to {folders}; pkg-config looks in {searched}')

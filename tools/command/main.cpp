@@ -14,8 +14,10 @@
 #include "common/session.hpp"
 #include "share/share_command.hpp"
 #include "share/view_command.hpp"
+#include "trace/trace_command.hpp"
 #include "tune/tune_command.hpp"
 
+#include <isthmus/chrome_trace.hpp>
 #include <isthmus/version.hpp>
 #include <machines/record.hpp>
 
@@ -110,8 +112,34 @@ RuntimeOptions options_of(const CommandContext& context) {
     return options;
 }
 
+// What --trace or ISTHMUS_TRACE asks for.
+struct Recording {
+    std::string file;  // --trace
+    ChromeTrace trace;
+
+    // When a runtime opens: a command that opens none writes no file.
+    const ObserverCallbacks* begin() {
+        if (trace) return trace.callbacks();
+        Result<ChromeTrace> made = file.empty() ? ChromeTrace::from_environment() : ChromeTrace::open(file);
+        if (!made) cannot(std::string(made.error().message()));
+        trace = std::move(made).value();
+        return trace.callbacks();
+    }
+    // After the command. A file that cannot be written is an error of the command, unless that has failed before.
+    int end(int code) {
+        const std::uint64_t dropped = trace.counts().dropped;
+        const Result<void> written = trace.close();
+        if (!written) {
+            complain(one_line(written.error().text()));
+            return code == exit_ok ? exit_bad_usage : code;
+        }
+        if (dropped > 0) complain(fmt::format("{} events found no room in the trace", dropped));
+        return code;
+    }
+};
+
 // Global options are accepted before and after the subcommand's name.
-void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib) {
+void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib, Recording& recording) {
     app.add_option("--machine", context.machine, "use a simulated machine: a known name, or a record's file")
         ->type_name("NAME|FILE");
     const auto take_device = [&context](const std::string& text) {
@@ -125,6 +153,9 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
     app.fallthrough();
     app.add_option("--litmus", context.litmus, "refuse what trials found not to hold: a record that litmus saved")
         ->type_name("FILE");
+    app.add_option("--trace", recording.file,
+                   "record what the runtime does, for ui.perfetto.dev and `isthmus trace`; default: ISTHMUS_TRACE")
+        ->type_name("FILE");
     app.parse_complete_callback([&context] {
         context.machine_record = readable_record(context.machine);
         context.litmus = readable_record(context.litmus);
@@ -133,10 +164,12 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
         app, "--host-reserve", host_reserve_mib, {0, std::uint64_t{1} << 40},
         "MiB of host memory that allocations leave where CPU and GPU share it; default: 64 or an eighth of all, the "
         "less, and 2 % at least");
-    context.open_runtime = [&context, &host_reserve_mib, host_reserve]() -> Result<Runtime> {
+    context.open_runtime = [&context, &host_reserve_mib, &recording, host_reserve]() -> Result<Runtime> {
         play_machine(context);
         if (host_reserve->count() > 0) context.host_reserve_bytes = host_reserve_mib << 20;
-        Result<Runtime> runtime = Runtime::open(options_of(context));
+        RuntimeOptions options = options_of(context);
+        options.observer = recording.begin();
+        Result<Runtime> runtime = Runtime::open(options);
         if (runtime && !context.asked_device.empty()) context.device = place_of(context.asked_device, *runtime);
         return runtime;
     };
@@ -161,7 +194,8 @@ int run(int argc, char** argv) {
     app.footer(exit_code_help);
     CommandContext context;
     std::uint64_t host_reserve_mib = 0;
-    add_global_options(app, context, host_reserve_mib);
+    Recording recording;
+    add_global_options(app, context, host_reserve_mib, recording);
     add_caps_command(app, context);
     add_doctor_command(app, context);
     add_latency_command(app, context);
@@ -169,20 +203,21 @@ int run(int argc, char** argv) {
     add_report_command(app, context);
     add_run_command(app, context);
     add_share_command(app, context);
+    add_trace_command(app, context);
     add_tune_command(app, context);
     add_view_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand
-        return context.exit_code;
+        return recording.end(context.exit_code);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return say_what_was_asked(app, error);
         const std::optional<std::string> word = unknown_command(app);
         const std::string problem = word ? one_line(about_unknown_command(app, *word)) : one_line(error.what());
         return say(problem + " (see isthmus --help)", exit_bad_usage);
     } catch (const Failure& failure) {
-        return say(one_line(failure.what()), failure.exit_code());
+        return recording.end(say(one_line(failure.what()), failure.exit_code()));
     } catch (const std::exception& error) {
-        return say(one_line(error.what()), exit_failed);
+        return recording.end(say(one_line(error.what()), exit_failed));
     }
 }
 

@@ -129,6 +129,7 @@ class BadInput(unittest.TestCase):
         (("share", "clip.y4m"), "--viewers", ("65",)),
         (("share", "clip.y4m"), "--rate", ("0", "1000001")),
         (("share", "clip.y4m"), "--viewer-deadline", ("0", "3601")),
+        (("trace", "trace.json"), "--warm-up", ("1000000001",)),
         (("tune",), "--budget", ("0", "0.9", "86401")),
         (("tune", "--verify"), "--points", ("0", "100001")),
         (("tune", "--verify"), "--seed", ()),
@@ -155,9 +156,9 @@ class BadInput(unittest.TestCase):
                   "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
                   "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
                   "--topology", "--quick", "--thorough", "--html", "--verify", "--profile", "--compare", "--tests",
-                  "--run-tests", "--no-litmus", "--read", "--real-time"}
-        for command in ((), ("caps",), ("doctor",), ("latency",), ("litmus",), ("report",), ("run",), ("share",), ("tune",),
-                        ("view",)):
+                  "--run-tests", "--no-litmus", "--read", "--real-time", "--trace"}
+        for command in ((), ("caps",), ("doctor",), ("latency",), ("litmus",), ("report",), ("run",), ("share",),
+                        ("trace",), ("tune",), ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
                 tried.discard("--checksums")

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// NvtxObserver with a tool that NVTX itself loads.
+// keeps O2
+#include <isthmus/nvtx.hpp>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+using namespace isthmus;
+
+// The lines that the tool has written since the last call.
+std::string told() {
+    void* const tool = ::dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW | RTLD_NOLOAD);
+    if (tool == nullptr) return "the tool is not loaded";
+    using Lines = std::string* (*)();
+    const auto lines = reinterpret_cast<Lines>(::dlsym(tool, "nvtx_counter_lines"));
+    if (lines == nullptr) return "the tool has no lines";
+    std::string all = *lines();
+    lines()->clear();
+    return all;
+}
+
+TEST(NvtxObservers, TellOfRangesAndMarks) {
+    int next_told = 0;
+    ObserverCallbacks next;
+    next.context = &next_told;
+    next.begin = [](void* to, Span, std::string_view, const ObservedFacts&) noexcept { ++*static_cast<int*>(to); };
+    next.end = next.begin;
+    next.mark = [](void* to, Mark, std::string_view, const ObservedFacts&) noexcept { ++*static_cast<int*>(to); };
+    NvtxObserver observer(&next);
+    const std::string names = told();
+    EXPECT_EQ(names.substr(0, names.find('\n')), "domain isthmus");
+    EXPECT_NE(names.find("category 1 launch\n"), std::string::npos) << names;
+    EXPECT_NE(names.find("category 17 upload\n"), std::string::npos) << names;
+    const ObserverCallbacks& to = *observer.callbacks();
+    ObservedFacts facts;
+    facts.bytes = 42;
+    to.begin(to.context, Span::host_view, "a view for reading", facts);
+    to.begin(to.context, Span::wait, "brighten", facts);
+    to.mark(to.context, Mark::fence, "an event", facts);
+    to.end(to.context, Span::wait, "brighten", facts);
+    to.end(to.context, Span::host_view, "a view for reading", facts);
+    facts.code = Code::in_use;
+    facts.error = "C012";
+    to.mark(to.context, Mark::refused, "k", facts);
+    EXPECT_EQ(told(),
+              "mark opened: a view for reading 8\npush wait: brighten 9 42\nmark fence: an event 19\npop\n"
+              "mark closed: a view for reading 8\nmark refused: C012 23\n");
+    EXPECT_EQ(next_told, 6);
+    const std::string longer(500, 'x');
+    to.begin(to.context, Span::launch, longer, facts);
+    EXPECT_EQ(told().size(), std::string("push  1 42\n").size() + 159);  // cut, and ended with 0
+}
+
+}  // namespace

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// ChromeTrace: the callbacks, and the file.
+#include <isthmus/chrome_trace.hpp>
+
+#include "event_blocks.hpp"
+#include "trace_writer.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace isthmus {
+inline namespace v0 {
+
+// Stays until the process ends, reachable by `earlier`: a runtime may end after the trace, and then calls it still.
+struct ChromeTrace::State {
+    trace::EventBlocks blocks;
+    std::string file;
+    ObserverCallbacks callbacks;
+    ObserverCallbacks next;
+    State* earlier = nullptr;
+
+    template <class What>
+    void record(trace::Phase phase, What what, std::string_view name, const ObservedFacts& facts) noexcept {
+        const auto now = std::chrono::steady_clock::now().time_since_epoch();
+        blocks.record([&](trace::RecordedEvent& event) {
+            event.ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+            event.keep(phase, static_cast<std::uint32_t>(what), name, facts);
+        });
+    }
+};
+
+namespace {
+
+std::mutex states_mutex;
+
+Error cannot_write(const std::string& file, const char* call, int error) {
+    return Error(Code::system_error, "the trace could not be written to " + file + ": " + std::strerror(error),
+                 "name a file in a directory that exists and may be written, with room for the trace")
+        .from_call(call, error);
+}
+
+Result<void> write_file(const std::string& file, const std::string& text) {
+    std::FILE* const out = std::fopen(file.c_str(), "wbe");
+    if (out == nullptr) return cannot_write(file, "fopen", errno);
+    const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+    const int why = errno;
+    if (std::fclose(out) != 0) return cannot_write(file, "fclose", errno);
+    if (!written) return cannot_write(file, "fwrite", why);
+    return {};
+}
+
+}  // namespace
+
+Result<ChromeTrace> ChromeTrace::open(std::string file, const ChromeTraceOptions& options) {
+    static State* states = nullptr;  // guarded by states_mutex
+    if (file.empty() || options.threads == 0 || options.events_per_thread == 0) {
+        return Error(Code::invalid_argument, "a trace needs the name of a file, and room for a thread and an event",
+                     "name a file, and leave ChromeTraceOptions as they are");
+    }
+    std::unique_ptr<State> made(new (std::nothrow) State);
+    if (made == nullptr || !made->blocks.make(options.threads, options.events_per_thread)) {
+        return Error(Code::out_of_memory, "there is no memory for the blocks of a trace",
+                     "set ChromeTraceOptions::events_per_thread or threads to less");
+    }
+    made->file = std::move(file);
+    State* const state = made.release();
+    state->callbacks.context = state;
+    state->callbacks.begin = [](void* context, Span span, std::string_view name, const ObservedFacts& facts) noexcept {
+        State& to = *static_cast<State*>(context);
+        to.record(trace::Phase::begin, span, name, facts);
+        if (to.next.begin != nullptr) to.next.begin(to.next.context, span, name, facts);
+    };
+    state->callbacks.end = [](void* context, Span span, std::string_view name, const ObservedFacts& facts) noexcept {
+        State& to = *static_cast<State*>(context);
+        to.record(trace::Phase::end, span, name, facts);
+        if (to.next.end != nullptr) to.next.end(to.next.context, span, name, facts);
+    };
+    state->callbacks.mark = [](void* context, Mark mark, std::string_view name, const ObservedFacts& facts) noexcept {
+        State& to = *static_cast<State*>(context);
+        to.record(trace::Phase::mark, mark, name, facts);
+        if (to.next.mark != nullptr) to.next.mark(to.next.context, mark, name, facts);
+    };
+    const std::lock_guard lock(states_mutex);
+    state->earlier = std::exchange(states, state);
+    return ChromeTrace(state);
+}
+
+Result<ChromeTrace> ChromeTrace::from_environment(const ChromeTraceOptions& options) {
+    const char* const file = ::secure_getenv("ISTHMUS_TRACE");
+    if (file == nullptr || *file == '\0') return ChromeTrace();
+    return open(file, options);
+}
+
+ChromeTrace::ChromeTrace(ChromeTrace&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+
+ChromeTrace& ChromeTrace::operator=(ChromeTrace&& other) noexcept {
+    if (this != &other) {
+        ChromeTrace ended(std::move(*this));
+        state_ = std::exchange(other.state_, nullptr);
+    }
+    return *this;
+}
+
+ChromeTrace::~ChromeTrace() {
+    if (Result<void> written = close(); !written) {
+        (void)std::fprintf(stderr, "%s\n", written.error().text().c_str());
+    }
+}
+
+const ObserverCallbacks* ChromeTrace::callbacks(const ObserverCallbacks* next) noexcept {
+    if (state_ == nullptr) return next;
+    if (next != nullptr) state_->next = *next;
+    return &state_->callbacks;
+}
+
+ChromeTraceCounts ChromeTrace::counts() const noexcept {
+    if (state_ == nullptr) return {};
+    return {state_->blocks.recorded(), state_->blocks.dropped()};
+}
+
+Result<void> ChromeTrace::close() {
+    if (state_ == nullptr || !state_->blocks.close()) return {};
+    const trace::EventBlocks& blocks = state_->blocks;
+    std::vector<trace::ThreadEvents> threads;
+    for (std::size_t at = 0; at < blocks.size(); ++at) {
+        threads.push_back({blocks[at].owner.load(std::memory_order_relaxed), blocks[at].events.get(),
+                           blocks[at].count.load(std::memory_order_acquire)});  // pairs with record()
+    }
+    Result<void> written = write_file(state_->file, trace::trace_json(threads, blocks.dropped()));
+    state_->blocks.give_back();
+    return written;
+}
+
+}  // namespace v0
+}  // namespace isthmus
