@@ -190,7 +190,9 @@ Result<RingCore::Taken> RingCore::begin(Wait wait) {
         taken.frame = parts.next_frame;
         return taken;
     };
-    return span.over(untold());
+    Result<Taken> done = untold();
+    span.over(done);
+    return done;
 }
 
 void RingCore::publish(const Taken& taken) noexcept {
@@ -232,7 +234,9 @@ Result<RingCore::Taken> RingCore::take(Wait wait) {
         if (found) return taken;
         return nothing(over, wait, "no frame was published");
     };
-    return span.over(untold());
+    Result<Taken> done = untold();
+    span.over(done);
+    return done;
 }
 
 void RingCore::give_back(const Taken& taken) noexcept {

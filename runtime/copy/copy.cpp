@@ -324,7 +324,9 @@ Result<void> Stream::copy_request(const detail::CopyRequest& request) {
     if (job->shape.width == 0) return {};
     detail::ObservedSpan span(state_->device->observer(), Span::copy, "a copy",
                               [&] { return detail::observed_copy(*state_, *job); });
-    return span.over(detail::run_copy(*state_, *job));
+    Result<void> done = detail::run_copy(*state_, *job);
+    span.over(done);
+    return done;
 }
 
 CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& from) const {

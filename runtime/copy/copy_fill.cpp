@@ -188,7 +188,9 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
         facts.kind = request.to->memory->kind;
         return facts;
     });
-    return span.over(detail::fill_untold(*state_, fill, request));
+    Result<void> done = detail::fill_untold(*state_, fill, request);
+    span.over(done);
+    return done;
 }
 
 }  // namespace v0

@@ -57,7 +57,9 @@ Result<void> read_untold(const std::shared_ptr<BufferState>& buffer, void* to, W
 Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     if (!buffer) return make_error<errors::read_back_of_empty_buffer>();
     ObservedSpan span(buffer->device->observer(), Span::read_back, "a read-back", [&] { return buffer->observed(); });
-    return span.over(read_untold(buffer, to, wait));
+    Result<void> done = read_untold(buffer, to, wait);
+    span.over(done);
+    return done;
 }
 
 }  // namespace detail

@@ -173,14 +173,17 @@ Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wa
                       [&] { return observed(buffer, part); });
     Result<ViewScope> opened = open_untold(buffer, asked, use, wait, part);
     if (!opened) LaunchBooks::count(buffer.device->books->launches.refused_views);
-    return span.over_if_refused(std::move(opened));
+    span.over_if_refused(opened);
+    return opened;
 }
 
 Result<ViewScope> open_salvage(BufferState& buffer) {
     if (!buffer.touched_by_loss()) return open_scope(buffer, ArgumentUse::read, Wait{});
     ObservedSpan span(buffer.device->observer(), Span::host_view, name_of_view(ArgumentUse::read),
                       [&] { return observed(buffer, {}); });
-    return span.over_if_refused(salvage_untold(buffer));
+    Result<ViewScope> opened = salvage_untold(buffer);
+    span.over_if_refused(opened);
+    return opened;
 }
 
 Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {

@@ -265,7 +265,9 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
         facts.kind = block.kind;
         return facts;
     });
-    return span.over(release_untold(device, block, after));
+    Result<void> done = release_untold(device, block, after);
+    span.over(done);
+    return done;
 }
 
 void make_way(DeviceState& device, std::size_t bytes) {

@@ -387,9 +387,9 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
         if (device->books->order != nullptr) device->books->order->seen(*this, position);
         return {};
     }
-    if (status.code != Code::timed_out) return span.over<void>(device->failure(status, "waiting for a stream"));
-    if (wait.refuse) return span.over<void>(make_error<errors::stream_work_not_ready>(operation, position, id));
-    return span.over<void>(make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000));
+    if (status.code != Code::timed_out) return span.over(device->failure(status, "waiting for a stream"));
+    if (wait.refuse) return span.over(make_error<errors::stream_work_not_ready>(operation, position, id));
+    return span.over(make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000));
 }
 
 bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {

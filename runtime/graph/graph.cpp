@@ -363,7 +363,9 @@ Result<GraphInstance> Graph::instantiate() const {
 Result<void> Stream::launch(const GraphInstance& instance) {
     detail::ObservedSpan span(state_->device->observer(), Span::graph_launch, "a graph",
                               [&] { return state_->observed(); });
-    return span.over(launch_untold(*state_, *instance.state()));
+    Result<void> done = launch_untold(*state_, *instance.state());
+    span.over(done);
+    return done;
 }
 
 }  // namespace v0

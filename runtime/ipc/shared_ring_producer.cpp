@@ -315,7 +315,9 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         parts.stamper.begin(parts.files->stamp(parts.published), parts.published);
         return parts.published;
     };
-    return span.over(untold());
+    Result<std::uint64_t> done = untold();
+    span.over(done);
+    return done;
 }
 
 Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
@@ -335,7 +337,9 @@ Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
         parts.wake_readers(false);
         return {};
     };
-    return span.over(untold());
+    Result<void> done = untold();
+    span.over(done);
+    return done;
 }
 
 Error RingProducerCore::published_before() {

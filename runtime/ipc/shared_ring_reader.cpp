@@ -290,7 +290,9 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             parts.atomics.pause(looks);
         }
     };
-    return span.over(untold());
+    Result<Taken> done = untold();
+    span.over(done);
+    return done;
 }
 
 // Another process wrote the frame: the device's copy of the previous one is stale.
@@ -306,9 +308,11 @@ Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wa
     ObservedSpan span(parts.device->observer(), Span::ring_finish, "a frame of a shared ring",
                       [&] { return parts.device->observed(); });
     if (parts.device->bars(rules::PublicCall::finish_ring_frame))
-        return span.over<void>(parts.device->refusal(rules::PublicCall::finish_ring_frame));
+        return span.over(parts.device->refusal(rules::PublicCall::finish_ring_frame));
     parts.finish_given_back();
-    return span.over(parts.finish(frame, buffer, wait));
+    Result<void> done = parts.finish(frame, buffer, wait);
+    span.over(done);
+    return done;
 }
 
 Error RingReaderCore::finished_before() {

@@ -154,7 +154,8 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
         facts->bytes = launched->staged_bytes + launched->copied_back_bytes;
     }
     if (!launched) LaunchBooks::count(stream.device->books->launches.refused_launches);
-    return span.over(std::move(launched));
+    span.over(launched);
+    return launched;
 }
 
 }  // namespace

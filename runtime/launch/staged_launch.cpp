@@ -190,9 +190,9 @@ Result<void> StagedLaunch::wait_for_upload() {
     const platform::Status status = poll_event(device_, uploaded_->handle, device_.config->wait_timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out) {
-        return span.over<void>(device_.failure(status, "copying staged arguments to the device"));
+        return span.over(device_.failure(status, "copying staged arguments to the device"));
     }
-    return span.over<void>(make_error<errors::staged_upload_timed_out>());
+    return span.over(make_error<errors::staged_upload_timed_out>());
 }
 
 void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack, std::uint64_t address) {

@@ -250,7 +250,8 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     });
     Untyped adopted = adopt_untold(device, pointer, bytes, options, own, shared);
     if (ObservedFacts* const facts = span.facts(); facts != nullptr && adopted) *facts = (*adopted)->observed();
-    return span.over(std::move(adopted));
+    span.over(adopted);
+    return adopted;
 }
 
 Result<void> may_adopt(const DeviceState& device) {

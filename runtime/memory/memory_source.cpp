@@ -170,7 +170,8 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Ori
         facts->address = made->device != 0 ? made->device : reinterpret_cast<std::uintptr_t>(made->host);
         facts->reason = kept ? "kept memory: no call of the driver" : "new memory: none of this size was kept";
     }
-    return span.over(std::move(made));
+    span.over(made);
+    return made;
 }
 
 Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept) {

@@ -260,11 +260,13 @@ Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& re
     DeviceState& device = *on.state()->device;
     ObservedSpan span(device.observer(), Span::native_scope, request.name, [&] { return on.state()->observed(); });
     if (device.bars(rules::PublicCall::open_native_scope)) {
-        return span.over<OpenedNative>(device.refusal(
-            rules::PublicCall::open_native_scope, composed("opening a native scope for the work '{}'", request.name)));
+        return span.over(device.refusal(rules::PublicCall::open_native_scope,
+                                        composed("opening a native scope for the work '{}'", request.name)));
     }
     std::unique_ptr<NativeScopeState> state(new (*device.native_scopes) NativeScopeState(on, request.name));
-    if (Result<void> opened = span.over_if_refused(state->open(request)); !opened) return std::move(opened).error();
+    Result<void> opened = state->open(request);
+    span.over_if_refused(opened);
+    if (!opened) return std::move(opened).error();
     return OpenedNative(std::move(state));
 }
 

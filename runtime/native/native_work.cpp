@@ -228,12 +228,12 @@ Result<std::uint64_t> enqueue_native(const Stream& on, const NativeRequest& requ
     DeviceState& device = *stream.device;
     ObservedSpan span(device.observer(), Span::native_work, request.name, [&] { return stream.observed(); });
     if (device.bars(rules::PublicCall::enqueue_native)) {
-        return span.over<std::uint64_t>(
+        return span.over(
             device.refusal(rules::PublicCall::enqueue_native, composed("giving a stream the work '{}'", request.name)));
     }
     Result<std::uint64_t> done = give_work(stream, request);
     if (ObservedFacts* const facts = span.facts(); facts != nullptr && done) facts->position = *done;
-    done = span.over(std::move(done));
+    span.over(done);
     // What the work dropped ends now that no lock is held.
     device.books->after_host_functions.drain();
     return done;

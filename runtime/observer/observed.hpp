@@ -60,19 +60,23 @@ public:
 
     // nullptr: nobody is told. What becomes known until the end.
     ObservedFacts* facts() noexcept { return observer_ != nullptr ? &open_.facts : nullptr; }
-    // The span ends with this result, which is returned.
+    // The span ends with this result.
     template <class T>
-    Result<T> over(Result<T> result) noexcept {
+    void over(const Result<T>& result) noexcept {
         if (observer_ != nullptr) [[unlikely]]
             close(result.ok() ? nullptr : &result.error());
-        return result;
+    }
+    // The span ends with this error, which is returned.
+    Error&& over(Error&& error) noexcept {
+        if (observer_ != nullptr) [[unlikely]]
+            close(&error);
+        return std::move(error);
     }
     // The same where the span goes on if all went well: its end is told by Observer::end().
     template <class T>
-    Result<T> over_if_refused(Result<T> result) noexcept {
+    void over_if_refused(const Result<T>& result) noexcept {
         if (observer_ != nullptr) [[unlikely]]
             result.ok() ? leave_open() : close(&result.error());
-        return result;
     }
 
 private:

@@ -39,11 +39,11 @@ Result<void> wait_for_recorder(DeviceState& device, platform::EventHandle event,
     const platform::Status status = poll_event(device, event, timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out)
-        return span.over<void>(device.failure(status, "waiting for an event of several processes"));
+        return span.over(device.failure(status, "waiting for an event of several processes"));
     if (wait.refuse) {
-        return span.over<void>(make_error<errors::shared_event_not_ready>());
+        return span.over(make_error<errors::shared_event_not_ready>());
     }
-    return span.over<void>(make_error<errors::shared_event_timed_out>(timeout.count() / 1000));
+    return span.over(make_error<errors::shared_event_timed_out>(timeout.count() / 1000));
 }
 
 }  // namespace
