@@ -150,16 +150,27 @@ std::string machine_json(const isthmus_runtime& runtime) {
     return to.text();
 }
 
+// For free().
+Result<void> hand_out_text(const std::string& text, char** out) {
+    auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
+    if (copy == nullptr) return Error(Code::out_of_memory, "no memory is left for a text");
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+    *out = copy;
+    return {};
+}
+
 }  // namespace
 
 isthmus_code isthmus_runtime_capabilities_json(const isthmus_runtime* runtime, char** json, isthmus_error** error) {
     return c::guarded("isthmus_runtime_capabilities_json", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"runtime", runtime}, {"json", json}}));
-        const std::string text = machine_json(*runtime);
-        auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
-        if (copy == nullptr) return Error(Code::out_of_memory, "no memory is left for the text of the capabilities");
-        std::memcpy(copy, text.c_str(), text.size() + 1);
-        *json = copy;
-        return {};
+        return hand_out_text(machine_json(*runtime), json);
+    });
+}
+
+isthmus_code isthmus_runtime_counters_text(const isthmus_runtime* runtime, char** text, isthmus_error** error) {
+    return c::guarded("isthmus_runtime_counters_text", error, [&](const c::Call& call) -> Result<void> {
+        ISTHMUS_TRY(call.needs({{"runtime", runtime}, {"text", text}}));
+        return hand_out_text(runtime->cpp.counters_text(), text);
     });
 }

@@ -5,6 +5,7 @@
 
 #include "calls.hpp"
 #include "handles.hpp"
+#include "observe.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -16,7 +17,9 @@ namespace {
 
 constexpr std::size_t first_options = offsetof(isthmus_runtime_options, profile);
 
-Result<RuntimeOptions> options_of(const c::Call& call, const isthmus_runtime_options* from) {
+// `callbacks` keeps those of an observer.
+Result<RuntimeOptions> options_of(const c::Call& call, const isthmus_runtime_options* from,
+                                  ObserverCallbacks& callbacks) {
     constexpr isthmus_runtime_options otherwise = ISTHMUS_RUNTIME_OPTIONS_INIT;
     ISTHMUS_TRY(const isthmus_runtime_options given, c::read_struct(call, "options", from, first_options, otherwise));
     RuntimeOptions options;
@@ -36,6 +39,7 @@ Result<RuntimeOptions> options_of(const c::Call& call, const isthmus_runtime_opt
     ISTHMUS_TRY(options.wait_policy, call.enumerator<WaitPolicy>("options.wait_policy", given.wait_policy, 3));
     ISTHMUS_TRY(options.order_check, call.enumerator<OrderCheck>("options.order_check", given.order_check, 3));
     options.oversubscribe_managed = given.oversubscribe_managed != 0;
+    ISTHMUS_TRY(options.observer, c::callbacks_of(call, given.observer, given.trace, callbacks));
     if (given.log != nullptr) {
         options.log = [log = given.log, context = given.log_context](Severity severity, std::string_view line) {
             (void)c::answered(false, [&] {
@@ -54,7 +58,8 @@ isthmus_code isthmus_runtime_open(const isthmus_runtime_options* options, isthmu
     return c::guarded("isthmus_runtime_open", error, [&](const c::Call& call) -> Result<void> {
         c::prepare_errors();
         ISTHMUS_TRY(call.needs({{"runtime", runtime}}));
-        ISTHMUS_TRY(const RuntimeOptions asked, options_of(call, options));
+        ObserverCallbacks callbacks;
+        ISTHMUS_TRY(const RuntimeOptions asked, options_of(call, options, callbacks));
         ISTHMUS_TRY(Runtime opened, Runtime::open(asked));
         auto made = std::make_unique<isthmus_runtime>(std::move(opened));
         made->devices.reserve(made->cpp.device_count());

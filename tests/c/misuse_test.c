@@ -40,6 +40,10 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "`runtime` is NULL", isthmus_runtime_open(NULL, NULL, ERR));
     IS_NULL(isthmus_runtime_capabilities_json, "runtime", NULL, &json);
     IS_NULL(isthmus_runtime_capabilities_json, "json", runtime, NULL);
+    IS_NULL(isthmus_runtime_counters_text, "runtime", NULL, &json);
+    IS_NULL(isthmus_runtime_counters_text, "text", runtime, NULL);
+    IS_NULL(isthmus_trace_open, "trace", NULL, NULL);
+    IS_NULL(isthmus_trace_close, "trace", NULL);
     IS_NULL(isthmus_runtime_synchronize, "runtime", NULL, 0);
     IS_NULL(isthmus_device_wrap_stream, "device", NULL, NULL, &new_stream);
     IS_NULL(isthmus_device_wrap_stream, "stream", device, NULL, NULL);
@@ -203,6 +207,16 @@ static isthmus_code adopt_with(isthmus_device* device, const void* options, isth
     isthmus_buffer_free(buffer);
     return code;
 }
+static isthmus_code observe_with(isthmus_device* device, const void* observer, isthmus_error** error) {
+    (void)device;
+    isthmus_runtime_options options = ISTHMUS_RUNTIME_OPTIONS_INIT;
+    options.use_cuda = 0;
+    options.observer = observer;
+    isthmus_runtime* runtime = NULL;
+    const isthmus_code code = isthmus_runtime_open(&options, &runtime, error);
+    isthmus_runtime_free(runtime);
+    return code;
+}
 static isthmus_code create_with(isthmus_device* device, const void* options, isthmus_error** error) {
     isthmus_shared_ring* ring = NULL;
     const isthmus_code code = isthmus_shared_ring_create(device, 64, options, &ring, error);
@@ -248,9 +262,12 @@ static void sizes_are_checked(isthmus_device* device, call_with call, const void
 }
 
 static void structs_of_other_versions(isthmus_device* device) {
-    const isthmus_runtime_options runtime = {sizeof runtime, 0, 0, NULL, 0, NULL, NULL, "none", 0, 0, 0, 0, 0};
+    const isthmus_runtime_options runtime = {sizeof runtime, 0,   0, NULL, 0, NULL, NULL, "none", 0, 0, 0, 0, 0,
+                                             NULL,           NULL};
     sizes_are_checked(device, open_with, &runtime, sizeof runtime, offsetof(isthmus_runtime_options, profile),
                       ISTHMUS_OK);
+    const isthmus_observer observer = ISTHMUS_OBSERVER_INIT;
+    sizes_are_checked(device, observe_with, &observer, sizeof observer, sizeof observer, ISTHMUS_OK);
     const isthmus_shared_use use = ISTHMUS_SHARED_USE_INIT;
     sizes_are_checked(device, allocate_with, &use, sizeof use, offsetof(isthmus_shared_use, alignment_bytes),
                       ISTHMUS_OK);

@@ -179,6 +179,7 @@ typedef struct isthmus_descriptor isthmus_descriptor;       /* bytes and file de
 typedef struct isthmus_listener isthmus_listener;
 typedef struct isthmus_channel isthmus_channel; /* one end of a connection between two processes */
 typedef struct isthmus_message isthmus_message;
+typedef struct isthmus_trace isthmus_trace; /* a recording for Perfetto */
 
 /* ---- Library and errors */
 
@@ -223,6 +224,82 @@ ISTHMUS_C_API const char* isthmus_state_name(int32_t state);
 /* "attribute" for ISTHMUS_ORIGIN_ATTRIBUTE. */
 ISTHMUS_C_API const char* isthmus_origin_name(int32_t origin);
 
+/* ---- Observers and traces */
+
+/* isthmus::Span: what lasts from a begin to an end (isthmus/observer.hpp says what each is). */
+enum {
+    ISTHMUS_SPAN_LAUNCH = 0,
+    ISTHMUS_SPAN_COPY = 1,
+    ISTHMUS_SPAN_FILL = 2,
+    ISTHMUS_SPAN_READ_BACK = 3,
+    ISTHMUS_SPAN_GRAPH_LAUNCH = 4,
+    ISTHMUS_SPAN_NATIVE_WORK = 5,
+    ISTHMUS_SPAN_NATIVE_SCOPE = 6,
+    ISTHMUS_SPAN_HOST_VIEW = 7,
+    ISTHMUS_SPAN_WAIT = 8,
+    ISTHMUS_SPAN_ALLOCATE = 9,
+    ISTHMUS_SPAN_RELEASE = 10,
+    ISTHMUS_SPAN_ADOPT = 11,
+    ISTHMUS_SPAN_RING_BEGIN = 12,
+    ISTHMUS_SPAN_RING_PUBLISH = 13,
+    ISTHMUS_SPAN_RING_NEXT = 14,
+    ISTHMUS_SPAN_RING_FINISH = 15
+};
+/* isthmus::Mark: what happens at one moment. */
+enum {
+    ISTHMUS_MARK_UPLOAD = 0,
+    ISTHMUS_MARK_DOWNLOAD = 1,
+    ISTHMUS_MARK_FENCE = 2,
+    ISTHMUS_MARK_PREFETCH = 3,
+    ISTHMUS_MARK_ATTACH = 4,
+    ISTHMUS_MARK_DETACH = 5,
+    ISTHMUS_MARK_REFUSED = 6,
+    ISTHMUS_MARK_BUDGET_REFUSED = 7,
+    ISTHMUS_MARK_READER_LOST = 8
+};
+/* What is known of a span or a mark; 0, NULL or ISTHMUS_KIND_UNKNOWN where it does not apply or is not known yet. The
+ * texts do not end with 0: their length stands beside them. They are valid during the callback only. */
+typedef struct isthmus_observed {
+    size_t size;       /* as the library knows it: later versions append members */
+    int32_t what;      /* ISTHMUS_SPAN_…; in mark(): ISTHMUS_MARK_… */
+    uint32_t device;   /* its index */
+    uint64_t stream;   /* its number, as messages name it */
+    uint64_t position; /* of the operation in its stream */
+    uint64_t bytes;
+    uint64_t address; /* of the buffer's memory */
+    int32_t kind;     /* ISTHMUS_KIND_… */
+    int32_t code;     /* at the end of a span, and of a refusal */
+    const char* name; /* of the kernel, of the operation */
+    size_t name_length;
+    const char* error; /* the entry in docs/errors.md, with the code */
+    size_t error_length;
+    const char* reason; /* why this memory, this copy, this refusal */
+    size_t reason_length;
+} isthmus_observed;
+/* Functions that are told what a runtime does, on the thread that makes the call, also with locks of the library held;
+ * several threads call them at once. They must not call this library, nor wait for a thread that does. NULL: not told.
+ * A begin and its end come from one thread, in nested order, except for host views and native scopes. */
+typedef struct isthmus_observer {
+    size_t size;
+    void* context;
+    void (*begin)(void* context, const isthmus_observed* span);
+    void (*end)(void* context, const isthmus_observed* span); /* as in begin(), with what has become known */
+    void (*mark)(void* context, const isthmus_observed* mark);
+} isthmus_observer;
+#define ISTHMUS_OBSERVER_INIT \
+    { sizeof(isthmus_observer), NULL, NULL, NULL, NULL }
+/* Records what runtimes do (isthmus_runtime_options.trace) for ui.perfetto.dev and `isthmus trace`. `file` is written
+ * by isthmus_trace_close(); NULL: the file that ISTHMUS_TRACE names in the environment, and without it nothing is
+ * recorded. Recording takes no lock and allocates nothing. Errors: invalid_argument, out_of_memory. */
+ISTHMUS_C_API isthmus_code isthmus_trace_open(const char* file, isthmus_trace** trace, isthmus_error** error);
+/* Ends the recording and writes the file: after the work that it shall hold. Later calls do nothing; runtimes work on.
+ * Errors: system_error. */
+ISTHMUS_C_API isthmus_code isthmus_trace_close(isthmus_trace* trace, isthmus_error** error);
+/* Events that found no room, because a thread made more than 16384 or more than 32 threads came. */
+ISTHMUS_C_API uint64_t isthmus_trace_dropped(const isthmus_trace* trace);
+/* Closes the recording where that was not done, and frees it; runtimes that it records work on. */
+ISTHMUS_C_API void isthmus_trace_free(isthmus_trace* trace);
+
 /* ---- Runtime */
 
 /* Called from any thread, and from several at once; must not call this library. `line` is valid during the call. */
@@ -241,9 +318,12 @@ typedef struct isthmus_runtime_options {
     int32_t wait_policy;  /* 0 adaptive, 1 spin, 2 sleep */
     int32_t order_check;  /* 0 off, 1 report, 2 refuse */
     int32_t oversubscribe_managed;
+    /* Read in place: it lives until the runtime and all handles of it are gone. */
+    const isthmus_observer* observer;
+    isthmus_trace* trace; /* told before the observer; may be closed or freed before the runtime */
 } isthmus_runtime_options;
 #define ISTHMUS_RUNTIME_OPTIONS_INIT \
-    { sizeof(isthmus_runtime_options), 1, 0, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+    { sizeof(isthmus_runtime_options), 1, 0, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL }
 /* Opens all devices of this machine. The CPU device always exists: a machine without a driver is no error, see
  * isthmus_runtime_cuda_absence(). `options` may be NULL. A profile that was measured elsewhere is ignored, and the log
  * says why. Errors: invalid_argument, unsupported (a profile of another version). */
@@ -265,6 +345,10 @@ ISTHMUS_C_API const char* isthmus_runtime_cuda_absence(const isthmus_runtime* ru
 ISTHMUS_C_API int32_t isthmus_runtime_driver_version(const isthmus_runtime* runtime);
 /* 1 where the driver is isthmus' simulator. */
 ISTHMUS_C_API int32_t isthmus_runtime_is_simulated(const isthmus_runtime* runtime);
+/* What the runtime has counted since it was opened (copies and their bytes, waits, refusals, kept memory), in the text
+ * exposition format of Prometheus. The caller frees the text with free(). Errors: out_of_memory. */
+ISTHMUS_C_API isthmus_code isthmus_runtime_counters_text(const isthmus_runtime* runtime, char** text,
+                                                         isthmus_error** error);
 /* What the machine and its devices can do, as JSON with the keys of `isthmus caps --json`, without what that command
  * derives from them (memory_kinds, shared_memory). The caller frees the text with free(). Errors: out_of_memory. */
 ISTHMUS_C_API isthmus_code isthmus_runtime_capabilities_json(const isthmus_runtime* runtime, char** json,
