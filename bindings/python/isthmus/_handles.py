@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from ._library import address, c, glue, glue_locked
 from .errors import InvalidHandle, OutOfMemory
@@ -80,18 +80,15 @@ class Owner:
         self._share = Share(handle, free, first)
 
     @property
-    def _handle(self) -> int:
-        share = self._share
-        if share is None:
-            raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
-        return share.handle
+    def _live(self) -> Share:
+        return self._share or self._refused()
 
     @property
-    def _live(self) -> Share:
-        share = self._share
-        if share is None:
-            raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
-        return share
+    def _handle(self) -> int:
+        return (self._share or self._refused()).handle   # not by _live: this is in every call
+
+    def _refused(self) -> NoReturn:
+        raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
 
     @property
     def closed(self) -> bool:

@@ -20,25 +20,14 @@ from . import html, simulator
 from ._handles import Owner, free_of
 from ._library import c, call, drop_released, make, text
 from ._types import count_of, dtype_of, shape_of, wait_of
+from ._uses import kind_of, shared_use
 from .adopt import adopted
 from .buffers import Buffer
 from .capabilities import Capabilities, Capability
-from .errors import InvalidArgument, InvalidHandle
+from .errors import InvalidHandle
 from .streams import Stream
 
-USES = ('never', 'reads_once', 'reads_often', 'writes_once', 'writes_often', 'reads_and_writes')
-PREFERENCES = ('throughput', 'latency')
-KINDS = ('unknown', 'host', 'pinned', 'registered', 'write_combined', 'device', 'pool', 'managed', 'managed_pool', 'graph',
-         'vmm', 'host_numa', 'imported')
-
 _free_runtime = free_of('runtime')
-
-
-def _number(names: tuple[str, ...], name: str, what: str) -> int:
-    try:
-        return names.index(name)
-    except ValueError:
-        raise InvalidArgument(f'{name!r} is no {what}', 'one of ' + ', '.join(names)) from None
 
 
 class Device:
@@ -115,17 +104,15 @@ class Device:
         alignment:    of the first byte; 0: at least 256
         """
         sizes, elements = shape_of(shape), dtype_of(dtype)
-        use = structures.sized(structures.SharedUse, host=_number(USES, host, 'use'), device=_number(USES, device, 'use'),
-                               prefer=_number(PREFERENCES, prefer, 'preference'),
-                               kind=_number(KINDS, kind, 'kind of memory') if kind else 0, alignment_bytes=alignment)
+        use = shared_use(host, device, prefer, kind, alignment)
         handle = make(c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize, byref(use))
         return Buffer(handle, self, sizes, elements)
 
     def allocate(self, shape: Any, dtype: Any = 'u1', *, kind: str = 'device') -> Buffer:
         """Memory of one kind: 'device', 'pinned', 'managed', … Raises `Unsupported` where the machine lacks it."""
         sizes, elements = shape_of(shape), dtype_of(dtype)
-        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize,
-                           _number(KINDS, kind, 'kind of memory')), self, sizes, elements)
+        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind)),
+                      self, sizes, elements)
 
     def adopt(self, source: Any) -> Buffer:
         """A buffer of the memory of another object, without copying: anything with `__dlpack__` (NumPy, PyTorch, CuPy,

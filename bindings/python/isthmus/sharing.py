@@ -27,6 +27,7 @@ from . import meeting
 from ._handles import Owner, Share, free_of
 from ._library import c, call, make
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
+from ._uses import shared_use
 from .buffers import Buffer
 from .errors import Ended, InvalidArgument, NotReady, Overtaken, PeerBrokeRules, TimedOut
 from .views import HostScope
@@ -159,7 +160,7 @@ class SharedRing(Owner):
         options = structures.sized(
             structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
             most_readers=most_readers, reader_deadline_ns=wait_of(reader_deadline), element_bytes=self.dtype.itemsize,
-            use=structures.sized(structures.SharedUse, host=4, device=1))
+            use=shared_use(host='writes_often', device='reads_once'))
         handle = make(c.isthmus_shared_ring_create, device._handle, count_of(self.shape) * self.dtype.itemsize,
                       byref(options))
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
