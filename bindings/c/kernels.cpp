@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that C++ code registered, found and launched by name.
+#include <isthmus/c_kernels.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/parameter_name.hpp>
-#include <isthmus/version.hpp>
 
 #include "arguments.hpp"
 #include "calls.hpp"
@@ -102,7 +102,7 @@ isthmus_code isthmus_kernel_register(const char* name, const void* info, size_t 
         c::prepare_errors();
         ISTHMUS_TRY(call.needs({{"name", name}, {"info", info}}));
         if (*name == '\0') return call.refuse("name", "is empty", "give the kernel a name");
-        if (info_bytes != sizeof(KernelInfo) || abi != ISTHMUS_VERSION_MINOR + 1000u * ISTHMUS_VERSION_MAJOR) {
+        if (info_bytes != sizeof(KernelInfo) || abi != detail::kernel_abi) {
             return call.refuse("info", "is of another version of the C++ headers",
                                "compile the program with the headers of this library");
         }

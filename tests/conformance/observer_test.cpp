@@ -5,6 +5,7 @@
 #include "scenario.hpp"
 
 #include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -486,6 +487,36 @@ TEST(Observers, CostTheLibraryNoHeapOnceALoopRuns) {
     Seal seal = runtime.seal().value();
     for (int round = 0; round < 4; ++round) EXPECT_TRUE(turn());
     EXPECT_EQ(seal.count(), 0u);
+}
+
+// keeps O1, I1
+TEST(Observer, IsToldOfAReaderThatIsGone) {
+    Witness witness;
+    Runtime runtime = observed(witness.callbacks());
+    Device& device = runtime.default_device();
+    auto made = SharedFrameRing<std::int32_t>::create(device, items, {.slots = 2});
+    if (made.code() == Code::unsupported) GTEST_SKIP() << made.error().text();
+    SharedFrameRing<std::int32_t> ring = std::move(made).value();
+    {
+        SharedRingDescriptor admitted = ring.admit().value();
+        std::vector<FileDescriptor> fds;
+        const std::vector<std::byte> bytes(admitted.bytes().begin(), admitted.bytes().end());
+        for (FileDescriptor& fd : admitted.release_fds()) fds.push_back(std::move(fd));
+        const auto reader = SharedFrameReader<std::int32_t>::open(
+            device, SharedRingDescriptor::received(bytes, std::move(fds)).value());
+        ASSERT_TRUE(worked(reader));
+        (void)ring.readers();
+        EXPECT_EQ(count_of(witness.take(), Mark::reader_lost), 0u);
+    }
+    ASSERT_TRUE(worked(ring.begin_frame()));
+    (void)ring.readers();
+    const std::vector<Told> told = witness.take();
+    EXPECT_EQ(count_of(told, Mark::reader_lost), 1u);
+    for (const Told& one : told) {
+        if (one.is(Mark::reader_lost)) {
+            EXPECT_FALSE(one.reason.empty());
+        }
+    }
 }
 
 // keeps O3

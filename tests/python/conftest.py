@@ -14,10 +14,10 @@ import isthmus
 MACHINE = os.environ.get('ISTHMUS_TEST_MACHINE', 'cpu')
 
 
-def opened():
+def opened(**options):
     if MACHINE in ('cpu', 'here'):
-        return isthmus.open(cuda=MACHINE == 'here')
-    return isthmus.open(machine=MACHINE)
+        return isthmus.open(cuda=MACHINE == 'here', **options)
+    return isthmus.open(machine=MACHINE, **options)
 
 
 @pytest.fixture(scope='session')

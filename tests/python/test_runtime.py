@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runtimes, devices, capabilities, reprs."""
+import json
+
 import pytest
 
 import isthmus
@@ -50,6 +52,57 @@ def test_reprs_name_what_they_are(runtime, device, stream):
     assert 'float32[4, 5]' in repr(buffer) and buffer.kind in repr(buffer) and 'Stream' in repr(stream)
     buffer.close()
     assert 'closed' in repr(buffer)
+
+
+def used(runtime):
+    device = runtime.default_device
+    buffer = device.allocate_shared(4096)
+    device.stream.fill(buffer, 7)
+    with buffer.host('r') as scope:
+        assert scope[4095] == 7
+        with pytest.raises(isthmus.InUse):
+            buffer.host('w')
+    buffer.close()
+
+
+def test_a_trace_is_written_when_the_runtime_is_closed(tmp_path):   # keeps O2, Y2
+    file = tmp_path / 'trace.json'
+    with opened(trace=file) as runtime:
+        used(runtime)
+        assert not file.exists()
+    events = json.loads(file.read_text())['traceEvents']
+    names = {event['name'] for event in events}
+    assert any('fill' in name for name in names) and any('refused' in str(event) for event in events)
+    nowhere = opened(trace='/nonexistent/trace.json')
+    with pytest.raises(isthmus.Error, match='/nonexistent/trace.json'):
+        nowhere.close()
+    nowhere.close()
+    with pytest.raises(isthmus.InvalidArgument, match='name of a file'):
+        opened(trace='')
+
+
+def test_the_environment_names_the_trace(in_new_process, tmp_path, monkeypatch):   # keeps O2, Y2
+    file = tmp_path / 'trace.json'
+    monkeypatch.setenv('ISTHMUS_TRACE', str(file))
+    in_new_process('''
+        runtime = opened()
+        runtime.default_device.stream.fill(runtime.default_device.allocate_shared(64), 1)
+        del runtime   # without a close(): the last reference writes it
+    ''')
+    assert json.loads(file.read_text())['traceEvents']
+
+
+def test_counters_are_numbers_with_names(tmp_path):   # keeps O3, Y2
+    with opened() as runtime:
+        before = runtime.counters
+        used(runtime)
+        after = runtime.counters
+        assert after['isthmus_refused_views_total'] == before['isthmus_refused_views_total'] + 1
+        assert all(name.startswith('isthmus_') and value >= 0 for name, value in after.items())
+        assert '# TYPE isthmus_waits_total counter' in runtime.counters_text()
+        assert f'isthmus_cache_misses_total{{device="{runtime.default_device.index}"}}' in after
+    with pytest.raises(isthmus.InvalidHandle):
+        runtime.counters_text()
 
 
 def test_closing_twice_is_harmless_and_use_behind_it_is_refused():   # keeps Y3

@@ -15,7 +15,8 @@ class RuntimeOptions(ctypes.Structure):
     _fields_ = [('size', c_size_t), ('use_cuda', c_int32), ('launch_mode', c_int32), ('cuda_library', c_char_p),
                 ('wait_timeout_ns', c_uint64), ('log', c_void_p), ('log_context', c_void_p), ('profile', c_char_p),
                 ('cache_bytes', c_uint64), ('cpu_threads', c_uint32), ('wait_policy', c_int32),
-                ('order_check', c_int32), ('oversubscribe_managed', c_int32)]
+                ('order_check', c_int32), ('oversubscribe_managed', c_int32), ('observer', c_void_p),
+                ('trace', c_void_p)]
 
 
 class SharedUse(ctypes.Structure):
@@ -78,7 +79,10 @@ P, PP, TEXT = c_void_p, POINTER(c_void_p), c_char_p
 # name: (result, arguments without the error). A result of None is an isthmus_code; the error comes last.
 FALLIBLE: dict[str, list[object]] = {
     'runtime_open': [POINTER(RuntimeOptions), PP],
+    'runtime_counters_text': [P, PP],
     'runtime_synchronize': [P, c_int64],
+    'trace_open': [TEXT, PP],
+    'trace_close': [P],
     'device_wrap_stream': [P, P, PP],
     'device_create_stream': [P, c_int32, PP],
     'device_synchronize': [P, c_int64],
@@ -136,6 +140,7 @@ PLAIN: dict[str, tuple[object, list[object]]] = {
     'state_name': (TEXT, [c_int32]),
     'origin_name': (TEXT, [c_int32]),
     'runtime_free': (None, [P]),
+    'trace_free': (None, [P]),
     'runtime_device_count': (c_size_t, [P]),
     'runtime_device': (P, [P, c_size_t]),
     'runtime_default_device': (P, [P]),

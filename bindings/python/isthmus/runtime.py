@@ -10,6 +10,8 @@ what they need, so that the order in which objects are dropped does not matter.
 """
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Iterator
 from ctypes import byref, c_char_p
 from types import TracebackType
@@ -28,6 +30,9 @@ from .errors import InvalidHandle
 from .streams import Stream
 
 _free_runtime = free_of('runtime')
+_free_trace = free_of('trace')
+_free_text: Any = ctypes.CDLL(None).free
+_free_text.argtypes, _free_text.restype = [ctypes.c_void_p], None
 
 
 class Device:
@@ -154,13 +159,23 @@ class Device:
         return self.capabilities._repr_html_()
 
 
-class Runtime(Owner):
-    """All devices of this machine; made by `isthmus.open()`. The CPU device is always there, and the last one."""
+class _Trace(Owner):
+    """A recording; without a file it may record nothing."""
 
     __slots__ = ()
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, file: str | os.PathLike[str] | None) -> None:
+        super().__init__(make(c.isthmus_trace_open, os.fsencode(file) if file is not None else None), _free_trace)
+
+
+class Runtime(Owner):
+    """All devices of this machine; made by `isthmus.open()`. The CPU device is always there, and the last one."""
+
+    __slots__ = ('_trace',)
+
+    def __init__(self, handle: int, trace: _Trace) -> None:
         super().__init__(handle, _free_runtime)
+        self._trace: _Trace | None = trace
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -189,6 +204,21 @@ class Runtime(Owner):
         """Whether the machine is a simulated one."""
         return bool(c.isthmus_runtime_is_simulated(self._handle))
 
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was counted since the runtime was opened: {'isthmus_uploaded_bytes_total': 0, …}, with
+        '{device="0"}' behind the names of those of one device. Units are in the names."""
+        return {name: int(value) for name, value in (line.rsplit(' ', 1) for line in self.counters_text().splitlines()
+                                                     if not line.startswith('#'))}
+
+    def counters_text(self) -> str:
+        """The same with a sentence for each, in the text exposition format of Prometheus."""
+        pointer = make(c.isthmus_runtime_counters_text, self._handle)
+        try:
+            return ctypes.string_at(pointer).decode()
+        finally:
+            _free_text(pointer)
+
     def synchronize(self, wait: float | None = None) -> None:
         """Waits for all work of all devices."""
         call(c.isthmus_runtime_synchronize, self._handle, wait_of(wait))
@@ -207,9 +237,12 @@ class Runtime(Owner):
 
     def close(self) -> None:
         """Gives up the runtime: its devices make nothing more. Buffers, streams and arrays work on, and the last of them
-        ends it. A second time is harmless."""
+        ends it. A second time is harmless. Writes the trace, if there is one; raises where its file cannot be written."""
         super().close()
         drop_released()
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            call(c.isthmus_trace_close, trace._handle)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -225,7 +258,7 @@ class Runtime(Owner):
 
 
 def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float | None = None,
-         cpu_threads: int = 0) -> Runtime:
+         cpu_threads: int = 0, trace: str | os.PathLike[str] | None = None) -> Runtime:
     """Opens the devices of this machine, or of a simulated one. A machine without a GPU or a driver is no error: there is
     the CPU device, and `Runtime.cuda_absence` says why.
 
@@ -234,10 +267,13 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     cuda:         False: the CPU device alone
     wait_timeout: the limit of waits without one, in seconds; None: 60
     cpu_threads:  that run kernels of the CPU device; 0: the thread that launches
+    trace:        a file that `close()` writes what the runtime did into, for ui.perfetto.dev and `isthmus trace`; None:
+                  the file that ISTHMUS_TRACE names in the environment, and without it nothing is recorded
     """
     library = simulator.selected(machine) if cuda else None
+    recording = _Trace(trace)
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
                                cuda_library=library.encode() if library else None,
                                wait_timeout_ns=wait_of(wait_timeout) if wait_timeout is not None else 0,
-                               cpu_threads=cpu_threads)
-    return Runtime(make(c.isthmus_runtime_open, byref(options)))
+                               cpu_threads=cpu_threads, trace=recording._handle)
+    return Runtime(make(c.isthmus_runtime_open, byref(options)), recording)

@@ -13,6 +13,10 @@
 
 namespace isthmus {
 inline namespace v0 {
+namespace detail {
+// Of the headers that a kernel was compiled with: MINOR versions before 1.0 may change KernelInfo.
+inline constexpr std::uint32_t kernel_abi = ISTHMUS_VERSION_MINOR + 1000u * ISTHMUS_VERSION_MAJOR;
+}  // namespace detail
 
 // Registers a kernel of ISTHMUS_KERNEL under a name, or under its own. The kernel, and the shared library that defines
 // it, stay until the process ends. Thread-safe; registering the same kernel again under the same name does nothing.
@@ -20,9 +24,9 @@ inline namespace v0 {
 // out_of_memory.
 template <class Signature>
 Result<void> register_kernel(const char* name, const Kernel<Signature>& kernel) {
-    constexpr auto abi = std::uint32_t{ISTHMUS_VERSION_MINOR + 1000u * ISTHMUS_VERSION_MAJOR};
     isthmus_error* error = nullptr;
-    const isthmus_code code = isthmus_kernel_register(name, &kernel.info(), sizeof(KernelInfo), abi, &error);
+    const isthmus_code code =
+        isthmus_kernel_register(name, &kernel.info(), sizeof(KernelInfo), detail::kernel_abi, &error);
     if (code == ISTHMUS_OK) return {};
     Error failed(static_cast<Code>(code), isthmus_error_message(error), isthmus_error_remedy(error));
     isthmus_error_free(error);
