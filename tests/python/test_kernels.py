@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels by name, and modules."""
+"""Kernels by name."""
 import ctypes
 import re
 
@@ -68,13 +68,3 @@ def test_the_camera_kernels_are_in_the_wheel(device, stream):   # keeps Y2
     kernel = isthmus.kernels.find('camera.smooth')
     assert kernel.rank == 2 and 'camera.to_gray' in isthmus.kernels.names()
     assert isthmus.kernels.load_camera() == ()
-
-
-def test_modules_that_are_no_gpu_code_are_refused(device):
-    if device.is_cpu:
-        pytest.skip('the CPU device loads no images')
-    with pytest.raises(isthmus.Error) as refused:
-        isthmus.kernels.module(device, b'\x7fELF no image')
-    assert refused.value.remedy or refused.value.message
-    with pytest.raises(isthmus.Error):
-        isthmus.kernels.module(device, '/does/not/exist.cubin')

@@ -20,7 +20,9 @@ What a machine can do and why: `device.capabilities`. Which memory was chosen an
     isthmus.scopes    device scopes: PyTorch, CuPy, Numba by DLPack and __cuda_array_interface__
     isthmus.adopt     buffers of memory that other objects own
     isthmus.streams   streams, events, copies
-    isthmus.kernels   kernels by name, modules of GPU code
+    isthmus.kernels   kernels by name
+    isthmus.modules   ready-made GPU code, functions that stand in for it without a GPU
+    isthmus.nvrtc     CUDA C++ compiled at run time, where NVRTC is installed
     isthmus.sharing   frames between processes
     isthmus.errors    what `except isthmus.InUse` catches
     isthmus.simulator the simulated machines

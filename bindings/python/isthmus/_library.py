@@ -138,6 +138,19 @@ def make(function: Any, *arguments: Any) -> int:
     return made.value or 0
 
 
+_free = ctypes.CDLL(None).free
+_free.argtypes, _free.restype = [c_void_p], None
+
+
+def text_of(function: Any, *arguments: Any) -> str:
+    """Calls a fallible function whose last result is a text that the caller frees."""
+    made = make(function, *arguments)
+    try:
+        return ctypes.string_at(made).decode('utf-8', 'replace')
+    finally:
+        _free(made)
+
+
 def drop_released() -> None:
     """Drops adopted objects whose memory the library has released. Cheap where there are none."""
     glue_locked.isthmus_python_drop_released()

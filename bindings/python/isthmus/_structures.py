@@ -42,6 +42,11 @@ class LaunchShape(ctypes.Structure):
                 ('shared_bytes', c_uint64)]
 
 
+class StandIn(ctypes.Structure):
+    _fields_ = [('entry', c_char_p), ('parameters', c_void_p), ('parameter_count', c_size_t), ('run', c_void_p),
+                ('context', c_void_p)]
+
+
 class ModuleOptions(ctypes.Structure):
     _fields_ = [('size', c_size_t), ('cache_folder', c_char_p), ('stand_ins', c_void_p), ('stand_in_count', c_size_t)]
 
@@ -80,6 +85,7 @@ P, PP, TEXT = c_void_p, POINTER(c_void_p), c_char_p
 FALLIBLE: dict[str, list[object]] = {
     'runtime_open': [POINTER(RuntimeOptions), PP],
     'runtime_counters_text': [P, PP],
+    'runtime_capabilities_json': [P, PP],
     'runtime_synchronize': [P, c_int64],
     'trace_open': [TEXT, PP],
     'trace_close': [P],

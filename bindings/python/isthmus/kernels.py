@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels by name, and modules of GPU code.
+"""Kernels by name, modules of GPU code, and CUDA C++ by NVRTC.
 
     isthmus.kernels.load('build/libmy_kernels.so')             # a library whose ISTHMUS_KERNELs register themselves
     isthmus.kernels.brighten(stream, n, buffer, 40)            # n: the index space, an int or a tuple
@@ -8,23 +8,25 @@
 Arguments are buffers and numbers, in the order of the kernel's parameters: `print(isthmus.kernels.brighten)` shows them.
 The call does not wait; a scope that is open on one of the buffers refuses it (`isthmus.InUse`). On the CPU device the
 kernel's CPU version runs.
+
+    isthmus.kernels.module(device, 'brighten.cubin')           # ready-made GPU code: see isthmus.modules
+    isthmus.kernels.compile(device, cuda_source)               # by NVRTC, where it is installed: see isthmus.nvrtc
 """
 from __future__ import annotations
 
 import ctypes
 import re
-import struct
-from collections.abc import Iterator, Sequence
-from ctypes import byref, c_uint64, c_void_p
-from os import PathLike, fsencode
+from collections.abc import Iterator, Mapping, Sequence
+from ctypes import c_uint64, c_void_p
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from . import _structures as structures
-from ._handles import Owner, free_of
-from ._library import FOLDER, c, call, make, text
-from ._types import dtype_of
+from . import modules, nvrtc
+from ._arguments import RAW, number, packed, refuse_readonly, three
+from ._library import FOLDER, c, call, text
 from .buffers import Buffer
 from .errors import InvalidArgument
+from .modules import Module, StandIn
 
 if TYPE_CHECKING:
     from .runtime import Device
@@ -55,40 +57,19 @@ def _type_of(parameter: str) -> str:
     return ' '.join(words[:-1] if len(words) > 1 else words)
 
 
-def _value(kernel: str, parameter: str, value: Any) -> bytes:
-    """The bytes of a number for a parameter; ctypes objects and packed structures are taken as they are."""
-    if isinstance(value, (bytes, ctypes.Structure, ctypes.Array, ctypes._SimpleCData)):
+def _argument(kernel: str, parameter: str, value: Any) -> bytes | Buffer:
+    """An argument for a parameter; ctypes objects and packed structures are taken as they are."""
+    if isinstance(value, Buffer):
+        if not re.search(r'\bconst\b', parameter):
+            refuse_readonly(kernel, parameter, value)
+        return value
+    if isinstance(value, RAW):
         return bytes(value)
     format = _FORMATS.get(_type_of(parameter))
     if format is None:
         raise InvalidArgument(f"kernel '{kernel}': a {type(value).__name__} for its parameter '{parameter}'",
                               'bytes, or a ctypes.Structure as the parameter is laid out')
-    try:
-        return struct.pack(format, value.__index__() if format not in '?fd' and hasattr(value, '__index__') else value)
-    except (struct.error, OverflowError) as problem:
-        raise InvalidArgument(f"kernel '{kernel}': {value!r} is no value for its parameter '{parameter}': {problem}",
-                              'a number that the parameter holds') from None
-
-
-def _packed(values: Sequence[bytes | Buffer]) -> tuple[Any, list[Any]]:
-    """The isthmus_argument array, and what it points to."""
-    array = (structures.Argument * max(len(values), 1))()
-    kept: list[Any] = []
-    for at, value in enumerate(values):
-        if isinstance(value, Buffer):
-            array[at].buffer = value._handle
-        else:
-            memory = ctypes.create_string_buffer(value, len(value))
-            kept.append(memory)
-            array[at].value, array[at].value_bytes = ctypes.addressof(memory), len(value)
-    return array, kept
-
-
-def _three(extent: Any) -> list[int]:
-    sizes = [extent] if hasattr(extent, '__index__') else list(extent)
-    if not 1 <= len(sizes) <= 3:
-        raise InvalidArgument(f'the index space {extent!r} has {len(sizes)} dimensions', 'an int, or a tuple of up to 3')
-    return [size.__index__() for size in sizes] + [1] * (3 - len(sizes))
+    return number(kernel, parameter, format, value)
 
 
 class Kernel:
@@ -108,9 +89,9 @@ class Kernel:
         if len(arguments) != len(self.parameters):
             raise InvalidArgument(f"kernel '{self.name}' takes {len(self.parameters)} arguments, not {len(arguments)}",
                                   ', '.join(self.parameters))
-        array, kept = _packed([one if isinstance(one, Buffer) else _value(self.name, parameter, one)
-                               for one, parameter in zip(arguments, self.parameters)])
-        sizes = (c_uint64 * 3)(*_three(extent))
+        array, kept = packed([_argument(self.name, parameter, one)
+                              for one, parameter in zip(arguments, self.parameters)])
+        sizes = (c_uint64 * 3)(*three(extent))
         call(c.isthmus_stream_launch, stream._handle, self._pointer, sizes, array, len(arguments))
         del kept
 
@@ -118,65 +99,32 @@ class Kernel:
         return f'<isthmus kernel {self.name}({", ".join(self.parameters)}), {self.rank} dimensions>'
 
 
-class ModuleKernel(Owner):
-    """An entry of a module: call it with a stream, grid, block, and its arguments, as <<<grid, block>>>."""
+def module(device: Device, image: bytes | str | PathLike[str], *, stand_ins: Mapping[str, StandIn] | None = None,
+           cache_folder: str | PathLike[str] | None = None) -> Module:
+    """Loads a cubin, a fatbin or PTX from memory (bytes) or a file (a path): see `isthmus.modules`.
 
-    __slots__ = ('name', '_parameters')
-
-    def __init__(self, handle: int, name: str, parameters: tuple[str, ...]) -> None:
-        super().__init__(handle, free_of('module_kernel'))
-        self.name, self._parameters = name, parameters
-
-    def __call__(self, stream: Stream, grid: Any, block: Any, /, *arguments: Any, shared_bytes: int = 0) -> None:
-        """Launches it. Does not wait."""
-        if len(arguments) != len(self._parameters):
-            raise InvalidArgument(f"'{self.name}' takes {len(self._parameters)} arguments, not {len(arguments)}",
-                                  ', '.join(self._parameters))
-        values: list[bytes | Buffer] = []
-        for one, parameter in zip(arguments, self._parameters):
-            values.append(one if isinstance(one, (Buffer, bytes))
-                          else struct.pack(_FORMATS[dtype_of(parameter).name + '_t'] if 'int' in dtype_of(parameter).name
-                                           else dtype_of(parameter).format, one))
-        array, kept = _packed(values)
-        shape = structures.sized(structures.LaunchShape, grid=(c_uint64 * 3)(*_three(grid)),
-                                 block=(c_uint64 * 3)(*_three(block)), shared_bytes=shared_bytes)
-        call(c.isthmus_stream_launch_module, stream._handle, self._handle, byref(shape), array, len(values))
-        del kept
+    stand_ins:    what runs in place of entries on the CPU device and on simulated machines
+    cache_folder: keeps what the driver makes of PTX; it must exist. None: the driver's own cache
+    Raises `NoGpuCode` for other GPUs' code, and PTX that does not compile.
+    """
+    return modules.load(device, image, stand_ins, cache_folder)
 
 
-class Module(Owner):
-    """Loaded GPU code; made by `isthmus.kernels.module()`."""
+def compile(device: Device, source: str | bytes, *, name: str = 'kernels.cu', options: Sequence[str] = (),
+            headers: Mapping[str, str | bytes] | None = None, entries: Sequence[str] = (),
+            stand_ins: Mapping[str, StandIn] | None = None) -> Module:
+    """Compiles CUDA C++ for this device by NVRTC, and loads it.
 
-    __slots__ = ()
-
-    def __init__(self, handle: int) -> None:
-        super().__init__(handle, free_of('module'))
-
-    @property
-    def entries(self) -> tuple[str, ...]:
-        """The names of its entries, as far as they can be read."""
-        return tuple(text(c.isthmus_module_entry(self._handle, at))
-                     for at in range(c.isthmus_module_entry_count(self._handle)))
-
-    def find(self, entry: str, *parameters: str) -> ModuleKernel:
-        """An entry and its parameters, which are compared with the image's: 'int32', 'float32', … for values; 'r float32',
-        'w uint8', 'rw int32' for pointers to elements that the kernel reads, writes, or both."""
-        array = (structures.Parameter * max(len(parameters), 1))()
-        for at, parameter in enumerate(parameters):
-            mode, _, element = parameter.rpartition(' ')
-            if mode not in ('', 'r', 'w', 'rw'):
-                raise InvalidArgument(f'{parameter!r} is no parameter', "'int32', or 'r float32', 'w uint8', 'rw int32'")
-            array[at].flags = {'': 0, 'r': 1, 'w': 2, 'rw': 3}[mode]
-            array[at].bytes = dtype_of(element).itemsize
-        made = make(c.isthmus_module_find, self._handle, entry.encode(), array, len(parameters))
-        return ModuleKernel(made, entry, tuple(one.rpartition(' ')[2] for one in parameters))
-
-
-def module(device: Device, image: bytes | str | PathLike[str]) -> Module:
-    """Loads a cubin, a fatbin or PTX from memory (bytes) or a file (a path)."""
-    if isinstance(image, bytes):
-        return Module(make(c.isthmus_device_load_module, device._handle, image, len(image), None))
-    return Module(make(c.isthmus_device_load_module_file, device._handle, fsencode(image), None))
+    name:      of the source, in messages
+    options:   of NVRTC: '--use_fast_math', '--include-path=…'; also '--gpu-architecture=…' in place of the device's
+    headers:   texts by the names under which the source includes them
+    entries:   entries by their names in C++ that `Module.find()` shall know: 'scale<float>'. `extern "C"` ones need none
+    stand_ins: as for `module()`
+    Raises `Unsupported` where NVRTC is not installed, and `NoGpuCode` with the compiler's words. `Module.log` has its
+    warnings.
+    """
+    image = nvrtc.compiled(source, nvrtc.architecture_of(device), name, options, headers or {}, entries)
+    return modules.load(device, image.data, stand_ins, lowered=image.names, log=image.log)
 
 
 _loaded: list[ctypes.CDLL] = []

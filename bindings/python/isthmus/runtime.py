@@ -10,7 +10,7 @@ what they need, so that the order in which objects are dropped does not matter.
 """
 from __future__ import annotations
 
-import ctypes
+import json
 import os
 from collections.abc import Iterator
 from ctypes import byref, c_char_p
@@ -20,7 +20,7 @@ from typing import Any
 from . import _structures as structures
 from . import html, simulator
 from ._handles import Owner, free_of
-from ._library import c, call, drop_released, make, text
+from ._library import c, call, drop_released, make, text, text_of
 from ._types import count_of, dtype_of, shape_of, wait_of
 from ._uses import kind_of, shared_use
 from .adopt import adopted
@@ -31,8 +31,6 @@ from .streams import Stream
 
 _free_runtime = free_of('runtime')
 _free_trace = free_of('trace')
-_free_text: Any = ctypes.CDLL(None).free
-_free_text.argtypes, _free_text.restype = [ctypes.c_void_p], None
 
 
 class Device:
@@ -75,6 +73,15 @@ class Device:
     def model(self) -> str:
         """The class of machine: 'cpu', 'discrete', 'hmm', 'integrated', 'ats', 'c2c'."""
         return text(c.isthmus_model_name(c.isthmus_device_model(self._pointer)))
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """(9, 0) for the instructions of compute capability 9.0; None for the CPU."""
+        if self.is_cpu:
+            return None
+        devices = self._runtime.described['devices']
+        major, minor = next(one['compute_capability'] for one in devices if one['ordinal'] == self.ordinal)
+        return major, minor
 
     @property
     def capabilities(self) -> Capabilities:
@@ -205,6 +212,11 @@ class Runtime(Owner):
         return bool(c.isthmus_runtime_is_simulated(self._handle))
 
     @property
+    def described(self) -> dict[str, Any]:
+        """What `isthmus caps --json` tells of the machine and its devices, without what that command derives."""
+        return dict(json.loads(text_of(c.isthmus_runtime_capabilities_json, self._handle)))
+
+    @property
     def counters(self) -> dict[str, int]:
         """What was counted since the runtime was opened: {'isthmus_uploaded_bytes_total': 0, …}, with
         '{device="0"}' behind the names of those of one device. Units are in the names."""
@@ -213,11 +225,7 @@ class Runtime(Owner):
 
     def counters_text(self) -> str:
         """The same with a sentence for each, in the text exposition format of Prometheus."""
-        pointer = make(c.isthmus_runtime_counters_text, self._handle)
-        try:
-            return ctypes.string_at(pointer).decode()
-        finally:
-            _free_text(pointer)
+        return text_of(c.isthmus_runtime_counters_text, self._handle)
 
     def synchronize(self, wait: float | None = None) -> None:
         """Waits for all work of all devices."""
