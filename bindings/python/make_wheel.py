@@ -11,7 +11,8 @@ The wheel has the package, the libraries, the command and the simulator:
 
 Its tag is `py3-none-PLATFORM`: nothing in it depends on the version of CPython. PLATFORM is manylinux_2_N, where the
 newest glibc that a file asks for is 2.N and the files need only libraries that manylinux allows; otherwise linux. Check it
-with `auditwheel show`.
+with `auditwheel show`. --require-manylinux refuses a wheel that is none, or that asks for a glibc newer than 2.35, which
+JetPack 6 and Ubuntu 22.04 have. All files have to be for one processor, which may be another one than this machine's.
 
 usage: make_wheel.py --output FOLDER --version X.Y.Z --package DIR --library NAME=FILE... [--no-strip] [--require-manylinux]
 """
@@ -37,6 +38,7 @@ ENTRY_POINTS = '[console_scripts]\nisthmus = isthmus.command:main\n'
 # Shared libraries that manylinux allows (PEP 600), beside those of the wheel itself.
 ALLOWED = re.compile(r'^(lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)\.so\.\d+|ld-linux[\w-]*\.so\.\d+)$')
 # The newest symbol versions of libstdc++ and libgcc on systems with that glibc (auditwheel's policies).
+MOST_GLIBC = (2, 35)   # of published wheels
 NEWEST = {'GLIBCXX': (3, 4, 30), 'CXXABI': (1, 3, 13), 'GCC': (12, 0, 0)}
 
 
@@ -104,6 +106,13 @@ def platform_of(files: dict[str, Elf], machine: str) -> tuple[str, list[str]]:
     return f'manylinux_2_{glibc[1]}_{machine}', []
 
 
+def too_new(files: dict[str, Elf]) -> list[str]:
+    """What keeps the files from running with the oldest systems that wheels are published for."""
+    return [f'{name} needs GLIBC_{".".join(map(str, number))}, and published wheels run with glibc 2.35'
+            for name, elf in sorted(files.items()) for family, number in sorted(elf.symbol_versions())
+            if family == 'GLIBC' and number[:2] > MOST_GLIBC]
+
+
 def stripped(path: pathlib.Path, folder: pathlib.Path, strip: str | None) -> pathlib.Path:
     copy = folder / path.name
     shutil.copyfile(path, copy)
@@ -115,6 +124,14 @@ def stripped(path: pathlib.Path, folder: pathlib.Path, strip: str | None) -> pat
 def machine_of(elf: Elf) -> str:
     number, = struct.unpack_from('<H', elf.data, 18)
     return {62: 'x86_64', 183: 'aarch64'}.get(number, platform.machine())
+
+
+def one_machine_of(files: dict[str, Elf]) -> str:
+    machines = {name: machine_of(elf) for name, elf in files.items()}
+    if len(set(machines.values())) > 1:
+        sys.exit('make_wheel.py: files for several processors: ' +
+                 ', '.join(f'{name} ({machine})' for name, machine in machines.items()))
+    return next(iter(machines.values()))
 
 
 class Wheel:
@@ -152,13 +169,13 @@ def pack(output: pathlib.Path, version: str, package: pathlib.Path, libraries: d
          manylinux: bool) -> pathlib.Path:
     """Writes the wheel; its path."""
     root = pathlib.Path(__file__).resolve().parent.parent.parent
-    machine = machine_of(Elf(next(iter(libraries.values()))))
+    machine = one_machine_of({name: Elf(path) for name, path in libraries.items()})
     tool = shutil.which('strip' if machine == platform.machine() else f'{machine}-linux-gnu-strip') if strip else None
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Elf(stripped(path, pathlib.Path(folder), tool)) for name, path in libraries.items()}
     tag, reasons = platform_of(files, machine)
-    if reasons and manylinux:
-        sys.exit('make_wheel.py: this is no manylinux wheel: ' + '; '.join(reasons))
+    if manylinux and (reasons or too_new(files)):
+        sys.exit('make_wheel.py: this is no manylinux wheel to publish: ' + '; '.join(reasons + too_new(files)))
     output.mkdir(parents=True, exist_ok=True)
     path = output / f'isthmus-{version}-py3-none-{tag}.whl'
     info = f'isthmus-{version}.dist-info'

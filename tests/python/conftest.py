@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,8 @@ import pytest
 import isthmus
 
 MACHINE = os.environ.get('ISTHMUS_TEST_MACHINE', 'cpu')
+# Where an emulator runs the tests, it has to run the processes that they start, too (run_emulated.py).
+PYTHON = [*shlex.split(os.environ.get('ISTHMUS_TEST_EMULATOR', '')), sys.executable]
 
 
 def opened(**options):
@@ -64,7 +67,7 @@ def in_new_process():
     def run(source, *arguments, expect=0, prelude=True):
         head = (f'import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n'
                 'import isthmus\nfrom conftest import opened\n') if prelude else ''
-        done = subprocess.run([sys.executable, '-X', 'faulthandler', '-c', head + textwrap.dedent(source), *arguments],
+        done = subprocess.run([*PYTHON, '-X', 'faulthandler', '-c', head + textwrap.dedent(source), *arguments],
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
         assert done.returncode == expect, done.stdout
         return done.stdout
