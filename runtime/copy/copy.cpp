@@ -12,6 +12,7 @@
 #include "memory_pool_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 #include "uncaptured_scope.hpp"
 
 #include <isthmus/stream.hpp>
@@ -299,6 +300,15 @@ ObservedFacts observed_copy(const StreamState& stream, const CopyJob& job) {
     if (job.to.buffer) facts.kind = job.to.buffer->memory->kind;
     return facts;
 }
+
+[[gnu::cold]] void tell_sides(StreamState& stream, const CopyJob& job) noexcept {
+    const auto tell = [&](const CopySide& side, ArgumentUse use, const rules::CopyStride& stride) {
+        const rules::ByteRange range = bytes_of(job.shape, stride);
+        side.buffer ? tell_use(stream, *side.buffer, use, range) : tell_use(stream, side.span, use, range);
+    };
+    tell(job.to, writing(job.to, job.shape), job.shape.to);
+    tell(job.from, ArgumentUse::read, job.shape.from);
+}
 }  // namespace
 
 Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
@@ -324,6 +334,7 @@ Result<void> Stream::copy_request(const detail::CopyRequest& request) {
     if (job->shape.width == 0) return {};
     detail::ObservedSpan span(state_->device->observer(), Span::copy, "a copy",
                               [&] { return detail::observed_copy(*state_, *job); });
+    if (span.facts() != nullptr) detail::tell_sides(*state_, *job);
     Result<void> done = detail::run_copy(*state_, *job);
     span.over(done);
     return done;

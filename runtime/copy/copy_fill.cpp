@@ -8,6 +8,7 @@
 #include "device_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 #include "uncaptured_scope.hpp"
 
 #include <isthmus/stream.hpp>
@@ -188,6 +189,10 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
         facts.kind = request.to->memory->kind;
         return facts;
     });
+    if (span.facts() != nullptr) {
+        detail::tell_use(*state_, *request.to, detail::writing(job->to, job->shape),
+                         detail::bytes_of(job->shape, job->shape.to));
+    }
     Result<void> done = detail::fill_untold(*state_, fill, request);
     span.over(done);
     return done;

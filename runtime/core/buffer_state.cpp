@@ -9,6 +9,7 @@
 #include "piece_release.hpp"
 #include "stream_state.hpp"
 #include "timed_lock.hpp"
+#include "told.hpp"
 #include "wait_pause.hpp"
 
 #include <isthmus/detail/host_fence.hpp>
@@ -515,6 +516,8 @@ Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     // The process is ending, and nothing reports what still runs: a kernel might access host memory that is unmapped
     // here (R4).
     if (driver_ended(*device)) return {};
+    if (device->observer()) [[unlikely]]
+        tell_gone(*this);
     std::optional<Stream> behind;
     if (after) behind.emplace(after);
     // The addresses stay: a BufferPart may still read them; its next use is refused.

@@ -198,17 +198,23 @@ public:
     NewBuffer(const NewBuffer&) = delete;
     NewBuffer& operator=(const NewBuffer&) = delete;
     ~NewBuffer() {
-        if (state_) (void)make();
+        if (state_) begin();
     }
 
     // Sets the kind and what follows from it: the host's kind, and the launch path. Nothing is staged.
     void be_of_kind(MemoryKind kind) noexcept;
+    // For the observer. The use lives until make().
+    void asked_for(MemoryKind kind) noexcept { asked_kind_ = kind; }
+    void asked_for(const SharedUse& use) noexcept { asked_ = &use; }
     std::shared_ptr<BufferState> make();  // call once; facts and blocks then belong to the buffer
     SecondSide& second_side();            // of a staged buffer
     const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
 
 private:
+    void begin();
     std::shared_ptr<BufferState> state_;
+    const SharedUse* asked_ = nullptr;
+    MemoryKind asked_kind_ = MemoryKind::unknown;
 
 public:
     StorageFacts& facts;

@@ -4,6 +4,7 @@
 #include "access_rules.hpp"
 #include "core_errors.hpp"
 #include "device_state.hpp"
+#include "told.hpp"
 #include "wait_pause.hpp"
 
 #include <isthmus/concurrent_view.hpp>
@@ -171,6 +172,7 @@ Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wa
     const ArgumentUse use = rules::claimed_use(asked, buffer.memory->path, part);
     ObservedSpan span(buffer.device->observer(), Span::host_view, name_of_view(use),
                       [&] { return observed(buffer, part); });
+    if (span.facts() != nullptr) tell_view(buffer, asked, part);
     Result<ViewScope> opened = open_untold(buffer, asked, use, wait, part);
     if (!opened) LaunchBooks::count(buffer.device->books->launches.refused_views);
     span.over_if_refused(opened);

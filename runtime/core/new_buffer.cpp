@@ -2,6 +2,7 @@
 // NewBuffer: the memory of a buffer's state, and its beginning.
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "told.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -66,7 +67,7 @@ void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
     facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
 }
 
-std::shared_ptr<BufferState> NewBuffer::make() {
+void NewBuffer::begin() {
     using Prefetched = OpenViews::Prefetched;
     const bool once = device()->paths[static_cast<std::size_t>(facts.kind)].once;
     state_->views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
@@ -74,6 +75,12 @@ std::shared_ptr<BufferState> NewBuffer::make() {
                                                                           : Prefetched::host_touched);
     state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
     if (facts.staged()) (void)second_side();
+}
+
+std::shared_ptr<BufferState> NewBuffer::make() {
+    begin();
+    if (device()->observer()) [[unlikely]]
+        tell_made(*state_, asked_, asked_kind_);
     return std::move(state_);
 }
 

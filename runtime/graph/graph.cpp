@@ -12,6 +12,7 @@
 #include "operation.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 
 #include <isthmus/parameter_name.hpp>
 
@@ -289,12 +290,20 @@ detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::Recor
     return node;
 }
 
+[[gnu::cold]] void tell_uses(detail::StreamState& stream, const detail::InstanceState& launched) noexcept {
+    for (const detail::GraphUses::Entry& entry : launched.made.uses.entries()) {
+        detail::tell_use(stream, *entry.held.buffer, entry.held.use);
+    }
+}
+
 // Stream::launch() without the observer.
 Result<void> launch_untold(detail::StreamState& stream, detail::InstanceState& launched) {
     if (stream.device->bars(rules::PublicCall::launch_graph))
         return stream.device->refusal(rules::PublicCall::launch_graph);
     std::vector<detail::InstanceState::Made> ended_earlier;  // destroyed after the lock is released
     const std::lock_guard lock(launched.mutex);
+    if (stream.device->observer()) [[unlikely]]
+        tell_uses(stream, launched);
     if (platform::Status status;
         !stream.device->synchronous && launched.device == stream.device && replay_at_once(stream, launched, status)) {
         if (!status.ok()) return stream.device->failure(status, "a graph");

@@ -16,6 +16,7 @@
 #include "recording.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 
 #include <algorithm>
 
@@ -108,6 +109,8 @@ Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const K
     if (stream.device->bars(rules::PublicCall::launch)) {
         return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
+    if (stream.device->observer()) [[unlikely]]
+        detail::tell_arguments(stream, mode, arguments, kernel.parameter, count);
     if (Result<void> possible = detail::check_extent(kernel, extent); !possible) return std::move(possible).error();
     if (mode == LaunchMode::verify && detail::in_capture(stream)) {
         return make_error<errors::verify_in_capture>(kernel.name);

@@ -212,6 +212,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     if (!as) return std::move(as).error();
 
     NewBuffer buffer(device);
+    buffer.asked_for(options.use);
     StorageFacts& facts = buffer.facts;
     facts.bytes = bytes;
     facts.reason = as->reason;

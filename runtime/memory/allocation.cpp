@@ -117,7 +117,7 @@ Result<void> has_state(DeviceState& device) {
 }
 
 template <class Source>
-Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, const Amount& amount,
+Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, MemoryKind asked, const Amount& amount,
                  std::string_view reason, Stream* stream, bool shared) {
     if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
@@ -125,6 +125,7 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, con
     if (Result<void> room = has_state(*device); !room) return std::move(room).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, source.kind(), reason);
+    buffer.asked_for(asked);
     buffer.facts.shared = shared;
     if (*bytes == 0) return buffer.make();  // keeps its kind (K3); drivers differ on zero bytes, so none is called
     if (Result<void> made = fill_from(buffer, source, amount.alignment, stream); !made) {
@@ -140,18 +141,20 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, con
 
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream, bool shared) {
-    return fill_new(device, allocator, amount, reason, stream, shared);
+    // Every allocator of the CPU device gives host memory: which kind it stands for is not known.
+    const MemoryKind asked = device->synchronous ? MemoryKind::unknown : allocator.kind();
+    return fill_new(device, allocator, asked, amount, reason, stream, shared);
 }
 
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount,
                       std::string_view reason, Stream* stream) {
     MemorySource source(device, kind);
-    return fill_new(device, source, amount, reason, stream, false);
+    return fill_new(device, source, kind, amount, reason, stream, false);
 }
 
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {
     MemorySource source(device, MemoryKind::host, placement);
-    return fill_new(device, source, amount, "asked for as host memory", nullptr, false);
+    return fill_new(device, source, MemoryKind::host, amount, "asked for as host memory", nullptr, false);
 }
 
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
@@ -168,6 +171,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (!plan) return std::move(plan).error();
     if (Result<void> room = has_state(*device); !room) return std::move(room).error();
     NewBuffer buffer(device);
+    buffer.asked_for(use);
     begin(buffer, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {
         const auto fill = [&] {

@@ -15,6 +15,7 @@
 #include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 #include "uncaptured_scope.hpp"
 
 #include <algorithm>
@@ -262,6 +263,11 @@ Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& re
     if (device.bars(rules::PublicCall::open_native_scope)) {
         return span.over(device.refusal(rules::PublicCall::open_native_scope,
                                         composed("opening a native scope for the work '{}'", request.name)));
+    }
+    if (span.facts() != nullptr) {
+        StreamState& stream = *on.state();
+        tell_arguments(stream, stream.mode.load(std::memory_order_relaxed), request.arguments, request.parameters,
+                       request.count);
     }
     std::unique_ptr<NativeScopeState> state(new (*device.native_scopes) NativeScopeState(on, request.name));
     Result<void> opened = state->open(request);

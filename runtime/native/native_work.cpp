@@ -13,6 +13,7 @@
 #include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
+#include "told.hpp"
 
 #include <array>
 #include <memory>
@@ -230,6 +231,10 @@ Result<std::uint64_t> enqueue_native(const Stream& on, const NativeRequest& requ
     if (device.bars(rules::PublicCall::enqueue_native)) {
         return span.over(
             device.refusal(rules::PublicCall::enqueue_native, composed("giving a stream the work '{}'", request.name)));
+    }
+    if (span.facts() != nullptr) {
+        tell_arguments(stream, stream.mode.load(std::memory_order_relaxed), request.arguments, request.parameters,
+                       request.count);
     }
     Result<std::uint64_t> done = give_work(stream, request);
     if (ObservedFacts* const facts = span.facts(); facts != nullptr && done) facts->position = *done;

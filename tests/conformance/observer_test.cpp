@@ -143,13 +143,26 @@ void brighten_a_picture(Device& device, bool copied = false) {
 
 std::vector<std::string> expected_of(const std::string& machine) {
     const auto view = [](const char* how) { return std::string("host_view a view for ") + how; };
+    const std::string writes = "begin " + view("writing"), written = "end " + view("writing");
+    const std::string reads = "begin " + view("reading"), read = "end " + view("reading");
     if (machine == "orin") {
-        return {"begin allocate pinned",    "end allocate pinned",
-                "begin " + view("writing"), "end " + view("writing"),
-                "begin launch add_one",     "end launch add_one",
-                "begin " + view("reading"), "mark fence an event behind the stream's work",
-                "begin wait add_one",       "end wait add_one",
-                "end " + view("reading"),   "begin release pinned",
+        return {"begin allocate pinned",
+                "end allocate pinned",
+                "mark buffer shared",
+                writes,
+                "mark argument write",
+                written,
+                "begin launch add_one",
+                "mark argument read_write",
+                "end launch add_one",
+                reads,
+                "mark argument read",
+                "mark fence an event behind the stream's work",
+                "begin wait add_one",
+                "end wait add_one",
+                read,
+                "mark buffer_end pinned",
+                "begin release pinned",
                 "end release pinned"};
     }
     if (machine == "h200") {
@@ -157,12 +170,16 @@ std::vector<std::string> expected_of(const std::string& machine) {
                 "end allocate device",
                 "begin allocate pinned",
                 "end allocate pinned",
-                "begin " + view("writing"),
-                "end " + view("writing"),
+                "mark buffer shared",
+                writes,
+                "mark argument write",
+                written,
                 "begin launch add_one",
+                "mark argument read_write",
                 "mark upload add_one",
                 "end launch add_one",
-                "begin " + view("reading"),
+                reads,
+                "mark argument read",
                 "mark fence an event behind the stream's work",
                 "begin wait add_one",
                 "end wait add_one",
@@ -170,16 +187,31 @@ std::vector<std::string> expected_of(const std::string& machine) {
                 "mark fence an event behind the stream's work",
                 "begin wait the copy to the host's side",
                 "end wait the copy to the host's side",
-                "end " + view("reading"),
+                read,
+                "mark buffer_end device",
                 "begin release device",
                 "end release device",
                 "begin release pinned",
                 "end release pinned"};
     }
-    return {"begin allocate host",    "end allocate host",    "begin " + view("writing"),
-            "end " + view("writing"), "begin launch add_one", "begin " + view("writing"),
-            "end " + view("writing"), "end launch add_one",   "begin " + view("reading"),
-            "end " + view("reading"), "begin release host",   "end release host"};
+    return {"begin allocate host",
+            "end allocate host",
+            "mark buffer shared",
+            writes,
+            "mark argument write",
+            written,
+            "begin launch add_one",
+            "mark argument read_write",
+            writes,
+            "mark argument read_write",
+            written,
+            "end launch add_one",
+            reads,
+            "mark argument read",
+            read,
+            "mark buffer_end host",
+            "begin release host",
+            "end release host"};
 }
 
 // keeps O1
@@ -343,12 +375,88 @@ TEST(Observers, AreToldWhereAViewCloses) {
     EXPECT_TRUE(refused_as(data.write_on_host(), Code::in_use));
     std::thread([&] { view.reset(); }).join();
     const std::vector<Told> told = witness.take();
-    ASSERT_EQ(lines(told), (std::vector<std::string>{
-                               "begin host_view a view for reading", "begin host_view a view for writing",
-                               "mark refused a view for writing in_use", "end host_view a view for writing in_use",
-                               "end host_view a view for reading"}));
+    ASSERT_EQ(lines(told),
+              (std::vector<std::string>{
+                  "begin host_view a view for reading", "mark argument read", "begin host_view a view for writing",
+                  "mark argument write", "mark refused a view for writing in_use",
+                  "end host_view a view for writing in_use", "end host_view a view for reading"}));
     EXPECT_NE(told.back().thread, told.front().thread);
     EXPECT_EQ(told.back().facts.address, told.front().facts.address);
+}
+
+// The arguments of the one span of this sort: "read_write 4096 checked".
+std::vector<std::string> uses_of(const std::vector<Told>& told, Span span, const BufferBase& of) {
+    const std::uint64_t begin = of.device_address();
+    std::vector<std::string> uses;
+    bool inside = false, opens = false;
+    for (const Told& one : told) {
+        if (one.is(span)) inside = one.phase == 'B';
+        if (inside && one.is(Span::host_view)) opens = true;  // the CPU device opens the arguments as views
+        if (!inside) opens = false;
+        if (!inside || opens || !one.is(Mark::argument)) continue;
+        EXPECT_EQ(one.facts.kind, of.kind());
+        uses.push_back(one.name + " +" + std::to_string(one.facts.address - begin) + " " +
+                       std::to_string(one.facts.bytes) + " " + one.reason);
+    }
+    return uses;
+}
+
+// What was asked for, and which memory each call uses: what a replay cannot do without.
+// keeps O4
+TEST(Observers, AreToldWhatAReplayNeeds) {
+    using Lines = std::vector<std::string>;
+    Witness witness;
+    Runtime runtime = observed(witness.callbacks());
+    for (std::size_t at = 0; at < runtime.device_count(); ++at) {
+        Device& device = *runtime.device(at).value();
+        SCOPED_TRACE(device.name());
+        Stream stream = device.create_stream().value();
+        (void)witness.take();
+        SharedUse use{.host = Use::writes_often, .device = Use::reads_once, .kind = MemoryKind::pinned};
+        use.device_passes = 3;
+        use.alignment_bytes = 4096;
+        {
+            auto data = device.allocate_shared<std::int32_t>(items, use).value();
+            const auto of_kind = device.allocate<std::int32_t>(items, MemoryKind::device).value();
+        }
+        std::vector<std::string> made;
+        for (const Told& one : witness.take()) {
+            if (one.is(Mark::buffer)) made.push_back(one.name + " " + one.reason);
+            if (one.is(Mark::buffer)) {
+                EXPECT_EQ(one.facts.bytes, items * sizeof(std::int32_t));
+            }
+            if (one.is(Mark::buffer_end)) made.push_back("end");
+        }
+        EXPECT_EQ(made, (Lines{"shared host=writes_often device=reads_once passes=3 kind=pinned alignment=4096",
+                               "kind kind=device", "end", "end"}));
+        auto data = pinned(device, items, 1);
+        std::vector<std::int32_t> plain(items, 1);
+        (void)witness.take();
+        auto part = data.part(16, 32).value();
+        ASSERT_TRUE(worked(stream.launch(add_one, 32, part)));
+        EXPECT_EQ(uses_of(witness.take(), Span::launch, data), (Lines{"read_write +64 128 checked"}));
+        ASSERT_TRUE(worked(stream.fill(data, 3)));
+        EXPECT_EQ(uses_of(witness.take(), Span::fill, data), (Lines{"write +0 4096 "}));
+        ASSERT_TRUE(worked(stream.enqueue_native(
+            "foreign", [](void*, const std::int32_t*) {}, reads(data))));
+        EXPECT_EQ(uses_of(witness.take(), Span::native_work, data), (Lines{"read +0 4096 checked"}));
+        Capture capture = stream.begin_capture().value();
+        ASSERT_TRUE(worked(capture.launch(add_one, items, data)));
+        GraphInstance graph = capture.end().value().instantiate().value();
+        EXPECT_EQ(uses_of(witness.take(), Span::launch, data), (Lines{"read_write +0 4096 captured"}));
+        ASSERT_TRUE(worked(stream.launch(graph)));
+        EXPECT_EQ(uses_of(witness.take(), Span::graph_launch, data), (Lines{"read_write +0 4096 "}));
+        ASSERT_TRUE(worked(stream.synchronize()));
+        // Memory that is no buffer has no kind.
+        (void)stream.launch(add_one, items, View<std::int32_t>{plain.data(), plain.size()});
+        const std::vector<Told> told = witness.take();
+        const auto raw = std::find_if(told.begin(), told.end(), [](const Told& one) { return one.is(Mark::argument); });
+        ASSERT_NE(raw, told.end());
+        EXPECT_EQ(raw->facts.kind, MemoryKind::unknown);
+        EXPECT_EQ(raw->facts.address, reinterpret_cast<std::uintptr_t>(plain.data()));
+        EXPECT_EQ(raw->facts.bytes, items * sizeof(std::int32_t));
+        ASSERT_TRUE(worked(stream.synchronize()));
+    }
 }
 
 // Asking whether work has ended is no wait, and the answer "not yet" no refusal.

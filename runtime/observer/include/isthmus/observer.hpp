@@ -44,8 +44,14 @@ enum class Mark : std::uint32_t {
     refused = 6,         // a call ended with an error: its code and its id; once a call
     budget_refused = 7,  // memory was not allocated, because the system would then lack it
     reader_lost = 8,     // a reader of a shared ring is gone
+    // For a replay (isthmus replay): what was asked for, and the memory that calls use.
+    buffer = 9,       // a buffer was made: "shared" or "adopted", with its SharedUse as the reason; "kind"
+    buffer_end = 10,  // its memory goes back
+    // Within a span: how the call uses memory ("read", "write", "read_write", "concurrent"). The reason is the mode of
+    // a launch; "captured": the call is recorded into a graph. Memory that is no buffer has no kind.
+    argument = 11,
 };
-inline constexpr std::uint32_t mark_count = 9;
+inline constexpr std::uint32_t mark_count = 12;
 
 // Static storage: "launch", "ring_begin", "budget_refused"; "unknown" for a value outside the enumeration.
 ISTHMUS_API std::string_view name(Span span) noexcept;
