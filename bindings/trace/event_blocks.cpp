@@ -12,7 +12,7 @@ namespace {
 // The block that the thread used last, and whose. Initial-exec: dynamic storage would be allocated at the first use.
 struct LastUsed {
     std::uint64_t thread = 0;
-    const EventBlocks* blocks = nullptr;
+    std::uint64_t blocks = 0;
     EventBlock* block = nullptr;
 };
 constinit thread_local LastUsed last [[gnu::tls_model("initial-exec")]];
@@ -23,6 +23,11 @@ std::uint64_t this_thread() noexcept {
     static std::atomic<std::uint64_t> threads{0};
     if (last.thread == 0) last.thread = threads.fetch_add(1, std::memory_order_relaxed) + 1;
     return last.thread;
+}
+
+std::uint64_t EventBlocks::next_id() noexcept {
+    static std::atomic<std::uint64_t> ids{0};
+    return ids.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 bool EventBlocks::make(std::size_t threads, std::size_t events_each) noexcept {
@@ -38,7 +43,7 @@ bool EventBlocks::make(std::size_t threads, std::size_t events_each) noexcept {
 }
 
 EventBlock* EventBlocks::mine() noexcept {
-    if (last.blocks == this) return last.block;
+    if (last.blocks == id_) return last.block;
     const std::uint64_t self = this_thread();
     EventBlock* found = nullptr;
     const std::size_t known = size();
@@ -55,7 +60,7 @@ EventBlock* EventBlocks::mine() noexcept {
         found = &blocks_[at];
         found->owner.store(self, std::memory_order_relaxed);
     }
-    last.blocks = this;
+    last.blocks = id_;
     last.block = found;
     return found;
 }

@@ -59,6 +59,9 @@ private:
     // The thread's block; nullptr: there is none left, which is counted.
     EventBlock* mine() noexcept;
 
+    static std::uint64_t next_id() noexcept;
+
+    const std::uint64_t id_ = next_id();  // an address serves again
     std::unique_ptr<EventBlock[]> blocks_;
     std::size_t threads_ = 0;
     std::size_t events_each_ = 0;

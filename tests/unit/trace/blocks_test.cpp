@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -65,6 +67,18 @@ TEST(EventBlocks, OfSeveralTracesAreApart) {
     EXPECT_EQ(one.recorded(), 2u);
     EXPECT_EQ(other.recorded(), 2u);
     EXPECT_EQ(other[0].events[1].position, 3u);
+}
+
+// A thread's last block is not taken for one of other blocks at the same address.
+TEST(EventBlocks, MayLieWhereOthersLay) {
+    alignas(EventBlocks) std::byte place[sizeof(EventBlocks)];
+    for (int round = 0; round < 3; ++round) {
+        EventBlocks* const blocks = std::construct_at(reinterpret_cast<EventBlocks*>(place));
+        ASSERT_TRUE(blocks->make(1, 4));
+        record(*blocks, 1);
+        EXPECT_EQ(blocks->recorded(), 1u);
+        std::destroy_at(blocks);
+    }
 }
 
 TEST(EventBlocks, RecordNothingOnceTheyAreClosed) {

@@ -2,6 +2,7 @@
 // A tool as NVTX loads it (NVTX_INJECTION64_PATH): counts ranges and marks of all domains, and keeps their texts.
 #include <nvtx3/nvToolsExt.h>
 
+#include <cstdint>
 #include <string>
 
 namespace {
