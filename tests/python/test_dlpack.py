@@ -155,3 +155,30 @@ def test_bfloat16_goes_by_dlpack_alone(device):
         del capsule
         with pytest.raises(BufferError, match='bfloat16'):
             memoryview(scope)
+
+
+def test_names_of_capsules_outlive_the_interpreters_objects(device, numpy):   # keeps Y3
+    """The interpreter's end drops them after the bytes of Python: the names are in the library in C."""
+    with open('/proc/self/maps', encoding='ascii') as file:
+        places = [tuple(int(end, 16) for end in line.split()[0].split('-')) for line in file
+                  if 'libisthmus-python.so' in line]
+    address_of = ctypes.pythonapi.PyCapsule_GetName
+    address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object]
+
+    class Producer:
+        def __init__(self):
+            self.array, self.capsules = numpy.zeros(64, 'u1'), []
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            self.capsules.append(self.array.__dlpack__(**options))
+            return self.capsules[-1]
+    producer, buffer = Producer(), device.allocate_shared(16)
+    with device.adopt(producer).host('r'), buffer.host('rw') as scope:
+        capsules = [scope.__dlpack__(), scope.__dlpack__(max_version=(1, 0)), *producer.capsules]
+        assert len(capsules) == 3
+        for capsule in capsules:
+            assert any(begin <= address_of(capsule) < end for begin, end in places), capsule
+        del capsules, capsule

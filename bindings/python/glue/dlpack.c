@@ -69,14 +69,21 @@ ISTHMUS_PYTHON_API void* isthmus_python_export(const DLTensor* like, int32_t ver
     return managed;
 }
 
+/* Names of capsules, which keep a pointer to them: at its end the interpreter drops capsules after the bytes of Python.
+ */
+static const char* const names[] = {"dltensor", "dltensor_versioned", "used_dltensor", "used_dltensor_versioned"};
+
+ISTHMUS_PYTHON_API const char* isthmus_python_capsule_name(int32_t versioned, int32_t used) {
+    return names[(versioned ? 1 : 0) + (used ? 2 : 0)];
+}
+
 /* Of capsules. A consumer renames the capsule, and calls the deleter itself. */
 ISTHMUS_PYTHON_API void isthmus_python_capsule_ends(void* capsule) {
-    if (isthmus_python_calls.capsule_is_valid(capsule, "dltensor_versioned")) {
-        DLManagedTensorVersioned* const managed =
-            isthmus_python_calls.capsule_get_pointer(capsule, "dltensor_versioned");
+    if (isthmus_python_calls.capsule_is_valid(capsule, names[1])) {
+        DLManagedTensorVersioned* const managed = isthmus_python_calls.capsule_get_pointer(capsule, names[1]);
         if (managed->deleter != NULL) managed->deleter(managed);
-    } else if (isthmus_python_calls.capsule_is_valid(capsule, "dltensor")) {
-        DLManagedTensor* const managed = isthmus_python_calls.capsule_get_pointer(capsule, "dltensor");
+    } else if (isthmus_python_calls.capsule_is_valid(capsule, names[0])) {
+        DLManagedTensor* const managed = isthmus_python_calls.capsule_get_pointer(capsule, names[0]);
         if (managed->deleter != NULL) managed->deleter(managed);
     }
 }

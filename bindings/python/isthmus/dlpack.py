@@ -21,17 +21,17 @@ CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13   # DLDeviceType
 READ_ONLY, IS_COPIED = 1, 2                        # flags of DLPack 1.x
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_void_p]
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_void_p]
 _set_name = ctypes.pythonapi.PyCapsule_SetName
-_set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+_set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_void_p]
 _capsule_ends = address(glue_locked.isthmus_python_capsule_ends)
-# The names stay: a capsule keeps a pointer to its name.
-PLAIN, VERSIONED = b'dltensor', b'dltensor_versioned'
-USED_PLAIN, USED_VERSIONED = b'used_dltensor', b'used_dltensor_versioned'
+# Addresses of the names, which are C's: a capsule keeps a pointer to its name, and may outlive this module.
+PLAIN, VERSIONED, USED_PLAIN, USED_VERSIONED = (
+    int(glue_locked.isthmus_python_capsule_name(versioned, used)) for used in (0, 1) for versioned in (0, 1))
 
 
 def tensor_of(pointer: int, shape: tuple[int, ...], dtype: DType, device: tuple[int, int]) -> structures.DLTensor:
