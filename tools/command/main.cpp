@@ -10,6 +10,7 @@
 #include "common/number_options.hpp"
 #include "common/process.hpp"
 #include "camera/run_command.hpp"
+#include "replay/replay_command.hpp"
 #include "report/report_command.hpp"
 #include "common/session.hpp"
 #include "share/share_command.hpp"
@@ -117,13 +118,13 @@ struct Recording {
     std::string file;  // --trace
     ChromeTrace trace;
 
-    // When a runtime opens: a command that opens none writes no file.
-    const ObserverCallbacks* begin() {
-        if (trace) return trace.callbacks();
+    // When a runtime opens: a command that opens none writes no file. `next`: the command's own observer, or nullptr.
+    const ObserverCallbacks* begin(const ObserverCallbacks* next) {
+        if (trace) return trace.callbacks(next);
         Result<ChromeTrace> made = file.empty() ? ChromeTrace::from_environment() : ChromeTrace::open(file);
         if (!made) cannot(std::string(made.error().message()));
         trace = std::move(made).value();
-        return trace.callbacks();
+        return trace.callbacks(next);
     }
     // After the command. A file that cannot be written is an error of the command, unless that has failed before.
     int end(int code) {
@@ -168,7 +169,7 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
         play_machine(context);
         if (host_reserve->count() > 0) context.host_reserve_bytes = host_reserve_mib << 20;
         RuntimeOptions options = options_of(context);
-        options.observer = recording.begin();
+        options.observer = recording.begin(options.observer);
         Result<Runtime> runtime = Runtime::open(options);
         if (runtime && !context.asked_device.empty()) context.device = place_of(context.asked_device, *runtime);
         return runtime;
@@ -200,6 +201,7 @@ int run(int argc, char** argv) {
     add_doctor_command(app, context);
     add_latency_command(app, context);
     add_litmus_command(app, context);
+    add_replay_command(app, context);
     add_report_command(app, context);
     add_run_command(app, context);
     add_share_command(app, context);
