@@ -221,6 +221,25 @@ class Replays(unittest.TestCase):  # keeps O4
                 self.assertEqual([one['call'] for one in outcome['refusals']], ['allocate'])
                 self.assertEqual(outcome['skipped'], 2)
 
+    def test_a_profile_tells_costs(self):
+        if 'orin' not in MACHINES or 'h200' not in MACHINES:
+            self.skipTest('not played here')
+        profile = self.path('profile.json')
+        done = run('tune', '--machine', 'orin', '--budget', '2', '--output', profile)
+        self.assertEqual(done.returncode, 0, done)
+        reason = 'host=writes_once device=reads_once'
+        file = self.write('small.json', Recorded().buffer('0x1000', 64, reason=reason).view('write', '0x1000', 64)
+                          .launch(('read', '0x1000', 64, 'pinned')).text())
+        done = run('replay', file, '--machines', 'orin,h200', '--profile', profile, '--json')
+        self.assertEqual(done.returncode, 0, done)
+        orin, h200 = json.loads(done.stdout)['machines']
+        # A slow machine measures little in this time.
+        self.assertEqual('hand_over_seconds' in orin, 'nothing of what is used' not in orin['profile'])
+        self.assertIn('Orin', orin['profile'])
+        self.assertNotIn('another device', orin['profile'])
+        self.assertIn('another device', h200['profile'])
+        self.assertNotIn('hand_over_seconds', self.replay(file, 'orin')['orin'])
+
     def test_one_machine_as_text(self):
         file = self.record('h200', '--memory', 'managed')
         done = run('replay', file, '--machine', MACHINES[0])
