@@ -115,10 +115,10 @@ class Replays(unittest.TestCase):  # keeps O4
             self.assertNotIn('problem', outcome, machine)
         return outcomes
 
-    def test_the_recording_of_an_h200_on_every_machine(self):
-        for machine, outcome in self.replay(os.path.join(TRACES, 'isthmus-run-h200.json')).items():
+    def test_the_recording_of_an_h100_on_every_machine(self):
+        for machine, outcome in self.replay(os.path.join(TRACES, 'isthmus-run-h100.json')).items():
             with self.subTest(machine=machine):
-                self.assertEqual(outcome['frames'], 3)
+                self.assertEqual(outcome['frames'], 12)
                 self.assertTrue(outcome['frames_of_rings'])
                 self.assertEqual(outcome['refusals'], [])
                 self.assertEqual(outcome['skipped'], 0)
