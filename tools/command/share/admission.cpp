@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts, admits and sends. A failed connection is one line on standard error.
+// Accepts, admits and sends. A failed connection is one line.
 #include "admission.hpp"
 
-#include "common/console.hpp"
 #include "ring_message.hpp"
 
 #include <array>
@@ -26,11 +25,12 @@ bool is_about_this_process(Code code) {
 
 }  // namespace
 
-Admission::Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, const camera::FrameShape& shape)
+Admission::Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, const camera::FrameShape& shape,
+                     Notices::Say say)
     : ring_(ring),
       ring_mutex_(ring_mutex),
       shape_(shape),
-      notices_(complain),
+      notices_(std::move(say)),
       thread_([this, own = std::move(listener)]() mutable { run(std::move(own)); }) {}
 
 void Admission::stop() {

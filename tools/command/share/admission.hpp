@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends the ring to the processes that connect, on a thread of its own, so that none of them delays a frame. Greetings
-// and receipts of several processes overlap, so that a silent process delays no other.
+// and receipts of several processes overlap, so that a silent process delays no other. For `isthmus share` and for the
+// GStreamer element isthmussink.
 #pragma once
 
 #include "camera/frame_shape.hpp"
@@ -20,10 +21,11 @@
 namespace isthmus::tools::share {
 
 // The ring is for one thread at a time: `ring_mutex` is held around every use of it, here and where frames are filled.
+// `say` gets the lines about connections, on the admission's thread.
 class Admission {
 public:
     using Ring = SharedFrameRing<std::uint8_t>;
-    Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, const camera::FrameShape& shape);
+    Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, const camera::FrameShape& shape, Notices::Say say);
     ~Admission() { stop(); }
     Admission(const Admission&) = delete;
     Admission& operator=(const Admission&) = delete;

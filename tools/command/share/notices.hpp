@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the lines on standard error that other processes cause to a few a second.
+// Limits the lines that other processes cause to a few a second.
 #pragma once
 
 #include <chrono>

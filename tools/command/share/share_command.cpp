@@ -137,7 +137,7 @@ Shared share_all(const ShareOptions& options, FrameReader& input, Ring& ring, Li
     std::mutex mutex;
     Shared shared{.checksums = share::Checksums(options.checksums)};
     {
-        share::Admission admission(std::move(listener), ring, mutex, input.shape());
+        share::Admission admission(std::move(listener), ring, mutex, input.shape(), complain);
         while (StopSignal::received() == 0 && admission.admitted() < options.wait_for) {
             if (admission.ended() != nullptr) fail(exit_failed, *admission.ended());
             std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The viewer does not trust the producer: it checks descriptor, shape and size against each other before it reads a
-// frame.
+// Takes frame after frame, and counts those that stayed complete to the end.
 #include "viewing.hpp"
 
 #include "camera/stop_signal.hpp"
-#include "ring_message.hpp"
-
-#include <isthmus/ipc/channel.hpp>
+#include "meeting.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -21,42 +18,6 @@ using Reader = SharedFrameReader<std::uint8_t>;
 
 std::chrono::nanoseconds of_seconds(double seconds) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-}
-
-// Retries: the producer may start after its viewers, be busy with another one, or have no place left at the moment.
-Result<ChannelMessage> connect_and_receive(const ViewOptions& options) {
-    const Clock::time_point until = Clock::now() + of_seconds(options.connect_s);
-    for (;;) {
-        Result<Channel> channel = connect_channel(options.at);
-        Result<ChannelMessage> message = channel ? channel->receive() : Result<ChannelMessage>(channel.error());
-        const bool may_come = !message && (message.code() == Code::peer_lost || message.code() == Code::timed_out);
-        if (!may_come || Clock::now() >= until || StopSignal::received() != 0) return message;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-}
-
-Result<Reader> open_ring(Device& device, const ViewOptions& options, camera::FrameShape& shape) {
-    Result<ChannelMessage> message = connect_and_receive(options);
-    if (!message) return std::move(message).error();
-    const auto refused = [](Error&& error) {
-        return Error(Code::peer_broke_rules, std::string(error.message()), std::string(error.remedy()));
-    };
-    if (message->kind != ring_message_kind) {
-        return refused(Error(Code::peer_broke_rules, "the producer's message is not one about a ring",
-                             "an `isthmus share` of this version at the other end"));
-    }
-    Result<camera::FrameShape> told = shape_in(message->bytes);
-    if (!told) return refused(std::move(told).error());
-    shape = *told;
-    Result<SharedRingDescriptor> descriptor = SharedRingDescriptor::received(
-        std::span<const std::byte>(message->bytes).first(SharedRingDescriptor::size_bytes), std::move(message->fds));
-    if (!descriptor) return refused(std::move(descriptor).error());
-    SharedReaderOptions own;
-    own.waiting = options.waiting;
-    own.elements = shape.size_bytes;  // must equal the descriptor's value, or the ring is refused
-    Result<Reader> reader = Reader::open(device, std::move(descriptor).value(), own);
-    if (!reader && reader.code() == Code::invalid_argument) return refused(std::move(reader).error());
-    return reader;
 }
 
 // The device's work on frames, in place where possible.
@@ -143,13 +104,18 @@ Result<void> take_all(Reader& reader, std::optional<Corners>& corners, const Vie
 }  // namespace
 
 Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed) {
-    Result<Reader> reader = open_ring(device, options, viewed.shape);
-    if (!reader) return std::move(reader).error();
-    const BufferBase& buffer = reader->buffer(0);
+    Result<OpenedRing> ring = open_ring(device, {.at = options.at,
+                                                 .connect_deadline = of_seconds(options.connect_s),
+                                                 .waiting = options.waiting,
+                                                 .stopped = [] { return StopSignal::received() != 0; }});
+    if (!ring) return std::move(ring).error();
+    viewed.shape = ring->shape;
+    Reader& reader = ring->reader;
+    const BufferBase& buffer = reader.buffer(0);
     viewed.kind = name(buffer.kind());
     viewed.path = name(buffer.path());
     viewed.reason = buffer.explain();
-    viewed.policy = reader->policy() == SlowReaderPolicy::wait ? "wait" : "drop";
+    viewed.policy = reader.policy() == SlowReaderPolicy::wait ? "wait" : "drop";
     std::optional<Corners> corners;
     if (options.corners) {
         Result<Corners> made = Corners::create(device, viewed.shape);
@@ -157,7 +123,7 @@ Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& vie
         corners.emplace(std::move(made).value());
     }
     const Clock::time_point begin = Clock::now();
-    Result<void> taken = take_all(*reader, corners, options, viewed);
+    Result<void> taken = take_all(reader, corners, options, viewed);
     viewed.wall = Clock::now() - begin;
     return taken;
 }
