@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How GStreamer's video formats and layouts correspond to the frame shapes of the library's tools.
+#pragma once
+
+#include "camera/frame_shape.hpp"
+
+#include <gst/video/video.h>
+
+#include <optional>
+
+namespace isthmus::gst {
+
+using tools::camera::FrameShape;
+
+// The formats that the elements take, and their caps; the limits are those of make_frame_shape().
+#define ISTHMUS_GST_FORMATS "{ GRAY8, NV12, I420, YUY2, UYVY }"
+#define ISTHMUS_GST_CAPS                                  \
+    "video/x-raw, format = (string) " ISTHMUS_GST_FORMATS \
+    ", width = (int) [ 1, 65535 ], height = (int) [ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
+
+std::optional<kernels::PixelFormat> pixel_format(GstVideoFormat format) noexcept;
+// GST_VIDEO_FORMAT_UNKNOWN: GStreamer has no such format among its raw video.
+GstVideoFormat video_format(kernels::PixelFormat format) noexcept;
+
+// The planes of one frame in memory.
+struct Layout {
+    gsize size = 0;
+    guint planes = 0;
+    gsize offset[GST_VIDEO_MAX_PLANES]{};
+    gint stride[GST_VIDEO_MAX_PLANES]{};
+};
+Layout layout_of(const FrameShape& shape) noexcept;
+Layout layout_of(const GstVideoInfo& info) noexcept;
+// As the buffer lies in memory: by its GstVideoMeta, else as its caps say.
+Layout layout_of(GstBuffer* buffer, const GstVideoInfo& info) noexcept;
+bool same_planes(const Layout& one, const Layout& other) noexcept;
+
+// The shape whose layout is GStreamer's own wherever there is one; see has_usual_layout(). Errors: unsupported (the
+// format), invalid_argument (the size).
+Result<FrameShape> shape_of(const GstVideoInfo& info);
+// Whether frames of the shape lie as GStreamer lays them out; if not, they need a GstVideoMeta.
+bool has_usual_layout(const FrameShape& shape) noexcept;
+// A video info of this format and size, in GStreamer's own layout, without frame rate. The format is known.
+GstVideoInfo info_of(const FrameShape& shape) noexcept;
+
+void add_video_meta(GstBuffer* buffer, const FrameShape& shape);
+
+// Copies the planes of one frame; `to` lies as `shape`. `from` is mapped.
+void copy_planes(std::uint8_t* to, const FrameShape& shape, const GstVideoFrame& from) noexcept;
+
+}  // namespace isthmus::gst

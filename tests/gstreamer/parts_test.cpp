@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin's memory, pools and rings in one process, with the device's kernels beside them.
+#include "incoming.hpp"
+#include "layout.hpp"
+#include "memory.hpp"
+#include "pool.hpp"
+#include "ring_pool.hpp"
+
+#include "share/ring_message.hpp"
+
+#include <isthmus/kernels/camera.hpp>
+
+#include <gst/gst.h>
+#include <gst/video/video.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace isthmus::gst {
+namespace {
+
+// One session for each test; the environment names the machine.
+class GStreamer : public testing::Test {
+protected:
+    void SetUp() override {
+        gst_init(nullptr, nullptr);
+        Result<OpenSession> opened = open_session({});
+        ASSERT_TRUE(opened) << opened.error().text();
+        opened_.emplace(std::move(opened).value());
+        allocator_ = make_allocator(*opened_);
+    }
+    void TearDown() override {
+        if (allocator_ != nullptr) gst_object_unref(allocator_);
+    }
+    GstMemory* allocate(gsize size, gsize align = 0) const {
+        GstAllocationParams params{};
+        params.align = align;
+        return gst_allocator_alloc(allocator_, size, &params);
+    }
+    Device& device() const { return *opened_->device; }
+
+    std::optional<OpenSession> opened_;
+    GstAllocator* allocator_ = nullptr;
+};
+
+using Memory = GStreamer;
+using Pool = GStreamer;
+using SlotsOfARing = GStreamer;
+using Frames = GStreamer;
+
+// keeps Y4
+TEST_F(Memory, WhatIsWrittenByAMapIsReadByTheNext) {
+    GstMemory* const memory = allocate(1000);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_TRUE(gst_memory_is_type(memory, "IsthmusMemory"));
+    GstMapInfo map;
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    EXPECT_EQ(map.size, 1000u);
+    for (gsize at = 0; at < map.size; ++at) map.data[at] = static_cast<guint8>(at);
+    gst_memory_unmap(memory, &map);
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_READ));
+    for (gsize at = 0; at < map.size; ++at) ASSERT_EQ(map.data[at], static_cast<guint8>(at));
+    gst_memory_unmap(memory, &map);
+    gst_memory_unref(memory);
+}
+
+// keeps Y4
+TEST_F(Memory, MapsAreHostViews) {
+    GstMemory* const memory = allocate(4096);
+    const Buffer<std::uint8_t>* const buffer = whole_buffer(memory, device());
+    ASSERT_NE(buffer, nullptr);
+    GstMapInfo map, second;
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    EXPECT_EQ(buffer->read_on_host().code(), Code::in_use);  // the map holds the buffer
+    ASSERT_TRUE(gst_memory_map(memory, &second, GST_MAP_WRITE));
+    gst_memory_unmap(memory, &second);
+    EXPECT_EQ(buffer->read_on_host().code(), Code::in_use);  // until the last one ends
+    gst_memory_unmap(memory, &map);
+    EXPECT_TRUE(buffer->read_on_host());
+    {
+        Result<HostView<const std::uint8_t>> view = buffer->read_on_host();
+        ASSERT_TRUE(view);
+        EXPECT_FALSE(gst_memory_map(memory, &map, GST_MAP_WRITE));  // refused as a view is
+        ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_READ));    // two readers
+        gst_memory_unmap(memory, &map);
+    }
+    EXPECT_TRUE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    gst_memory_unmap(memory, &map);
+    gst_memory_unref(memory);
+}
+
+// keeps Y4
+TEST_F(Memory, AMapWaitsForTheKernelBeforeIt) {
+    constexpr std::uint32_t width = 64, height = 64;
+    GstMemory* const from = allocate(width * height);
+    GstMemory* const to = allocate(width * height);
+    GstMapInfo map;
+    ASSERT_TRUE(gst_memory_map(from, &map, GST_MAP_WRITE));
+    for (gsize at = 0; at < map.size; ++at) map.data[at] = static_cast<guint8>(at * 7);
+    const kernels::Plane plane{width, height, width};
+    auto* const source = const_cast<Buffer<std::uint8_t>*>(whole_buffer(from, device()));
+    auto* const target = const_cast<Buffer<std::uint8_t>*>(whole_buffer(to, device()));
+    const auto launch = [&] {
+        return device().launch(kernels::to_gray, Extent2{width, height}, *target, plane, *source,
+                               kernels::LumaLayout{0, width, 1});
+    };
+    EXPECT_EQ(launch().code(), Code::in_use);  // a kernel and a map for writing never meet
+    gst_memory_unmap(from, &map);
+    ASSERT_TRUE(launch());
+    ASSERT_TRUE(gst_memory_map(to, &map, GST_MAP_READ));
+    for (gsize at = 0; at < map.size; ++at) ASSERT_EQ(map.data[at], static_cast<guint8>(at * 7));
+    gst_memory_unmap(to, &map);
+    gst_memory_unref(from);
+    gst_memory_unref(to);
+}
+
+// keeps Y4
+TEST_F(Memory, APartIsAMemoryOfItsOwn) {
+    GstMemory* const memory = allocate(256);
+    GstMapInfo map;
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    for (gsize at = 0; at < 256; ++at) map.data[at] = static_cast<guint8>(at);
+    gst_memory_unmap(memory, &map);
+    GstMemory* const part = gst_memory_share(memory, 100, 50);
+    ASSERT_NE(part, nullptr);
+    GstMemory* const further = gst_memory_share(part, 10, -1);
+    ASSERT_NE(further, nullptr);
+    ASSERT_TRUE(gst_memory_map(part, &map, GST_MAP_READ));
+    EXPECT_EQ(map.size, 50u);
+    EXPECT_EQ(map.data[0], 100);
+    gst_memory_unmap(part, &map);
+    ASSERT_TRUE(gst_memory_map(further, &map, GST_MAP_READ));
+    EXPECT_EQ(map.size, 40u);
+    EXPECT_EQ(map.data[0], 110);
+    gst_memory_unmap(further, &map);
+    EXPECT_EQ(whole_buffer(part, device()), nullptr);        // a kernel would get the whole
+    EXPECT_EQ(gst_memory_share(memory, 200, 100), nullptr);  // beyond the end
+    gst_memory_unref(further);
+    gst_memory_unref(memory);
+    ASSERT_TRUE(gst_memory_map(part, &map, GST_MAP_READ));  // it keeps the whole
+    gst_memory_unmap(part, &map);
+    gst_memory_unref(part);
+}
+
+// keeps Y4
+TEST_F(Memory, AlignmentPrefixAndZerosAreAsAskedFor) {
+    for (const gsize align : {gsize{63}, gsize{4095}, gsize{8191}}) {
+        GstAllocationParams params{};
+        params.align = align;
+        params.prefix = 64;
+        params.padding = 32;
+        params.flags = static_cast<GstMemoryFlags>(GST_MEMORY_FLAG_ZERO_PREFIXED | GST_MEMORY_FLAG_ZERO_PADDED);
+        GstMemory* const memory = gst_allocator_alloc(allocator_, 1000, &params);
+        ASSERT_NE(memory, nullptr);
+        GstMapInfo map;
+        ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_READ));
+        EXPECT_EQ((reinterpret_cast<std::uintptr_t>(map.data) - params.prefix) & align, 0u);
+        EXPECT_EQ(map.size, 1000u);
+        for (gsize at = 1; at <= params.prefix; ++at) EXPECT_EQ(map.data[-static_cast<std::ptrdiff_t>(at)], 0);
+        for (gsize at = 0; at < params.padding; ++at) EXPECT_EQ(map.data[1000 + at], 0);
+        gst_memory_unmap(memory, &map);
+        EXPECT_EQ(whole_buffer(memory, device()), nullptr);  // it begins within its buffer
+        gst_memory_unref(memory);
+    }
+}
+
+// keeps Y4
+TEST_F(Memory, OnlyMemoryOfTheDeviceIsForItsKernels) {
+    GstMemory* const ours = allocate(64);
+    GstMemory* const systems = gst_allocator_alloc(nullptr, 64, nullptr);
+    EXPECT_NE(whole_buffer(ours, device()), nullptr);
+    EXPECT_EQ(whole_buffer(systems, device()), nullptr);
+    if (!device().is_cpu()) {
+        EXPECT_EQ(whole_buffer(ours, opened_->session->runtime.cpu()), nullptr);
+    }
+    gst_memory_unref(ours);
+    gst_memory_unref(systems);
+}
+
+// keeps Y4
+TEST_F(Memory, WhatAnotherDeviceOrMachineIsAskedForIsRefused) {
+    EXPECT_EQ(open_session({.device = "4711", .machine = {}}).code(), Code::invalid_argument);
+    EXPECT_EQ(open_session({.device = "GPU-nonsense", .machine = {}}).code(), Code::invalid_argument);
+    Result<OpenSession> again = open_session({.device = "cpu", .machine = {}});
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->session, opened_->session);  // one runtime for the process
+    EXPECT_TRUE(again->device->is_cpu());
+}
+
+GstCaps* caps_of(const char* format, int width, int height) {
+    return gst_caps_new_simple("video/x-raw", "format", G_TYPE_STRING, format, "width", G_TYPE_INT, width, "height",
+                               G_TYPE_INT, height, "framerate", GST_TYPE_FRACTION, 30, 1, nullptr);
+}
+
+// keeps Y4
+TEST_F(Pool, ItsFramesLieAsTheirCapsSayInMemoryOfTheAllocator) {
+    GstCaps* const caps = caps_of("I420", 99, 75);
+    GstQuery* const query = gst_query_new_allocation(caps, TRUE);
+    ASSERT_FALSE(is_proposed(query));
+    ASSERT_TRUE(propose(query, allocator_, nullptr));
+    EXPECT_TRUE(is_proposed(query));
+    EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
+    GstBufferPool* pool = nullptr;
+    guint size = 0, least = 0, most = 0;
+    gst_query_parse_nth_allocation_pool(query, 0, &pool, &size, &least, &most);
+    ASSERT_NE(pool, nullptr);
+    ASSERT_TRUE(gst_buffer_pool_set_active(pool, TRUE));
+    GstBuffer* buffer = nullptr;
+    ASSERT_EQ(gst_buffer_pool_acquire_buffer(pool, &buffer, nullptr), GST_FLOW_OK);
+    EXPECT_NE(whole_buffer(gst_buffer_peek_memory(buffer, 0), device()), nullptr);
+    GstVideoInfo info;
+    ASSERT_TRUE(gst_video_info_from_caps(&info, caps));
+    EXPECT_TRUE(same_planes(layout_of(buffer, info), layout_of(info)));
+    GstVideoFrame frame;
+    ASSERT_TRUE(gst_video_frame_map(&frame, &info, buffer, GST_MAP_WRITE));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(GST_VIDEO_FRAME_PLANE_DATA(&frame, 0)) % 64, 0u);
+    gst_video_frame_unmap(&frame);
+    gst_buffer_unref(buffer);
+    gst_buffer_pool_set_active(pool, FALSE);
+    gst_object_unref(pool);
+    gst_query_unref(query);
+    gst_caps_unref(caps);
+
+    GstCaps* const audio = gst_caps_new_empty_simple("audio/x-raw");
+    GstQuery* const strange = gst_query_new_allocation(audio, TRUE);
+    EXPECT_FALSE(propose(strange, allocator_, nullptr));
+    gst_query_unref(strange);
+    gst_caps_unref(audio);
+}
+
+// A pool of a ring of gray frames, as the sink proposes it.
+struct RingAndPool {
+    std::shared_ptr<Ring> ring;
+    GstPad* pad = nullptr;
+    GstBufferPool* pool = nullptr;
+    GstVideoInfo info{};
+
+    RingAndPool(Device& device, GstAllocator* allocator, guint least, const char* format = "GRAY8", int width = 64) {
+        GstCaps* const caps = caps_of(format, width, 48);
+        gst_video_info_from_caps(&info, caps);
+        ring = Ring::create(device, shape_of(info).value(), {.slots = 2}).value();
+        pad = gst_pad_new("sink", GST_PAD_SINK);
+        gst_object_ref_sink(pad);
+        gst_pad_set_active(pad, TRUE);
+        pool = make_ring_pool(allocator, ring, pad);
+        GstStructure* const config = gst_buffer_pool_get_config(pool);
+        gst_buffer_pool_config_set_params(config, caps, static_cast<guint>(GST_VIDEO_INFO_SIZE(&info)), least, 0);
+        gst_buffer_pool_set_config(pool, config);
+        gst_caps_unref(caps);
+        gst_buffer_pool_set_active(pool, TRUE);
+    }
+    RingAndPool(const RingAndPool&) = delete;
+    RingAndPool& operator=(const RingAndPool&) = delete;
+    ~RingAndPool() {
+        gst_buffer_pool_set_active(pool, FALSE);
+        gst_object_unref(pool);
+        gst_object_unref(pad);
+    }
+    GstBuffer* acquire() const {
+        GstBuffer* buffer = nullptr;
+        return gst_buffer_pool_acquire_buffer(pool, &buffer, nullptr) == GST_FLOW_OK ? buffer : nullptr;
+    }
+    Ring::Slot* slot(GstBuffer* buffer) const { return slot_of(buffer, info, *ring); }
+};
+
+// keeps Y4
+TEST_F(SlotsOfARing, AreLentOneAtATimeAndOtherFramesGoBeforeTheNext) {
+    RingAndPool some(device(), allocator_, 0);
+    GstBuffer* const first = some.acquire();
+    GstBuffer* const second = some.acquire();
+    EXPECT_NE(some.slot(first), nullptr);
+    EXPECT_EQ(some.slot(second), nullptr);  // it will be copied
+    ASSERT_TRUE(some.slot(first)->publish());
+    gst_buffer_unref(first);
+    GstBuffer* const third = some.acquire();
+    EXPECT_EQ(some.slot(third), nullptr);  // a slot would come after the second frame, and be filled before it
+    gst_buffer_unref(second);
+    gst_buffer_unref(third);
+    GstBuffer* const fourth = some.acquire();
+    EXPECT_NE(some.slot(fourth), nullptr);
+    gst_buffer_unref(fourth);  // not published: its number goes to the next frame
+}
+
+// keeps Y4
+TEST_F(SlotsOfARing, ArePublishedOnceAndNotWrittenAfterThat) {
+    RingAndPool some(device(), allocator_, 0);
+    GstBuffer* const buffer = some.acquire();
+    GstMemory* const memory = gst_buffer_peek_memory(buffer, 0);
+    GstMapInfo map;
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    EXPECT_EQ(some.slot(buffer)->publish().code(), Code::in_use);  // still mapped
+    gst_memory_unmap(memory, &map);
+    ASSERT_TRUE(some.slot(buffer)->publish());
+    EXPECT_EQ(some.slot(buffer)->publish().code(), Code::invalid_handle);
+    EXPECT_FALSE(gst_memory_map(memory, &map, GST_MAP_WRITE));
+    ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_READ));
+    gst_memory_unmap(memory, &map);
+    gst_buffer_unref(buffer);
+}
+
+// keeps Y4
+TEST_F(SlotsOfARing, AreNotFilledAgainWhileThisProcessHasTheFrame) {
+    RingAndPool some(device(), allocator_, 0);  // of two slots
+    GstBuffer* const kept = some.acquire();
+    ASSERT_TRUE(some.slot(kept)->publish());
+    ASSERT_TRUE(Ring::begin(some.ring).value()->publish());
+    EXPECT_EQ(Ring::begin(some.ring).code(), Code::not_ready);
+    gst_buffer_unref(kept);
+    EXPECT_TRUE(Ring::begin(some.ring));
+    some.ring->close();
+    EXPECT_EQ(Ring::begin(some.ring).code(), Code::ended);
+}
+
+// keeps Y4
+TEST_F(SlotsOfARing, AreForThoseThatHoldOneFrameInTheRingsLayout) {
+    RingAndPool several(device(), allocator_, 3);  // upstream wants three frames at a time
+    GstBuffer* buffer = several.acquire();
+    EXPECT_EQ(several.slot(buffer), nullptr);
+    gst_buffer_unref(buffer);
+    RingAndPool odd(device(), allocator_, 0, "I420", 99);  // and does not say that it knows GstVideoMeta
+    EXPECT_FALSE(has_usual_layout(odd.ring->shape()));
+    buffer = odd.acquire();
+    EXPECT_EQ(odd.slot(buffer), nullptr);
+    gst_buffer_unref(buffer);
+    RingAndPool even(device(), allocator_, 0, "I420", 64);
+    EXPECT_TRUE(has_usual_layout(even.ring->shape()));
+    buffer = even.acquire();
+    EXPECT_NE(even.slot(buffer), nullptr);
+    gst_buffer_unref(buffer);
+}
+
+// keeps Y4, I1
+TEST_F(Frames, ThoseThatWereOverwrittenAreToldWhenTheyAreGivenBack) {
+    std::string folder = (std::filesystem::temp_directory_path() / "isthmus-gst-XXXXXX").string();
+    ASSERT_NE(g_mkdtemp(folder.data()), nullptr);
+    RingAndPool some(device(), allocator_, 0);
+    Result<Listener> listener = Listener::create(folder + "/meet");
+    ASSERT_TRUE(listener) << listener.error().text();
+    some.ring->open_to(std::move(listener).value());
+    const auto count = std::make_shared<OvertakenCount>(0);
+    tools::share::MeetingOptions meeting;
+    meeting.at = folder + "/meet";
+    Result<std::shared_ptr<Incoming>> incoming = Incoming::open(*opened_, meeting, count);
+    ASSERT_TRUE(incoming) << incoming.error().text();
+    const auto publish = [&] { ASSERT_TRUE(Ring::begin(some.ring).value()->publish()); };
+    publish();
+    Incoming::Taken whole = Incoming::next(*incoming).value();
+    EXPECT_TRUE(whole.frame->finish());
+    publish();
+    Incoming::Taken torn = Incoming::next(*incoming).value();
+    for (int more = 0; more < 3; ++more) publish();
+    EXPECT_FALSE(torn.frame->finish());
+    EXPECT_EQ(count->load(), 1u);
+    {
+        const Incoming::Taken dropped = Incoming::next(*incoming).value();  // given back by its end
+        EXPECT_GT(dropped.missed, 0u);
+        for (int more = 0; more < 3; ++more) publish();
+    }
+    EXPECT_EQ(count->load(), 2u);
+    some.ring->close();
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace isthmus::gst

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines with isthmuscorners, isthmussink and isthmussrc on one machine, with `isthmus view`, `share` and `run` in
+other processes.
+
+usage: pipelines_test.py MACHINE ISTHMUS RUN_PIPELINE PLUGIN_FOLDER [unittest's arguments]; MACHINE: cpu, or a
+simulated one
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MACHINE, ISTHMUS, RUN_PIPELINE, PLUGINS = sys.argv[1:5]
+SKIPPED = 77
+DEADLINE_S = 100
+FORMATS = {"GRAY8": "gray", "NV12": "nv12", "I420": "i420", "YUY2": "yuyv", "UYVY": "uyvy"}
+SANITIZED = "ISTHMUS_TEST_SANITIZED" in os.environ
+SCRATCH = tempfile.mkdtemp(prefix="isthmus-gst-")
+
+
+def environment(**more):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("ISTHMUS_", "GST_"))}
+    clean["ISTHMUS_PROFILE"] = "none"
+    clean["GST_PLUGIN_PATH_1_0"] = PLUGINS
+    clean["GST_REGISTRY_1_0"] = os.path.join(SCRATCH, "registry.bin")
+    clean["GST_REGISTRY_FORK"] = "no"  # a helper without sanitizers could not load a plugin that has them
+    clean["G_DEBUG"] = "fatal-criticals"
+    if SANITIZED:  # GLib and GStreamer keep what they made once
+        clean["ASAN_OPTIONS"] = clean.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    if MACHINE == "cpu":
+        clean["ISTHMUS_CUDA_LIBRARY"] = "/nonexistent/libcuda.so.1"  # no GPU
+    else:
+        clean["ISTHMUS_CUDA_LIBRARY"] = os.environ["ISTHMUS_CUDA_LIBRARY"]
+        clean["ISTHMUS_SIM"] = MACHINE
+    clean.update(more)
+    return clean
+
+
+def clip(frames, form="GRAY8", size=(160, 120), pattern="smpte"):
+    """videotestsrc with corners that move, as fast as it can."""
+    return (f"videotestsrc num-buffers={frames} pattern={pattern} horizontal-speed=3 ! "
+            f"video/x-raw,format={form},width={size[0]},height={size[1]}")
+
+
+class Pipelines(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir=SCRATCH)
+        self.at = os.path.join(self.folder.name, "meet")
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def begin(self, words, **more):
+        process = subprocess.Popen(words, env=environment(**more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def end(self, process, code=0):
+        out, error = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, code, error)
+        result = json.loads(out)
+        result["stderr"] = error
+        return result
+
+    def pipeline(self, text, *options, **more):
+        return self.begin([RUN_PIPELINE, *options, text], **more)
+
+    def run_pipeline(self, text, *options, end="eos", **more):
+        result = self.end(self.pipeline(text, *options, **more))
+        self.assertEqual(result["end"], end, result)
+        return result
+
+    def view(self, *arguments):
+        return self.begin([ISTHMUS, "view", "--at", self.at, "--json", "--connect-deadline", "60", *arguments])
+
+    def found_by_run(self, path, form, size):
+        done = subprocess.run([ISTHMUS, "run", path, "--json", "--format", FORMATS[form], "--width", str(size[0]),
+                               "--height", str(size[1])],
+                              env=environment(), capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["corners"]
+
+
+class Corners(Pipelines):
+    def test_digests_are_those_of_isthmus_run(self):  # keeps Y4
+        for form in FORMATS:
+            with self.subTest(form=form):
+                raw, size = self.path(form), (160, 120)
+                result = self.run_pipeline(f"{clip(6, form, size)} ! isthmuscorners ! filesink location={raw}")
+                wanted = self.found_by_run(raw, form, size)
+                self.assertGreater(wanted["count"], 0)
+                self.assertEqual(result["corners"][-1]["clip-digest"], wanted["digest"])
+                self.assertEqual(sum(one["listed"] for one in result["corners"]), wanted["count"])
+                self.assertEqual([one["frame"] for one in result["corners"]], list(range(6)))
+                # A frame alone: as a run on that frame alone.
+                with open(raw, "rb") as file:
+                    frames = file.read()
+                one = self.path("one")
+                with open(one, "wb") as file:
+                    file.write(frames[3 * len(frames) // 6:4 * len(frames) // 6])
+                self.assertEqual(result["corners"][3]["digest"], self.found_by_run(one, form, size)["digest"])
+                self.assertNotEqual(result["corners"][3]["digest"], result["corners"][3]["clip-digest"])
+
+    def test_a_y4m_file_through_its_encoder(self):  # keeps Y4
+        if not exists("y4menc"):
+            self.skipTest("y4menc is missing: apt-get install gstreamer1.0-plugins-good")
+        video = self.path("clip.y4m")
+        result = self.run_pipeline(f"{clip(5, 'I420')} ! isthmuscorners ! y4menc ! filesink location={video}")
+        done = subprocess.run([ISTHMUS, "run", video, "--json"], env=environment(), capture_output=True, text=True,
+                              timeout=DEADLINE_S)
+        self.assertEqual(json.loads(done.stdout)["corners"]["digest"], result["corners"][-1]["clip-digest"])
+
+    def test_frames_in_proposed_memory_are_not_copied_and_others_are(self):  # keeps Y4
+        proposed = self.run_pipeline(f"{clip(5)} ! isthmuscorners ! fakesink")
+        others = self.run_pipeline(f"{clip(5)} ! identity drop-allocation=true ! isthmuscorners ! fakesink")
+        self.assertEqual(proposed["elements"]["isthmuscorners"]["copied-frames"], 0)
+        self.assertEqual(others["elements"]["isthmuscorners"]["copied-frames"], 5)
+        for result in (proposed, others):
+            self.assertEqual(result["elements"]["isthmuscorners"]["frames"], 5)
+
+    def test_drawing_changes_luma_around_corners_and_nothing_else(self):  # keeps Y4
+        width, height = size = (160, 120)
+        pictures = {}
+        before, after, kept = self.path("before"), self.path("after"), self.path("kept")
+        result = self.run_pipeline(f"{clip(1, 'NV12', size)} ! tee name=t ! queue ! filesink location={before} "
+                                   f"t. ! queue ! isthmuscorners draw=true ! filesink location={after} "
+                                   f"t. ! queue ! isthmuscorners draw=false ! filesink location={kept}")
+        for name in (before, after, kept):
+            with open(name, "rb") as file:
+                pictures[name] = file.read()
+        self.assertEqual(pictures[before], pictures[kept])
+        corners = result["corners"][0]["listed"]
+        self.assertGreater(corners, 0)
+        changed = [at for at, (old, new) in enumerate(zip(pictures[before], pictures[after])) if old != new]
+        self.assertTrue(changed)
+        self.assertLess(changed[-1], width * height)  # no colour
+        self.assertLessEqual(len(changed), corners * 24)
+        self.assertEqual({pictures[after][at] for at in changed}, {255})
+
+    def test_wrong_settings_are_refused_before_a_frame_comes(self):  # keeps Y4
+        for setting, words in (("device=99", "99"), ("device=nonsense", "nonsense")):
+            with self.subTest(setting=setting):
+                result = self.run_pipeline(f"{clip(1)} ! isthmuscorners {setting} ! fakesink", end="error")
+                self.assertIn(words, result["errors"][0]["message"])
+                self.assertEqual(result["corners"], [])
+        if MACHINE == "cpu":  # elsewhere the environment names the machine, and wins
+            result = self.run_pipeline(f"{clip(1)} ! isthmuscorners machine=no-such ! fakesink", end="error")
+            self.assertIn("no-such", result["errors"][0]["message"])
+        else:
+            self.run_pipeline(f"{clip(1)} ! isthmuscorners machine=no-such ! fakesink")
+        self.run_pipeline(f"{clip(1)} ! isthmuscorners device=cpu ! fakesink")
+
+
+class Sink(Pipelines):
+    def sink(self, more=""):
+        return f"isthmussink at={self.at} sync=false {more}"
+
+    def test_two_viewers_get_what_was_written_into_the_ring(self):  # keeps Y4, I1
+        for form, size in (("GRAY8", (160, 120)), ("NV12", (160, 120)), ("I420", (161, 119))):
+            with self.subTest(form=form):
+                viewers = [self.view("--corners"), self.view("--waiting", "sleep", "--corners")]
+                result = self.run_pipeline(f"{clip(20, form, size)} ! isthmuscorners ! "
+                                           f"{self.sink('policy=wait viewers=2 viewer-deadline=60000')}")
+                viewed = [self.end(viewer) for viewer in viewers]
+                self.assertEqual(result["elements"]["isthmussink"]["frames"], 20)
+                self.assertEqual(result["elements"]["isthmussink"]["copied-frames"], 0)
+                self.assertEqual(result["elements"]["isthmuscorners"]["copied-frames"], 0)
+                self.assertEqual(viewed[0]["digest"], viewed[1]["digest"])
+                for one in viewed:
+                    self.assertEqual((one["frames"], one["missed"], one["end"]), (20, 0, "closed"))
+                    self.assertEqual(one["corners"]["digest"], result["corners"][-1]["clip-digest"])
+                    self.assertGreater(one["corners"]["count"], 0)
+        self.assertEqual(os.listdir(self.at), [])
+
+    def test_frames_of_other_memory_are_copied_once_and_counted(self):  # keeps Y4
+        viewer = self.view("--corners")
+        raw = self.path("raw")
+        result = self.run_pipeline(f"{clip(10)} ! identity drop-allocation=true ! tee name=t ! queue ! filesink "
+                                   f"location={raw} t. ! queue ! {self.sink('policy=wait viewers=1')}")
+        self.assertEqual(result["elements"]["isthmussink"]["copied-frames"], 10)
+        self.assertEqual(self.end(viewer)["corners"]["digest"], self.found_by_run(raw, "GRAY8", (160, 120))["digest"])
+
+    def test_an_element_that_holds_frames_does_not_stop_the_sink(self):  # keeps Y4
+        # A queue holds several frames at a time, and slots are lent one at a time: the others are copied.
+        viewer = self.view("--corners")
+        result = self.run_pipeline(f"{clip(30)} ! isthmuscorners ! queue max-size-buffers=8 ! "
+                                   f"{self.sink('policy=wait viewers=1 viewer-deadline=60000')}")
+        counts = result["elements"]["isthmussink"]
+        self.assertEqual((counts["frames"], counts["dropped-frames"]), (30, 0))
+        viewed = self.end(viewer)
+        self.assertEqual((viewed["frames"], viewed["corners"]["digest"]), (30, result["corners"][-1]["clip-digest"]))
+
+    def test_new_caps_make_a_new_ring(self):  # keeps Y4
+        viewer = self.view()
+        result = self.run_pipeline(
+            f"concat name=c ! {self.sink('policy=wait viewers=1')} {clip(5)} ! c. "
+            f"{clip(7, 'NV12', (96, 64))} ! c.")
+        self.assertEqual(result["elements"]["isthmussink"]["frames"], 12)
+        viewed = self.end(viewer)
+        self.assertEqual((viewed["frames"], viewed["end"]), (5, "closed"))
+        self.assertEqual((viewed["input"]["width"], viewed["input"]["format"]), (160, "gray"))
+
+    def test_a_flush_loses_no_slot(self):  # keeps Y4
+        result = self.run_pipeline(f"{clip(200)} ! {self.sink('name=counted')}", "--seek-after", "20")
+        self.assertTrue(result["sought"])
+        counts = result["elements"]["isthmussink"]
+        self.assertGreater(counts["frames"], 150)  # but for those on their way when the flush came
+        self.assertEqual((counts["dropped-frames"], counts["copied-frames"]), (0, 0))
+
+    def test_a_stopped_viewer_does_not_stop_a_sink_that_drops(self):  # keeps Y4, I6
+        producer = self.pipeline(f"{clip(400)} ! {self.sink('policy=drop viewers=1')}")
+        viewer = self.begin([ISTHMUS, "view", "--at", self.at, "--json", "--connect-deadline", "60", "--work", "50"])
+        result = self.end(producer)
+        self.assertEqual((result["end"], result["elements"]["isthmussink"]["frames"]), ("eos", 400))
+        viewed = self.end(viewer)
+        self.assertEqual(viewed["frames"] + viewed["missed"] + viewed["overtaken"], 400)
+        self.assertGreater(viewed["missed"] + viewed["overtaken"], 0)
+
+    def test_a_killed_viewer_stops_nobody(self):  # keeps Y4, I6
+        producer = self.pipeline(f"{clip(300)} ! {self.sink('policy=wait viewers=2 viewer-deadline=60000')}")
+        doomed = self.view("--frames", "100000", "--work", "2")
+        other = self.view("--work", "1")
+        self.wait_until_mapped(doomed)
+        doomed.kill()
+        result = self.end(producer)
+        self.assertEqual((result["end"], result["elements"]["isthmussink"]["frames"]), ("eos", 300))
+        self.assertEqual((self.end(other)["frames"]), 300)
+
+    def test_a_viewer_that_hangs_is_given_up(self):  # keeps Y4, I6
+        producer = self.pipeline(f"{clip(60)} ! {self.sink('policy=wait viewers=1 viewer-deadline=300')}")
+        viewer = self.view("--work", "5")
+        self.wait_until_mapped(viewer)
+        viewer.send_signal(signal.SIGSTOP)
+        self.assertEqual(self.end(producer)["elements"]["isthmussink"]["frames"], 60)
+        viewer.kill()
+
+    def wait_until_mapped(self, process):
+        until = time.monotonic() + DEADLINE_S
+        while True:
+            with open(f"/proc/{process.pid}/maps", encoding="utf-8") as file:
+                if "isthmus-ring" in file.read():
+                    return
+            self.assertIsNone(process.poll(), "the process ended")
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.005)
+
+    def test_an_open_directory_is_refused(self):  # keeps Y4, I4
+        os.mkdir(self.at)
+        os.chmod(self.at, 0o755)
+        result = self.run_pipeline(f"{clip(1)} ! {self.sink()}", end="error")
+        self.assertIn(self.at, result["errors"][0]["message"])
+        os.chmod(self.at, 0o700)
+        self.run_pipeline(f"{clip(1)} ! {self.sink()}")
+
+
+class Source(Pipelines):
+    def source(self, more=""):
+        return f"isthmussrc at={self.at} connect-deadline=60000 {more}"
+
+    def test_frames_arrive_in_place_and_as_they_were_sent(self):  # keeps Y4
+        for more, copied in (("", 0), ("copy=true", 12)):
+            with self.subTest(more=more):
+                reader = self.pipeline(f"{self.source(more)} ! isthmuscorners ! fakesink")
+                sent = self.run_pipeline(f"{clip(12, 'I420', (99, 75))} ! isthmuscorners ! isthmussink at={self.at} "
+                                         "sync=false policy=wait viewers=1 viewer-deadline=60000")
+                got = self.end(reader)
+                self.assertEqual(got["end"], "eos", got)
+                self.assertEqual([one["digest"] for one in got["corners"]],
+                                 [one["digest"] for one in sent["corners"]])
+                counts = got["elements"]["isthmussrc"]
+                self.assertEqual((counts["frames"], counts["missed-frames"], counts["overtaken-frames"]), (12, 0, 0))
+                self.assertEqual(counts["copied-frames"], copied)
+                self.assertEqual(got["elements"]["isthmuscorners"]["copied-frames"], 0)
+
+    def test_frames_of_isthmus_share(self):  # keeps Y4
+        reader = self.pipeline(f"{self.source()} ! queue ! fakesink sync=false")
+        producer = self.begin([ISTHMUS, "share", "--synthetic", "96x64", "--frames", "50", "--at", self.at, "--policy",
+                               "wait", "--viewers", "1", "--viewer-deadline", "60", "--json"])
+        self.end(producer)
+        got = self.end(reader)
+        self.assertEqual((got["end"], got["elements"]["isthmussrc"]["frames"]), ("eos", 50), got)
+
+    def test_overwritten_frames_are_counted(self):  # keeps Y4
+        reader = self.pipeline(f"{self.source('num-buffers=4')} ! identity sleep-time=60000 ! fakesink sync=false")
+        producer = self.begin([ISTHMUS, "share", "--synthetic", "96x64", "--at", self.at, "--slots", "2", "--viewers",
+                               "1", "--rate", "500", "--json"])
+        counts = self.end(reader)["elements"]["isthmussrc"]
+        producer.send_signal(signal.SIGINT)
+        self.assertGreater(counts["overtaken-frames"], 0)
+        self.assertGreater(counts["missed-frames"], 0)
+
+    def test_a_killed_producer_is_a_typed_error(self):  # keeps Y4, I6
+        for policy in ("drop", "wait"):
+            with self.subTest(policy=policy):
+                producer = self.pipeline(f"videotestsrc is-live=true ! video/x-raw,format=GRAY8,framerate=100/1 ! "
+                                         f"isthmussink at={self.at} policy={policy} viewers=1")
+                reader = self.pipeline(f"{self.source()} ! isthmuscorners ! fakesink")
+                Sink.wait_until_mapped(self, reader)
+                producer.kill()
+                got = self.end(reader)
+                self.assertEqual(got["end"], "error")
+                self.assertIn("peer_lost", got["errors"][0]["more"])
+
+    def test_without_a_producer_the_deadline_counts(self):  # keeps Y4
+        got = self.run_pipeline(f"isthmussrc at={self.at} connect-deadline=100 ! fakesink", end="error")
+        self.assertIn("peer_lost", got["errors"][0]["more"])
+        producer = self.begin([ISTHMUS, "share", "--synthetic", "96x64", "--at", self.at, "--viewers", "2"])
+        got = self.run_pipeline(f"{self.source('deadline=100')} ! fakesink", end="error")
+        self.assertIn("timed_out", got["errors"][0]["more"])
+        producer.kill()
+
+
+class Leaks(Pipelines):
+    def traced(self, text, *options):
+        result = self.end(self.pipeline(text, *options, GST_TRACERS="leaks", GST_DEBUG="GST_TRACER:7",
+                                        GST_DEBUG_NO_COLOR="1"))
+        return result, [line for line in result["stderr"].splitlines() if "object-alive, type-name=(string)" in line and "%s" not in line]
+
+    def test_a_thousand_state_changes_leave_nothing(self):  # keeps Y4
+        cycles = 170 if MACHINE in ("cpu", "h200") else 20  # of six state changes
+        result, left = self.traced(f"{clip(-1)} ! isthmuscorners draw=true ! isthmussink at={self.at}", "--cycles",
+                                   str(cycles))
+        self.assertEqual((result["end"], result["cycles"]), ("cycles", cycles))
+        self.assertEqual(left, [])
+
+    def test_the_source_leaves_nothing(self):  # keeps Y4
+        self.begin([ISTHMUS, "share", "--synthetic", "96x64", "--at", self.at, "--rate", "200"])
+        until = time.monotonic() + DEADLINE_S
+        while not os.path.exists(os.path.join(self.at, "channel")):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+        result, left = self.traced(f"isthmussrc at={self.at} ! isthmuscorners ! fakesink", "--cycles", "20")
+        self.assertEqual(result["end"], "cycles")
+        result, left = self.traced(f"isthmussrc at={self.at} num-buffers=20 ! isthmuscorners ! fakesink")
+        self.assertEqual((result["end"], left), ("eos", []))
+
+    def test_the_tracer_sees_a_leak(self):  # keeps Y4
+        _, left = self.traced(f"{clip(1)} ! isthmuscorners ! fakesink", "--leak")
+        self.assertEqual(len(left), 1)
+
+
+class Inspection(unittest.TestCase):
+    @unittest.skipIf(SANITIZED, "gst-inspect-1.0 has no sanitizers, and cannot load a plugin that has them")
+    def test_every_property_is_described(self):  # keeps Y4
+        for element in ("isthmuscorners", "isthmussink", "isthmussrc"):
+            done = subprocess.run(["gst-inspect-1.0", element], env=environment(), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Long-name", done.stdout)
+            for name in ("device", "machine"):
+                self.assertRegex(done.stdout, rf"(?m)^  {name} +: \S.{{20}}")
+        missing = subprocess.run(["gst-inspect-1.0", "isthmusnothing"], env=environment(), capture_output=True)
+        self.assertNotEqual(missing.returncode, 0)
+
+
+def exists(element):
+    """Whether GStreamer itself has the element."""
+    alone = environment(GST_PLUGIN_PATH_1_0="", GST_REGISTRY_1_0=os.path.join(SCRATCH, "without.bin"))
+    return subprocess.run(["gst-inspect-1.0", "--exists", element], env=alone).returncode == 0
+
+
+def what_is_missing():
+    if shutil.which("gst-inspect-1.0") is None:
+        return "gst-inspect-1.0 is missing: apt-get install gstreamer1.0-tools"
+    for element in ("videotestsrc", "tee", "identity"):
+        if not exists(element):
+            return f"GStreamer's {element} is missing: apt-get install gstreamer1.0-plugins-base"
+    return ""
+
+
+if __name__ == "__main__":
+    missing = what_is_missing()
+    if missing:
+        print(missing)
+        sys.exit(SKIPPED)
+    try:
+        unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a pipeline for pipelines_test.py and prints what happened as JSON: how it ended, the messages of isthmuscorners,
+// and the readable properties of the elements of this project.
+//
+// usage: run_pipeline [--cycles N | --seek-after N] [--leak] PIPELINE
+//   --cycles N       go from NULL to PLAYING and back N times, instead of running to the end
+//   --seek-after N   flush by a seek to the start when the element "counted" has had N frames
+//   --leak           keep a buffer to the end, so that the leaks tracer has something to tell
+#include <gst/gst.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr GstClockTime longest = 60 * GST_SECOND;
+
+struct Options {
+    unsigned cycles = 0;
+    std::uint64_t seek_after = 0;
+    bool leak = false;
+    std::string pipeline;
+};
+
+Options parse(int count, char** words) {
+    Options options;
+    for (int at = 1; at < count; ++at) {
+        const std::string_view word = words[at];
+        if (word == "--cycles" && at + 1 < count) {
+            options.cycles = static_cast<unsigned>(std::atoi(words[++at]));
+        } else if (word == "--seek-after" && at + 1 < count) {
+            options.seek_after = std::strtoull(words[++at], nullptr, 10);
+        } else if (word == "--leak") {
+            options.leak = true;
+        } else {
+            options.pipeline = word;
+        }
+    }
+    return options;
+}
+
+Json as_json(const GValue* value) {
+    if (value == nullptr) return nullptr;
+    if (G_VALUE_HOLDS_STRING(value)) {
+        const char* const text = g_value_get_string(value);
+        return text == nullptr ? "" : text;
+    }
+    if (G_VALUE_HOLDS_UINT64(value)) return g_value_get_uint64(value);
+    if (G_VALUE_HOLDS_UINT(value)) return g_value_get_uint(value);
+    return nullptr;
+}
+
+void add_counts(Json& document, GstElement* pipeline) {
+    GstIterator* const all = gst_bin_iterate_recurse(GST_BIN(pipeline));
+    GValue item = G_VALUE_INIT;
+    while (gst_iterator_next(all, &item) == GST_ITERATOR_OK) {
+        auto* const element = static_cast<GstElement*>(g_value_get_object(&item));
+        const std::string kind = GST_OBJECT_NAME(gst_element_get_factory(element));
+        if (kind.starts_with("isthmus")) {
+            Json counts;
+            guint count = 0;
+            GParamSpec** const specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);
+            for (guint at = 0; at < count; ++at) {
+                if (specs[at]->value_type != G_TYPE_UINT64 && specs[at]->value_type != G_TYPE_UINT) continue;
+                GValue value = G_VALUE_INIT;
+                g_value_init(&value, specs[at]->value_type);
+                g_object_get_property(G_OBJECT(element), specs[at]->name, &value);
+                counts[specs[at]->name] = as_json(&value);
+                g_value_unset(&value);
+            }
+            g_free(specs);
+            document["elements"][kind] = counts;
+        }
+        g_value_reset(&item);
+    }
+    g_value_unset(&item);
+    gst_iterator_free(all);
+}
+
+void add_corners(Json& document, const GstStructure* told) {
+    Json one;
+    for (const char* const name : {"frame", "corners", "listed", "digest", "clip-digest"}) {
+        one[name] = as_json(gst_structure_get_value(told, name));
+    }
+    document["corners"].push_back(one);
+}
+
+void add_error(Json& document, GstMessage* message) {
+    GError* error = nullptr;
+    gchar* more = nullptr;
+    gst_message_parse_error(message, &error, &more);
+    document["errors"].push_back({{"message", error->message}, {"more", more == nullptr ? "" : more}});
+    g_clear_error(&error);
+    g_free(more);
+}
+
+bool seek_when_due(GstElement* pipeline, const Options& options) {
+    GstElement* const counted = gst_bin_get_by_name(GST_BIN(pipeline), "counted");
+    guint64 frames = 0;
+    g_object_get(counted, "frames", &frames, nullptr);
+    gst_object_unref(counted);
+    if (frames < options.seek_after) return false;
+    return gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0) != FALSE;
+}
+
+void run(Json& document, GstElement* pipeline, const Options& options) {
+    GstBus* const bus = gst_element_get_bus(pipeline);
+    bool sought = options.seek_after == 0;
+    gst_element_set_state(pipeline, GST_STATE_PLAYING);
+    document["end"] = "deadline";
+    const gint64 until = g_get_monotonic_time() + static_cast<gint64>(longest / 1000);
+    for (bool ended = false; !ended && g_get_monotonic_time() < until;) {
+        if (!sought && seek_when_due(pipeline, options)) sought = document["sought"] = true;
+        GstMessage* const message = gst_bus_timed_pop(bus, 5 * GST_MSECOND);
+        if (message == nullptr) continue;
+        if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ELEMENT &&
+            gst_message_has_name(message, "isthmus-corners") != FALSE) {
+            add_corners(document, gst_message_get_structure(message));
+        } else if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
+            add_error(document, message);
+            document["end"] = "error";
+            ended = true;
+        } else if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_EOS) {
+            document["end"] = "eos";
+            ended = true;
+        }
+        gst_message_unref(message);
+    }
+    add_counts(document, pipeline);
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(bus);
+}
+
+void cycle(Json& document, GstElement* pipeline, unsigned cycles) {
+    unsigned done = 0;
+    for (; done < cycles; ++done) {
+        for (const GstState state : {GST_STATE_PAUSED, GST_STATE_PLAYING, GST_STATE_NULL}) {
+            gst_element_set_state(pipeline, state);
+            if (gst_element_get_state(pipeline, nullptr, nullptr, longest) == GST_STATE_CHANGE_FAILURE) {
+                document["end"] = "error";
+                return;
+            }
+        }
+    }
+    document["end"] = "cycles";
+    document["cycles"] = done;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    gst_init(nullptr, nullptr);
+    const Options options = parse(count, words);
+    GError* error = nullptr;
+    GstElement* const pipeline =
+        gst_parse_launch_full(options.pipeline.c_str(), nullptr, GST_PARSE_FLAG_FATAL_ERRORS, &error);
+    if (pipeline == nullptr) {
+        std::fprintf(stderr, "run_pipeline: %s\n", error->message);
+        return 2;
+    }
+    Json document = {{"end", ""}, {"errors", Json::array()}, {"corners", Json::array()}, {"elements", Json::object()}};
+    if (options.cycles != 0) {
+        cycle(document, pipeline, options.cycles);
+    } else {
+        run(document, pipeline, options);
+    }
+    gst_object_unref(pipeline);
+    static GstBuffer* kept = nullptr;
+    if (options.leak) kept = gst_buffer_new();
+    std::printf("%s\n", document.dump().c_str());
+    gst_deinit();  // the leaks tracer tells what is left
+    return kept == nullptr || options.leak ? 0 : 1;
+}
