@@ -17,6 +17,7 @@ COMPATIBLE_MACHINE = "(tegra)"
 
 PACKAGECONFIG ??= "gpu-kernels numa tools"
 PACKAGECONFIG[gpu-kernels] = "-Dkernels_gpu=enabled,-Dkernels_gpu=disabled"
+PACKAGECONFIG[gstreamer] = "-Dgstreamer=enabled,-Dgstreamer=disabled,gstreamer1.0 gstreamer1.0-plugins-base"
 PACKAGECONFIG[numa] = "-Dnuma=enabled,-Dnuma=disabled,numactl"
 PACKAGECONFIG[simulator] = "-Dsimulator=true,-Dsimulator=false,nlohmann-json"
 PACKAGECONFIG[tools] = "-Dtools=true -Djpeg=enabled -Dpng=enabled,-Dtools=false,cli11 fmt jpeg libpng nlohmann-json"
@@ -25,7 +26,8 @@ ISTHMUS_GPU_ARCHITECTURES ?= "${@','.join((d.getVar('CUDA_ARCHITECTURES') or 'al
 MESON_BUILDTYPE = "release"
 EXTRA_OEMESON = "-Dgpu_architectures=${ISTHMUS_GPU_ARCHITECTURES} -Dtests=false -Dexamples=false -Dbench=disabled -Ddocs=false"
 
-PACKAGE_BEFORE_PN = "${PN}-tools ${PN}-simulator"
+PACKAGE_BEFORE_PN = "${PN}-gstreamer ${PN}-tools ${PN}-simulator"
+FILES:${PN}-gstreamer = "${libdir}/gstreamer-1.0"
 FILES:${PN}-tools = "${bindir}/isthmus"
 FILES:${PN}-simulator = "${libdir}/isthmus/sim"
 FILES:${PN}-dev += "${bindir}/isthmus-kernel-image"

@@ -21,6 +21,13 @@ packages_for_pictures=(
     "header jpeglib.h libjpeg-dev"
     "header png.h libpng-dev"
 )
+# For the GStreamer plugin and its tests; a build without them has no plugin.
+packages_for_gstreamer=(
+    "file /usr/include/gstreamer-1.0/gst/gst.h libgstreamer1.0-dev"
+    "file /usr/include/gstreamer-1.0/gst/video/video.h libgstreamer-plugins-base1.0-dev"
+    "command gst-inspect-1.0 gstreamer1.0-tools"
+    "file /usr/share/doc/gstreamer1.0-plugins-base/copyright gstreamer1.0-plugins-base"
+)
 packages_to_test=(
     "${packages_to_build[@]}"
     "${packages_for_pictures[@]}"
