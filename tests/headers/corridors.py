@@ -38,6 +38,8 @@ RULES = {
     'tools/command/caps/caps_render.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/machines_page.cpp': {'cuda', 'backend', 'abi'},
+    'bindings/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'bindings/gstreamer/': {'platform', 'cuda', 'backend', 'third-party', 'abi'},  # records: as tools/
     'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
@@ -145,7 +147,7 @@ def refusals(path, text, rooms):
 def check_tree(root):
     rooms = Rooms(root)
     found, files = [], 0
-    for top in ('runtime', 'platform', 'kernels', 'tools', 'examples', 'bench', 'tests'):
+    for top in ('runtime', 'platform', 'kernels', 'bindings', 'tools', 'examples', 'bench', 'tests'):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
                 if name.endswith(SUFFIXES):
@@ -190,6 +192,8 @@ def self_test(root):
              ('platform/sim/errors.cpp', '#include <cuda/abi_values.hpp>'),
              ('platform/sim/errors.cpp', '#include <platform/driver.hpp>'),
              ('runtime/front/runtime.cpp', '#include <driver_abi/sim_control.h>'),
+             ('bindings/c/buffer.cpp', '#include <machines/record.hpp>'),
+             ('bindings/gstreamer/session.cpp', '#include <platform/driver.hpp>'),
              ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/streams/stream.cpp', '#include <platform/driver.hpp>'),
              ('runtime/streams/stream.cpp', '#include "operation.hpp"'),
@@ -207,6 +211,7 @@ def self_test(root):
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
              ('platform/sim/pch/prelude.hpp', '#include "../access.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'),
+             ('bindings/gstreamer/session.cpp', '#include <machines/record.hpp>'),
              ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     unknown = [path for path, _ in wrong + right if not os.path.exists(os.path.join(root, path))]
     return ([f'not there: {path}' for path in unknown] +
