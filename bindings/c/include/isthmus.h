@@ -255,7 +255,10 @@ enum {
     ISTHMUS_MARK_DETACH = 5,
     ISTHMUS_MARK_REFUSED = 6,
     ISTHMUS_MARK_BUDGET_REFUSED = 7,
-    ISTHMUS_MARK_READER_LOST = 8
+    ISTHMUS_MARK_READER_LOST = 8,
+    ISTHMUS_MARK_BUFFER = 9,
+    ISTHMUS_MARK_BUFFER_END = 10,
+    ISTHMUS_MARK_ARGUMENT = 11
 };
 /* What is known of a span or a mark; 0, NULL or ISTHMUS_KIND_UNKNOWN where it does not apply or is not known yet. The
  * texts do not end with 0: their length stands beside them. They are valid during the callback only. */

@@ -111,9 +111,11 @@ private:
         if (next_.end != nullptr) next_.end(next_.context, span, name, facts);
     }
     void mark(Mark mark, std::string_view name, const ObservedFacts& facts) noexcept {
-        const Text text(isthmus::name(mark), mark == Mark::refused ? facts.error : name);
-        const nvtxEventAttributes_t event = attributes(category(mark), text, facts);
-        nvtxDomainMarkEx(domain_, &event);
+        if (mark < Mark::buffer) {  // what a replay needs would hide the rest
+            const Text text(isthmus::name(mark), mark == Mark::refused ? facts.error : name);
+            const nvtxEventAttributes_t event = attributes(category(mark), text, facts);
+            nvtxDomainMarkEx(domain_, &event);
+        }
         if (next_.mark != nullptr) next_.mark(next_.context, mark, name, facts);
     }
 
