@@ -7,6 +7,11 @@
 
 enum { threads = 4, turns = 200 };
 
+struct shared;
+struct user {
+    struct shared* all;
+    uint64_t own; /* where the bytes begin that it fills: streams are not ordered among each other */
+};
 struct shared {
     isthmus_device* device;
     isthmus_buffer* buffer;
@@ -14,7 +19,8 @@ struct shared {
 };
 
 static void* use_buffer(void* context) {
-    struct shared* const all = context;
+    const struct user* const user = context;
+    struct shared* const all = user->all;
     isthmus_stream* stream = NULL;
     isthmus_error* error = NULL;
     CHECK(isthmus_device_create_stream(all->device, 0, &stream, &error) == ISTHMUS_OK);
@@ -31,7 +37,7 @@ static void* use_buffer(void* context) {
             CHECK(code == ISTHMUS_IN_USE && isthmus_error_message(error)[0] != '\0');
             isthmus_error_free(error);
         }
-        code = isthmus_stream_fill(stream, all->buffer, 64, 64, (uint8_t)turn, NULL);
+        code = isthmus_stream_fill(stream, all->buffer, user->own, 64, (uint8_t)turn, NULL);
         CHECK(code == ISTHMUS_OK || code == ISTHMUS_IN_USE);
         CHECK(strcmp(isthmus_kind_name(turn % 13), "unknown") != 0 || turn % 13 == 0);
     }
@@ -49,9 +55,12 @@ int main(void) {
     atomic_init(&all.written, 0);
     write_bytes(all.buffer, 0);
     pthread_t running[threads];
+    struct user users[threads];
     for (int at = 0; at < threads; ++at) {
         isthmus_buffer_ref(all.buffer);
-        CHECK(pthread_create(&running[at], NULL, use_buffer, &all) == 0);
+        users[at].all = &all;
+        users[at].own = 64 * (uint64_t)(1 + at);
+        CHECK(pthread_create(&running[at], NULL, use_buffer, &users[at]) == 0);
     }
     isthmus_runtime_free(runtime); /* the buffer keeps it */
     for (int at = 0; at < threads; ++at) CHECK(pthread_join(running[at], NULL) == 0);
