@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs the wheel into an environment of its own and runs pytest from there, on one machine.
 
-usage: run_tests.py MACHINE WHEEL_TXT ENVIRONMENT KERNELS [ARGUMENT OF PYTEST...]
+usage: run_tests.py MACHINE WHEEL_TXT ENVIRONMENT KERNELS [FILE OR ARGUMENT OF PYTEST...]
 
 WHEEL_TXT names the wheel (bindings/python/make_wheel.py). The environment is made once, with NumPy, pytest and
 array-api-strict from PyPI, or without network from what the system has. Exit code 77 (skipped) where neither works.
+ISTHMUS_TEST_PRELOAD names the runtime of AddressSanitizer, for libraries that were built with it. Leaks are not looked for:
+Python leaves objects behind at its end. Python's own memory comes from malloc() then, so that the sanitizer knows it.
 """
 import fcntl
 import os
@@ -75,9 +77,13 @@ def main():
                    if name not in ('PYTHONPATH', 'ISTHMUS_SIM', 'ISTHMUS_CUDA_LIBRARY', 'ISTHMUS_PYTHON_LIBRARIES')}
     environment |= {'ISTHMUS_TEST_MACHINE': machine, 'ISTHMUS_TEST_KERNELS': kernels, 'ISTHMUS_PROFILE': 'none',
                     'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONFAULTHANDLER': '1'}
+    if environment.get('ISTHMUS_TEST_PRELOAD'):
+        options = environment.get('ASAN_OPTIONS', '')
+        environment |= {'LD_PRELOAD': environment['ISTHMUS_TEST_PRELOAD'], 'PYTHONMALLOC': 'malloc',
+                        'ASAN_OPTIONS': f'{options}:detect_leaks=0'.lstrip(':')}
     os.chdir(HERE)
     python = str(folder / 'bin' / 'python')
-    os.execve(python, [python, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-r', 's', '.', *more], environment)
+    os.execve(python, [python, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-r', 's', *(more or ['.'])], environment)
 
 
 if __name__ == '__main__':
