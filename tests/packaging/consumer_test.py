@@ -75,8 +75,9 @@ def check_headers(prefix):
                  for path in glob.glob(os.path.join(prefix, 'include/isthmus/**/*'), recursive=True) if os.path.isfile(path)}
     expected = {'version.hpp'}
     rooms = glob.glob(os.path.join(SOURCE_ROOT, 'runtime/*/include/isthmus'))
-    for folder in (*rooms, *(os.path.join(SOURCE_ROOT, top) for top in ('runtime/vocabulary/isthmus', 'kernels/include/isthmus',
-                                                                         'bindings/c/include/isthmus'))):
+    others = ('runtime/vocabulary/isthmus', 'kernels/include/isthmus', 'bindings/c/include/isthmus',
+              'bindings/trace/include/isthmus')
+    for folder in (*rooms, *(os.path.join(SOURCE_ROOT, top) for top in others)):
         expected |= {os.path.relpath(path, folder) for suffix in ('h', 'hpp')
                      for path in glob.glob(f'{folder}/**/*.{suffix}', recursive=True)}
     if installed != expected:
