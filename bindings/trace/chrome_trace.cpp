@@ -5,14 +5,17 @@
 #include "event_blocks.hpp"
 #include "trace_writer.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <utility>
 
 namespace isthmus {
@@ -47,12 +50,17 @@ Error cannot_write(const std::string& file, const char* call, int error) {
 }
 
 Result<void> write_file(const std::string& file, const std::string& text) {
-    std::FILE* const out = std::fopen(file.c_str(), "wbe");
-    if (out == nullptr) return cannot_write(file, "fopen", errno);
-    const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
-    const int why = errno;
-    if (std::fclose(out) != 0) return cannot_write(file, "fclose", errno);
-    if (!written) return cannot_write(file, "fwrite", why);
+    const int out = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (out < 0) return cannot_write(file, "open", errno);
+    std::string_view left = text;
+    int why = 0;
+    while (!left.empty() && why == 0) {
+        const ssize_t written = ::write(out, left.data(), left.size());
+        if (written >= 0) left.remove_prefix(static_cast<std::size_t>(written));
+        if (written < 0 && errno != EINTR) why = errno;
+    }
+    if (::close(out) != 0 && why == 0) return cannot_write(file, "close", errno);
+    if (why != 0) return cannot_write(file, "write", why);
     return {};
 }
 
@@ -109,9 +117,7 @@ ChromeTrace& ChromeTrace::operator=(ChromeTrace&& other) noexcept {
 }
 
 ChromeTrace::~ChromeTrace() {
-    if (Result<void> written = close(); !written) {
-        (void)std::fprintf(stderr, "%s\n", written.error().text().c_str());
-    }
+    (void)close();
 }
 
 const ObserverCallbacks* ChromeTrace::callbacks(const ObserverCallbacks* next) noexcept {

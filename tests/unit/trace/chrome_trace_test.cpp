@@ -111,8 +111,14 @@ TEST_F(TraceFile, IsRefusedWithoutANameOrRoom) {
     const Result<void> closed = nowhere->close();
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.code(), Code::system_error);
-    EXPECT_EQ(closed.error().call(), "fopen");
+    EXPECT_EQ(closed.error().call(), "open");
     EXPECT_NE(closed.error().message().find("missing"), std::string::npos);
+    Result<ChromeTrace> full = ChromeTrace::open("/dev/full");
+    ASSERT_TRUE(full);
+    launch(*full->callbacks());
+    const Result<void> cut = full->close();
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().call(), "write");
 }
 
 // The observer behind it is told the same.

@@ -37,7 +37,7 @@ public:
 
     ChromeTrace(ChromeTrace&& other) noexcept;
     ChromeTrace& operator=(ChromeTrace&& other) noexcept;
-    ~ChromeTrace();  // as close(), with a failure on stderr
+    ~ChromeTrace();  // as close(), which alone says whether the file was written
 
     // For RuntimeOptions::observer, of any number of runtimes; `next` if it is empty. Valid until the process ends:
     // what comes after close() is not recorded. `next` is told everything behind this one.
