@@ -167,10 +167,10 @@ std::optional<gsize> prepare(Bytes& buffer, const GstAllocationParams& params, g
     }
     const gsize past = reinterpret_cast<std::uintptr_t>(view->data()) & params.align;
     const gsize skip = past == 0 ? 0 : params.align + 1 - past;
+    const gsize end = skip + params.prefix + size;
+    if (end > view->size()) return skip;  // the caller takes a larger buffer
     if ((params.flags & GST_MEMORY_FLAG_ZERO_PREFIXED) != 0) std::memset(view->data() + skip, 0, params.prefix);
-    if ((params.flags & GST_MEMORY_FLAG_ZERO_PADDED) != 0 && skip + params.prefix + size <= view->size()) {
-        std::memset(view->data() + skip + params.prefix + size, 0, view->size() - (skip + params.prefix + size));
-    }
+    if ((params.flags & GST_MEMORY_FLAG_ZERO_PADDED) != 0) std::memset(view->data() + end, 0, view->size() - end);
     return skip;
 }
 

@@ -17,7 +17,7 @@ enum class Span : std::uint32_t {
     launch = 0,         // of a kernel; the name is the kernel's
     copy = 1,           // Stream::copy and Device::copy
     fill = 2,           // Stream::fill and Device::fill
-    read_back = 3,      // Device::read_back
+    read_back = 3,      // read_back() of device memory to ordinary memory
     graph_launch = 4,   // of a graph's instance
     native_work = 5,    // Stream::enqueue_native; the name is the work's
     native_scope = 6,   // from open_native_scope() to its close
