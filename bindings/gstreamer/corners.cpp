@@ -189,6 +189,7 @@ Result<void> make_finder(Run& run, const Settings& settings, const FrameShape& s
     options.max_corners = settings.max_corners;
     options.in_flight = 1;
     options.own_frames = false;
+    options.own_streams = true;  // a pipeline may have several of these elements, each with a thread
     Result<CornerFinder> finder = CornerFinder::create(*run.opened.device, options);
     if (!finder) return std::move(finder).error();
     run.finder.emplace(std::move(finder).value());

@@ -43,7 +43,8 @@ Result<void> CornerFinder::allocate() {
     }
     lanes_.reserve(options_.in_flight);
     for (std::uint32_t at = 0; at < options_.in_flight; ++at) {
-        Result<Stream> stream = at == 0 ? Result<Stream>(device_->stream()) : device_->create_stream();
+        Result<Stream> stream =
+            at == 0 && !options_.own_streams ? Result<Stream>(device_->stream()) : device_->create_stream();
         if (!stream) return std::move(stream).error();
         Lane& lane = lanes_.emplace_back(std::move(stream).value());
         if (Result<void> done = allocate_pictures(lane); !done) return done;

@@ -27,6 +27,7 @@ struct FinderOptions {
     std::optional<MemoryKind> memory{};  // of buffers that both sides use; nothing: the capability table decides
     std::uint32_t in_flight = 2;         // the most frames in flight on the device
     bool own_frames = true;              // false: frames stand in the caller's buffers, and there is no ring
+    bool own_streams = false;            // false: the first is the device's own; true: finders of other threads go on
 };
 
 // The result for one frame. While its views are open, no write to the buffers starts.
