@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 namespace isthmus::trace {
@@ -26,7 +25,7 @@ struct KeptText {
         while (length > 0 && length < whole.size() && (static_cast<unsigned char>(whole[length]) & 0xC0) == 0x80) {
             --length;
         }
-        std::memcpy(text, whole.data(), length);
+        whole.copy(text, length);  // unlike memcpy(), also an empty text without an address
     }
     std::string_view view() const noexcept { return {text, length}; }
 };

@@ -14,7 +14,6 @@
 
 namespace {
 
-using isthmus::trace::EventBlock;
 using isthmus::trace::EventBlocks;
 using isthmus::trace::RecordedEvent;
 

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 namespace isthmus {
@@ -64,8 +63,8 @@ private:
     private:
         void append(std::string_view more) noexcept {
             const std::size_t fits = std::min(more.size(), text_.size() - 1 - length_);
-            std::memcpy(text_.data() + length_, more.data(), fits);
-            length_ += fits;
+            // Unlike memcpy(), copy() also takes an empty text without an address.
+            length_ += more.copy(text_.data() + length_, fits);
         }
         std::array<char, 160> text_;
         std::size_t length_ = 0;
