@@ -51,7 +51,9 @@ static isthmus_runtime* open_observed(const isthmus_observer* observer, isthmus_
 static void use(isthmus_runtime* runtime) {
     isthmus_device* const device = isthmus_runtime_default_device(runtime);
     isthmus_buffer* buffer = shared_buffer(device, 4096);
-    WORKS(isthmus_stream_fill(isthmus_device_stream(device), buffer, 0, ISTHMUS_REST, 7, ERR));
+    isthmus_stream* const stream = isthmus_device_stream(device);
+    WORKS(isthmus_stream_fill(stream, buffer, 0, ISTHMUS_REST, 7, ERR));
+    isthmus_stream_free(stream);
     isthmus_host_view *view = NULL, *second = NULL;
     void* data = NULL;
     WORKS(isthmus_buffer_open_on_host(buffer, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view, &data, ERR));
