@@ -24,4 +24,4 @@ gboolean register_elements(GstPlugin* plugin) {
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, isthmus,
                   "Frames in memory that CPU and GPU use in place, also in several processes",
                   isthmus::gst::register_elements, ISTHMUS_VERSION_STRING, "Apache 2.0", "isthmus",
-                  "https://example.invalid/isthmus")
+                  "Unknown package origin")
