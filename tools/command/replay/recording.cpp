@@ -2,7 +2,7 @@
 // Reads the events of a trace in their order, thread by thread: calls within calls are the runtime's own.
 #include "recording.hpp"
 
-#include <nlohmann/json.hpp>
+#include "trace/trace_document.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -14,16 +14,12 @@
 namespace isthmus::tools::replay {
 namespace {
 
-using Json = nlohmann::json;
+using trace::arguments_of;
+using trace::count_of;
+using trace::Json;
+using trace::text_of;
+using trace::without_category;
 
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-std::uint64_t count_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
 template <class T>
 std::optional<T> number_in(std::string_view text, int base = 10) {
     T number{};
@@ -53,12 +49,6 @@ std::optional<ArgumentUse> argument_use(std::string_view text) {
     if (text == "read_write") return ArgumentUse::read_write;
     if (text == "concurrent") return ArgumentUse::concurrent;
     return std::nullopt;
-}
-
-// "argument: read" is of "read".
-std::string without_category(const std::string& name) {
-    const std::size_t colon = name.find(": ");
-    return colon == std::string::npos ? name : name.substr(colon + 2);
 }
 
 // The memory that lives at an address.
@@ -98,9 +88,7 @@ public:
     void read(const Json& event) {
         const std::string phase = text_of(event, "ph");
         if (phase == "M" || phase == "C" || phase == "X" || phase == "s" || phase == "f") return;
-        static const Json nothing = Json::object();
-        const auto found = event.find("args");
-        const Json& arguments = found != event.end() && found->is_object() ? *found : nothing;
+        const Json& arguments = arguments_of(event);
         const std::string category = text_of(event, "cat");
         const std::string name = text_of(event, "name");
         const std::uint64_t number = count_of(event, "tid");
@@ -434,25 +422,14 @@ std::optional<SharedUse> use_of(std::string_view text) {
 }
 
 ReadRecording read_recording(std::string_view json) {
-    const Json document = Json::parse(json, nullptr, false);
-    if (document.is_discarded()) return {std::nullopt, "it is no whole JSON document"};
-    const auto other = document.is_object() ? document.find("otherData") : document.end();
-    const auto events = document.is_object() ? document.find("traceEvents") : document.end();
-    if (!document.is_object() || events == document.end() || !events->is_array()) {
-        return {std::nullopt, "it has no traceEvents: it is no trace"};
-    }
-    if (other == document.end() || !other->is_object() || !other->contains("isthmus")) {
-        return {std::nullopt, "isthmus did not write it"};
-    }
+    const trace::Document document = trace::read_document(json);
+    if (!document.problem.empty()) return {std::nullopt, document.problem};
     Recording recording;
-    recording.dropped = count_of(*other, "dropped");
+    recording.dropped = count_of(document.other(), "dropped");
     Reader reader(recording);
-    for (const Json& event : *events) {
+    for (const Json& event : document.events()) {
         if (!event.is_object()) continue;
-        const auto at = event.find("ts");
-        if (at != event.end() && at->is_number()) {
-            recording.duration_us = std::max(recording.duration_us, at->get<double>());
-        }
+        recording.duration_us = std::max(recording.duration_us, trace::number_of(event, "ts"));
         reader.read(event);
     }
     reader.finish();

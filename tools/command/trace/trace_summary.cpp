@@ -2,8 +2,9 @@
 // Reads a trace that libisthmus-trace wrote, and adds up what it says.
 #include "trace_summary.hpp"
 
+#include "trace_document.hpp"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -12,27 +13,6 @@
 
 namespace isthmus::tools::trace {
 namespace {
-
-using Json = nlohmann::json;
-
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-double number_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-std::uint64_t count_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
-// "upload: brighten" is of "brighten".
-std::string without_category(const std::string& name) {
-    const std::size_t colon = name.find(": ");
-    return colon == std::string::npos ? name : name.substr(colon + 2);
-}
 
 template <class Key, class Value, class Less>
 std::vector<Value> sorted(const std::map<Key, Value>& found, Less less) {
@@ -51,9 +31,7 @@ public:
         if (phase == "M") return;
         const double at = number_of(event, "ts");
         const std::string category = text_of(event, "cat");
-        static const Json nothing = Json::object();
-        const auto found = event.find("args");
-        const Json& arguments = found != event.end() && found->is_object() ? *found : nothing;
+        const Json& arguments = arguments_of(event);
         const auto thread = static_cast<std::uint64_t>(number_of(event, "tid"));
         if (phase == "i" && (category == "upload" || category == "download")) {
             copy(event, category == "upload", arguments);
@@ -191,25 +169,17 @@ double Summary::waited_us() const noexcept {
 }
 
 Read summarise(std::string_view json, std::optional<double> warm_after_ms) {
-    const Json document = Json::parse(json, nullptr, false);
-    if (document.is_discarded()) return {std::nullopt, "it is no whole JSON document"};
-    const auto other = document.is_object() ? document.find("otherData") : document.end();
-    const auto events = document.is_object() ? document.find("traceEvents") : document.end();
-    if (!document.is_object() || events == document.end() || !events->is_array()) {
-        return {std::nullopt, "it has no traceEvents: it is no trace"};
-    }
-    if (other == document.end() || !other->is_object() || !other->contains("isthmus")) {
-        return {std::nullopt, "isthmus did not write it"};
-    }
+    const Document document = read_document(json);
+    if (!document.problem.empty()) return {std::nullopt, document.problem};
     Summary summary;
-    summary.events = count_of(*other, "recorded");
-    summary.dropped = count_of(*other, "dropped");
-    for (const Json& event : *events) {
+    summary.events = count_of(document.other(), "recorded");
+    summary.dropped = count_of(document.other(), "dropped");
+    for (const Json& event : document.events()) {
         if (event.is_object()) summary.duration_us = std::max(summary.duration_us, number_of(event, "ts"));
     }
     summary.warm_after_us = warm_after_ms ? *warm_after_ms * 1000 : summary.duration_us / 3;
     Adder adder(summary);
-    for (const Json& event : *events) {
+    for (const Json& event : document.events()) {
         if (event.is_object()) adder.add(event);
     }
     adder.finish();
