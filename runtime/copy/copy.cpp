@@ -283,20 +283,18 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
 
 namespace {
 // By which way a copy goes: as the device plans it that carries it.
-template <class Side>
-rules::CopyPlan copy_plan_of(const StreamState& stream, const Side& to, const Side& from, const BufferState* to_buffer,
-                             const BufferState* from_buffer) {
+rules::CopyPlan copy_plan_of(const StreamState& stream, const CopySide& to, const CopySide& from) {
     const DeviceState* device = stream.device.get();
-    const rules::CopyCarrier carrier =
-        rules::copy_carrier(device->synchronous, facts_of(*device, to), facts_of(*device, from));
-    if (carrier == rules::CopyCarrier::owner_of_destination && to_buffer != nullptr) device = to_buffer->device.get();
-    if (carrier == rules::CopyCarrier::owner_of_source && from_buffer != nullptr) device = from_buffer->device.get();
-    return rules::plan_copy(device->synchronous, facts_of(*device, to), facts_of(*device, from));
+    const auto facts = [&](const CopySide& side) { return facts_of(*device, side); };
+    const rules::CopyCarrier carrier = rules::copy_carrier(device->synchronous, facts(to), facts(from));
+    if (carrier == rules::CopyCarrier::owner_of_destination && to.buffer) device = to.buffer->device.get();
+    if (carrier == rules::CopyCarrier::owner_of_source && from.buffer) device = from.buffer->device.get();
+    return rules::plan_copy(device->synchronous, facts(to), facts(from));
 }
 
 ObservedFacts observed_copy(const StreamState& stream, const CopyJob& job) {
     ObservedFacts facts = stream.observed(0, std::uint64_t{job.shape.width} * job.shape.rows * job.shape.slices);
-    facts.reason = copy_plan_of(stream, job.to, job.from, job.to.buffer.get(), job.from.buffer.get()).reason;
+    facts.reason = copy_plan_of(stream, job.to, job.from).reason;
     if (job.to.buffer) facts.kind = job.to.buffer->memory->kind;
     return facts;
 }
@@ -344,16 +342,11 @@ CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& fro
     if (!to || !from) return {CopyPath::refuse, "a buffer is empty, moved from or already released"};
     const detail::CopySide destination{to.state(), 0, MemoryKind::host};
     const detail::CopySide source{from.state(), 0, MemoryKind::host};
-    const detail::DeviceState* device = state_->device.get();
     for (const BufferBase* const side : {&to, &from}) {
-        const bool lost = side->state()->device->is_lost() || detail::lost_owner(*device, *side->state());
+        const bool lost = side->state()->device->is_lost() || detail::lost_owner(*state_->device, *side->state());
         if (lost) return {CopyPath::refuse, detail::owner_is_lost};
     }
-    const auto facts = [&](const detail::CopySide& side) { return detail::facts_of(*device, side); };
-    const rules::CopyCarrier carrier = rules::copy_carrier(device->synchronous, facts(destination), facts(source));
-    if (carrier == rules::CopyCarrier::owner_of_destination) device = to.state()->device.get();
-    if (carrier == rules::CopyCarrier::owner_of_source) device = from.state()->device.get();
-    const rules::CopyPlan plan = rules::plan_copy(device->synchronous, facts(destination), facts(source));
+    const rules::CopyPlan plan = detail::copy_plan_of(*state_, destination, source);
     return {plan.path, plan.reason};
 }
 
