@@ -42,7 +42,7 @@ struct Found {
 // What exists between start and stop; for the streaming thread.
 struct Run {
     OpenSession opened;
-    GstAllocator* allocator;
+    AllocatorPointer allocator;
     GstVideoInfo info{};
     FrameShape shape{};
     std::optional<CornerFinder> finder{};
@@ -50,9 +50,6 @@ struct Run {
     Digest clip{};                // of all frames so far, as `isthmus run` has it at the end
 
     explicit Run(OpenSession made) : opened(std::move(made)), allocator(make_allocator(opened)) {}
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
-    ~Run() { gst_object_unref(allocator); }
 };
 
 struct Settings {
@@ -179,7 +176,7 @@ gboolean propose_allocation(GstBaseTransform* base, GstQuery*, GstQuery* query) 
     }
     gst_query_unref(further);
     State& state = state_of(base);
-    return taken || (state.run != nullptr && propose(query, state.run->allocator, nullptr));
+    return taken || (state.run != nullptr && propose(query, state.run->allocator.get(), nullptr));
 }
 
 Result<void> make_finder(Run& run, const Settings& settings, const FrameShape& shape) {
@@ -321,8 +318,7 @@ void finalize(GObject* object) {
 }
 
 void install_properties(GObjectClass* type) {
-    const auto set = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
-    const auto count = static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+    constexpr GParamFlags set = set_before_start, count = only_read;
     install_session_properties(type, property_device);
     g_object_class_install_property(
         type, property_threshold,

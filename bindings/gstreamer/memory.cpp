@@ -225,11 +225,11 @@ void gst_isthmus_allocator_init(GstIsthmusAllocator* allocator) {
 
 }  // namespace
 
-GstAllocator* make_allocator(const OpenSession& opened) {
+AllocatorPointer make_allocator(const OpenSession& opened) {
     auto* const allocator = static_cast<GstIsthmusAllocator*>(g_object_new(gst_isthmus_allocator_get_type(), nullptr));
     allocator->opened = new OpenSession(opened);
     gst_object_ref_sink(allocator);
-    return &allocator->base;
+    return AllocatorPointer(&allocator->base);
 }
 
 const Device& device_of(GstAllocator* allocator) noexcept {

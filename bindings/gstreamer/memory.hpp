@@ -29,7 +29,11 @@ public:
 };
 
 // Allocates by Device::allocate_shared; a reference for the caller. It keeps the session open.
-GstAllocator* make_allocator(const OpenSession& opened);
+struct Unref {
+    void operator()(gpointer object) const noexcept { gst_object_unref(object); }
+};
+using AllocatorPointer = std::unique_ptr<GstAllocator, Unref>;
+AllocatorPointer make_allocator(const OpenSession& opened);
 const Device& device_of(GstAllocator* allocator) noexcept;
 
 // Memory over a tenancy's buffer, `allocator` being one of make_allocator().

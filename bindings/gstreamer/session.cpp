@@ -118,19 +118,18 @@ Result<OpenSession> open_session(const SessionChoice& choice) {
 }
 
 void install_session_properties(GObjectClass* type, guint first) {
-    const auto flags = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
     g_object_class_install_property(
         type, first,
         g_param_spec_string("device", "Device",
                             "Device that works on the frames: a GPU's number or UUID, or cpu (empty: the first "
                             "healthy GPU, without one the CPU)",
-                            "", flags));
+                            "", set_before_start));
     g_object_class_install_property(
         type, first + 1,
         g_param_spec_string("machine", "Machine",
                             "Simulated machine to play instead of this one, for tests: a name or a record's file "
                             "(empty: this machine; the environment variable ISTHMUS_SIM wins)",
-                            "", flags));
+                            "", set_before_start));
 }
 
 bool set_session_property(SessionChoice& choice, guint id, guint first, const GValue* value) {

@@ -39,6 +39,10 @@ struct OpenSession {
 // Runtime::open().
 Result<OpenSession> open_session(const SessionChoice& choice);
 
+// Flags of properties: settings, which start() reads; and counts.
+inline constexpr auto set_before_start =
+    static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
+inline constexpr auto only_read = static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
 // Adds the properties `device` and `machine` with the numbers `first` and `first + 1`.
 void install_session_properties(GObjectClass* type, guint first);
 // Sets or gets the property `id`, numbered from `first`; false: it is not one of these two.

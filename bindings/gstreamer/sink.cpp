@@ -60,7 +60,7 @@ struct Run {
     OpenSession opened;
     Settings settings;  // as they were at the start
     std::string place;
-    GstAllocator* allocator;
+    AllocatorPointer allocator;
     std::optional<Listener> listener;  // until the first ring
     GstVideoInfo info{};
     bool met = false;  // the wanted viewers have come once
@@ -71,9 +71,6 @@ struct Run {
           place(std::move(where)),
           allocator(make_allocator(opened)),
           listener(std::move(listening)) {}
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
-    ~Run() { gst_object_unref(allocator); }
 };
 
 struct State {
@@ -251,7 +248,7 @@ gboolean set_caps(GstBaseSink* base, GstCaps* caps) {
 gboolean propose_allocation(GstBaseSink* base, GstQuery* query) {
     State& state = state_of(base);
     if (!state.run) return FALSE;
-    GstAllocator* const allocator = state.run->allocator;
+    GstAllocator* const allocator = state.run->allocator.get();
     const std::shared_ptr<Ring> ring = ring_of(state);
     if (!ring) return propose(query, allocator, nullptr);
     GstBufferPool* const pool = make_ring_pool(allocator, ring, GST_BASE_SINK_PAD(base));
@@ -381,8 +378,7 @@ void finalize(GObject* object) {
 }
 
 void install_properties(GObjectClass* type) {
-    const auto set = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
-    const auto count = static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+    constexpr GParamFlags set = set_before_start, count = only_read;
     const auto add = [type](guint id, GParamSpec* spec) { g_object_class_install_property(type, id, spec); };
     install_session_properties(type, property_device);
     add(property_at, g_param_spec_string("at", "Directory", at_help, "", set));

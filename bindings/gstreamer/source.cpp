@@ -54,7 +54,7 @@ struct Run {
     OpenSession opened;
     Settings settings;  // as they were at the start
     std::string place;
-    GstAllocator* allocator;
+    AllocatorPointer allocator;
     std::shared_ptr<Incoming> ring{};  // after the first connection
     bool downstream_knows_meta = false;
 
@@ -63,9 +63,6 @@ struct Run {
           settings(std::move(chosen)),
           place(std::move(where)),
           allocator(make_allocator(opened)) {}
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
-    ~Run() { gst_object_unref(allocator); }
 };
 
 struct State {
@@ -258,11 +255,11 @@ GstBuffer* copied(Run& run, std::unique_ptr<Incoming::Frame> frame, bool& whole)
     const FrameShape& shape = run.ring->shape();
     GstVideoInfo info = info_of(shape);
     GstAllocationParams params{};
-    GstBuffer* const buffer = gst_buffer_new_allocate(run.allocator, GST_VIDEO_INFO_SIZE(&info), &params);
+    GstBuffer* const buffer = gst_buffer_new_allocate(run.allocator.get(), GST_VIDEO_INFO_SIZE(&info), &params);
     if (buffer == nullptr) return nullptr;
     GstBuffer* const from = gst_buffer_new();
     auto* const held = frame.get();
-    gst_buffer_append_memory(from, wrap_memory(run.allocator, std::move(frame), true));
+    gst_buffer_append_memory(from, wrap_memory(run.allocator.get(), std::move(frame), true));
     add_video_meta(from, shape);
     GstVideoFrame source, target;
     const bool readable = gst_video_frame_map(&source, &info, from, GST_MAP_READ) != FALSE;
@@ -302,7 +299,7 @@ GstFlowReturn create(GstPushSrc* push, GstBuffer** buffer) {
         }
     } else {
         *buffer = gst_buffer_new();
-        gst_buffer_append_memory(*buffer, wrap_memory(run.allocator, std::move(taken.frame), true));
+        gst_buffer_append_memory(*buffer, wrap_memory(run.allocator.get(), std::move(taken.frame), true));
         add_video_meta(*buffer, run.ring->shape());
     }
     if (!whole) GST_BUFFER_FLAG_SET(*buffer, GST_BUFFER_FLAG_CORRUPTED);
@@ -322,8 +319,7 @@ void finalize(GObject* object) {
 }
 
 void install_properties(GObjectClass* type) {
-    const auto set = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
-    const auto count = static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+    constexpr GParamFlags set = set_before_start, count = only_read;
     const auto add = [type](guint id, GParamSpec* spec) { g_object_class_install_property(type, id, spec); };
     install_session_properties(type, property_device);
     add(property_at, g_param_spec_string("at", "Directory", at_help, "", set));

@@ -33,18 +33,15 @@ protected:
         opened_.emplace(std::move(opened).value());
         allocator_ = make_allocator(*opened_);
     }
-    void TearDown() override {
-        if (allocator_ != nullptr) gst_object_unref(allocator_);
-    }
     GstMemory* allocate(gsize size, gsize align = 0) const {
         GstAllocationParams params{};
         params.align = align;
-        return gst_allocator_alloc(allocator_, size, &params);
+        return gst_allocator_alloc(allocator_.get(), size, &params);
     }
     Device& device() const { return *opened_->device; }
 
     std::optional<OpenSession> opened_;
-    GstAllocator* allocator_ = nullptr;
+    AllocatorPointer allocator_;
 };
 
 using Memory = GStreamer;
@@ -154,7 +151,7 @@ TEST_F(Memory, AlignmentPrefixAndZerosAreAsAskedFor) {
         params.prefix = 64;
         params.padding = 32;
         params.flags = static_cast<GstMemoryFlags>(GST_MEMORY_FLAG_ZERO_PREFIXED | GST_MEMORY_FLAG_ZERO_PADDED);
-        GstMemory* const memory = gst_allocator_alloc(allocator_, 1000, &params);
+        GstMemory* const memory = gst_allocator_alloc(allocator_.get(), 1000, &params);
         ASSERT_NE(memory, nullptr);
         GstMapInfo map;
         ASSERT_TRUE(gst_memory_map(memory, &map, GST_MAP_READ));
@@ -201,7 +198,7 @@ TEST_F(Pool, ItsFramesLieAsTheirCapsSayInMemoryOfTheAllocator) {
     GstCaps* const caps = caps_of("I420", 99, 75);
     GstQuery* const query = gst_query_new_allocation(caps, TRUE);
     ASSERT_FALSE(is_proposed(query));
-    ASSERT_TRUE(propose(query, allocator_, nullptr));
+    ASSERT_TRUE(propose(query, allocator_.get(), nullptr));
     EXPECT_TRUE(is_proposed(query));
     EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
     GstBufferPool* pool = nullptr;
@@ -227,7 +224,7 @@ TEST_F(Pool, ItsFramesLieAsTheirCapsSayInMemoryOfTheAllocator) {
 
     GstCaps* const audio = gst_caps_new_empty_simple("audio/x-raw");
     GstQuery* const strange = gst_query_new_allocation(audio, TRUE);
-    EXPECT_FALSE(propose(strange, allocator_, nullptr));
+    EXPECT_FALSE(propose(strange, allocator_.get(), nullptr));
     gst_query_unref(strange);
     gst_caps_unref(audio);
 }
@@ -269,7 +266,7 @@ struct RingAndPool {
 
 // keeps Y4
 TEST_F(SlotsOfARing, AreLentOneAtATimeAndOtherFramesGoBeforeTheNext) {
-    RingAndPool some(device(), allocator_, 0);
+    RingAndPool some(device(), allocator_.get(), 0);
     GstBuffer* const first = some.acquire();
     GstBuffer* const second = some.acquire();
     EXPECT_NE(some.slot(first), nullptr);
@@ -287,7 +284,7 @@ TEST_F(SlotsOfARing, AreLentOneAtATimeAndOtherFramesGoBeforeTheNext) {
 
 // keeps Y4
 TEST_F(SlotsOfARing, ArePublishedOnceAndNotWrittenAfterThat) {
-    RingAndPool some(device(), allocator_, 0);
+    RingAndPool some(device(), allocator_.get(), 0);
     GstBuffer* const buffer = some.acquire();
     GstMemory* const memory = gst_buffer_peek_memory(buffer, 0);
     GstMapInfo map;
@@ -304,7 +301,7 @@ TEST_F(SlotsOfARing, ArePublishedOnceAndNotWrittenAfterThat) {
 
 // keeps Y4
 TEST_F(SlotsOfARing, AreNotFilledAgainWhileThisProcessHasTheFrame) {
-    RingAndPool some(device(), allocator_, 0);  // of two slots
+    RingAndPool some(device(), allocator_.get(), 0);  // of two slots
     GstBuffer* const kept = some.acquire();
     ASSERT_TRUE(some.slot(kept)->publish());
     ASSERT_TRUE(Ring::begin(some.ring).value()->publish());
@@ -317,16 +314,16 @@ TEST_F(SlotsOfARing, AreNotFilledAgainWhileThisProcessHasTheFrame) {
 
 // keeps Y4
 TEST_F(SlotsOfARing, AreForThoseThatHoldOneFrameInTheRingsLayout) {
-    RingAndPool several(device(), allocator_, 3);  // upstream wants three frames at a time
+    RingAndPool several(device(), allocator_.get(), 3);  // upstream wants three frames at a time
     GstBuffer* buffer = several.acquire();
     EXPECT_EQ(several.slot(buffer), nullptr);
     gst_buffer_unref(buffer);
-    RingAndPool odd(device(), allocator_, 0, "I420", 99);  // and does not say that it knows GstVideoMeta
+    RingAndPool odd(device(), allocator_.get(), 0, "I420", 99);  // and does not say that it knows GstVideoMeta
     EXPECT_FALSE(has_usual_layout(odd.ring->shape()));
     buffer = odd.acquire();
     EXPECT_EQ(odd.slot(buffer), nullptr);
     gst_buffer_unref(buffer);
-    RingAndPool even(device(), allocator_, 0, "I420", 64);
+    RingAndPool even(device(), allocator_.get(), 0, "I420", 64);
     EXPECT_TRUE(has_usual_layout(even.ring->shape()));
     buffer = even.acquire();
     EXPECT_NE(even.slot(buffer), nullptr);
@@ -337,7 +334,7 @@ TEST_F(SlotsOfARing, AreForThoseThatHoldOneFrameInTheRingsLayout) {
 TEST_F(Frames, ThoseThatWereOverwrittenAreToldWhenTheyAreGivenBack) {
     std::string folder = (std::filesystem::temp_directory_path() / "isthmus-gst-XXXXXX").string();
     ASSERT_NE(g_mkdtemp(folder.data()), nullptr);
-    RingAndPool some(device(), allocator_, 0);
+    RingAndPool some(device(), allocator_.get(), 0);
     Result<Listener> listener = Listener::create(folder + "/meet");
     ASSERT_TRUE(listener) << listener.error().text();
     some.ring->open_to(std::move(listener).value());
