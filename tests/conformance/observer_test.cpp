@@ -2,6 +2,7 @@
 // What an observer is told, call by call, on the CPU device and every simulated machine: names, nesting, bytes, and
 // refusals. A program of its own: counting.cpp replaces malloc() in it.
 #include "counting.hpp"
+#include "ring_reader.hpp"
 #include "scenario.hpp"
 
 #include <isthmus/concurrent/frame_ring.hpp>
@@ -606,13 +607,7 @@ TEST(Observer, IsToldOfAReaderThatIsGone) {
     if (made.code() == Code::unsupported) GTEST_SKIP() << made.error().text();
     SharedFrameRing<std::int32_t> ring = std::move(made).value();
     {
-        SharedRingDescriptor admitted = ring.admit().value();
-        std::vector<FileDescriptor> fds;
-        const std::vector<std::byte> bytes(admitted.bytes().begin(), admitted.bytes().end());
-        for (FileDescriptor& fd : admitted.release_fds()) fds.push_back(std::move(fd));
-        const auto reader = SharedFrameReader<std::int32_t>::open(
-            device, SharedRingDescriptor::received(bytes, std::move(fds)).value());
-        ASSERT_TRUE(worked(reader));
+        const SharedFrameReader<std::int32_t> reader = reader_of(device, ring);
         (void)ring.readers();
         EXPECT_EQ(count_of(witness.take(), Mark::reader_lost), 0u);
     }

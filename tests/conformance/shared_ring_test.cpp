@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames between processes, on every machine. Here both ends are in one process, each with its own mapping, buffers and
 // words; tests/unit/tools/share_test.py runs them in two.
+#include "ring_reader.hpp"
 #include "scenario.hpp"
 
 #include <isthmus/ipc/shared_frame_ring.hpp>
@@ -29,14 +30,6 @@ Ring ring_of(Device& device, SlowReaderPolicy policy, std::size_t slots = 3,
     options.rights = rights;
     options.use = {.host = Use::writes_often, .device = Use::reads_and_writes};
     return Ring::create(device, count, options).value();
-}
-// As received over a transport: bytes and descriptors.
-Reader reader_of(Device& device, Ring& ring) {
-    SharedRingDescriptor admitted = ring.admit().value();
-    std::vector<FileDescriptor> fds;
-    const std::vector<std::byte> bytes(admitted.bytes().begin(), admitted.bytes().end());
-    for (FileDescriptor& fd : admitted.release_fds()) fds.push_back(std::move(fd));
-    return Reader::open(device, SharedRingDescriptor::received(bytes, std::move(fds)).value()).value();
 }
 
 // Element i of frame n is n + i.
