@@ -17,7 +17,6 @@ using namespace isthmus::tools::replay;
 using isthmus::ArgumentUse;
 using isthmus::LaunchPath;
 using isthmus::MemoryKind;
-using isthmus::SharedUse;
 using isthmus::Use;
 using Json = nlohmann::json;
 

@@ -270,7 +270,7 @@ private:
         if (const std::optional<std::size_t> earlier = buffers_.end(address)) {
             add(Act::end, "", arguments).memory = *earlier;
         }
-        buffers_.begin(address, enter(std::move(memory)));
+        buffers_.begin(address, enter(memory));
         add(Act::make, name, arguments).memory = recording_.memories.size() - 1;
     }
     void gone(const Json& arguments) {
@@ -279,8 +279,8 @@ private:
             add(Act::end, "", arguments).memory = *memory;
         }
     }
-    std::size_t enter(Memory memory) {
-        recording_.memories.push_back(std::move(memory));
+    std::size_t enter(const Memory& memory) {
+        recording_.memories.push_back(memory);
         return recording_.memories.size() - 1;
     }
 
