@@ -10,8 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,7 +25,7 @@ constexpr GstClockTime longest = 60 * GST_SECOND;
 
 struct Options {
     unsigned cycles = 0;
-    std::uint64_t seek_after = 0;
+    unsigned seek_after = 0;
     bool leak = false;
     std::string pipeline;
 };
@@ -35,7 +37,7 @@ Options parse(int count, char** words) {
         if (word == "--cycles" && at + 1 < count) {
             options.cycles = static_cast<unsigned>(std::atoi(words[++at]));
         } else if (word == "--seek-after" && at + 1 < count) {
-            options.seek_after = std::strtoull(words[++at], nullptr, 10);
+            options.seek_after = static_cast<unsigned>(std::atoi(words[++at]));
         } else if (word == "--leak") {
             options.leak = true;
         } else {
@@ -100,23 +102,53 @@ void add_error(Json& document, GstMessage* message) {
     g_free(more);
 }
 
-bool seek_when_due(GstElement* pipeline, const Options& options) {
-    GstElement* const counted = gst_bin_get_by_name(GST_BIN(pipeline), "counted");
-    guint64 frames = 0;
-    g_object_get(counted, "frames", &frames, nullptr);
-    gst_object_unref(counted);
-    if (frames < options.seek_after) return false;
-    return gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0) != FALSE;
-}
+// Stops the stream before the element named "counted" gets one frame more than `after`, until a seek flushes it.
+class Halt {
+public:
+    Halt(GstElement* pipeline, unsigned after)
+        : after_(after), counted_(gst_bin_get_by_name(GST_BIN(pipeline), "counted")) {
+        GstPad* const pad = gst_element_get_static_pad(counted_, "sink");
+        gst_pad_add_probe(
+            pad, static_cast<GstPadProbeType>(GST_PAD_PROBE_TYPE_BLOCK | GST_PAD_PROBE_TYPE_BUFFER),
+            [](GstPad*, GstPadProbeInfo*, gpointer self) { return static_cast<Halt*>(self)->next_frame(); }, this,
+            nullptr);
+        gst_object_unref(pad);
+    }
+    Halt(const Halt&) = delete;
+    Halt& operator=(const Halt&) = delete;
+    ~Halt() { gst_object_unref(counted_); }
+
+    // true: all frames before the halt were rendered, and the seek was done.
+    bool seek_when_due(GstElement* pipeline) {
+        guint64 frames = 0;
+        g_object_get(counted_, "frames", &frames, nullptr);
+        if (frames < after_) return false;
+        ended_ = true;
+        return gst_element_seek_simple(pipeline, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0) != FALSE;
+    }
+
+private:
+    GstPadProbeReturn next_frame() {
+        if (ended_) return GST_PAD_PROBE_REMOVE;
+        return frames_++ < after_ ? GST_PAD_PROBE_PASS : GST_PAD_PROBE_OK;
+    }
+
+    const unsigned after_;
+    GstElement* const counted_;
+    unsigned frames_ = 0;  // of the streaming thread
+    std::atomic<bool> ended_{false};
+};
 
 void run(Json& document, GstElement* pipeline, const Options& options) {
     GstBus* const bus = gst_element_get_bus(pipeline);
-    bool sought = options.seek_after == 0;
+    std::optional<Halt> halt;
+    if (options.seek_after != 0) halt.emplace(pipeline, options.seek_after);
+    bool sought = !halt;
     gst_element_set_state(pipeline, GST_STATE_PLAYING);
     document["end"] = "deadline";
     const gint64 until = g_get_monotonic_time() + static_cast<gint64>(longest / 1000);
     for (bool ended = false; !ended && g_get_monotonic_time() < until;) {
-        if (!sought && seek_when_due(pipeline, options)) sought = document["sought"] = true;
+        if (!sought && halt->seek_when_due(pipeline)) sought = document["sought"] = true;
         GstMessage* const message = gst_bus_timed_pop(bus, 5 * GST_MSECOND);
         if (message == nullptr) continue;
         if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ELEMENT &&
