@@ -156,6 +156,28 @@ inline constexpr auto shared_library_not_opened =
     error_entry("O035", Code::no_driver,
                 "opening {file}: {reason}",
                 "install the library, or name another file");
+inline constexpr auto dma_buf_not_open =
+    error_entry("O036", Code::invalid_argument,
+                "a dma-buf was to be mapped, but the descriptor is not open",
+                "give an open dma-buf");
+inline constexpr auto descriptor_of_no_dma_buf =
+    error_entry("O037", Code::invalid_argument,
+                "a dma-buf was to be mapped, but the descriptor is another file's",
+                "mmap() a memfd or a file, and adopt() that; a camera exports dma-bufs by VIDIOC_EXPBUF");
+// size 0: the kernel does not say.
+inline constexpr auto range_leaves_dma_buf =
+    error_entry("O038", Code::invalid_argument,
+                "{bytes:number} bytes from byte {offset:number} on leave the dma-buf, which has {size:number}",
+                "give no more than what the dma-buf has");
+inline constexpr auto dma_buf_without_mmap =
+    error_entry("O039", Code::unsupported,
+                "the driver that exported the dma-buf cannot map it for the CPU",
+                "let the frames come in memory of this library (V4L2: USERPTR), or in a dma-buf of a heap (/dev/dma_heap)");
+// Code: by errno.
+inline constexpr auto dma_buf_system_failure =
+    error_entry("O040", Code::ok,
+                "a dma-buf could not be mapped: {call}: {reason}",
+                "see the error of the system");
 // clang-format on
 
 }  // namespace errors

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -30,14 +31,18 @@ void* call_mmap(void* address, std::size_t bytes, int protection, int flags, int
     return ::mmap(address, bytes, protection, flags, fd, offset);
 }
 
+int call_ioctl(int fd, unsigned long request, void* argument) {
+    return ::ioctl(fd, request, argument);
+}
+
 }  // namespace
 
 const ProcessCalls& ProcessCalls::real() noexcept {
     static constexpr ProcessCalls calls = {
-        ::socket,     ::socketpair, ::bind,    ::listen,       ::accept4,      ::connect,       ::getsockopt,
-        ::setsockopt, ::shutdown,   ::sendmsg, ::recvmsg,      call_wait,      ::epoll_create1, ::epoll_ctl,
-        call_open,    call_openat,  ::mkdir,   ::unlinkat,     ::flock,        ::fstat,         ::fstatfs,
-        call_fcntl,   ::getrandom,  ::geteuid, ::memfd_create, call_ftruncate, call_mmap,       ::munmap};
+        ::socket,       ::socketpair,   ::bind,    ::listen,  ::accept4,       ::connect,   ::getsockopt, ::setsockopt,
+        ::shutdown,     ::sendmsg,      ::recvmsg, call_wait, ::epoll_create1, ::epoll_ctl, call_open,    call_openat,
+        ::mkdir,        ::unlinkat,     ::flock,   ::fstat,   ::fstatfs,       call_fcntl,  ::getrandom,  ::geteuid,
+        ::memfd_create, call_ftruncate, call_mmap, ::munmap,  call_ioctl};
     return calls;
 }
 

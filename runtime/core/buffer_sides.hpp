@@ -38,8 +38,9 @@ public:
     }
     // Called after the device's side was copied to the host's.
     void copied_to_host() noexcept { device_newer_ = false; }
-    // Whether the relay must be filled before a copy from it. It counts as filled from here on.
-    bool take_stale_relay() noexcept { return std::exchange(relay_stale_, false); }
+    // Whether the relay must be filled before a copy from it.
+    bool relay_stale() const noexcept { return relay_stale_; }
+    void relay_filled() noexcept { relay_stale_ = false; }
 
     // The sides as an operation found them before it claimed the buffer.
     struct Claim {

@@ -5,6 +5,7 @@
 #include "access_rules.hpp"
 #include "composed.hpp"
 #include "core_errors.hpp"
+#include "cpu_use.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
 #include "stream_state.hpp"
@@ -357,8 +358,13 @@ void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
     if (!memory->in_several) first_use.begin(stream, position);
 }
 
-void BufferState::fill_relay() {
-    if (memory->relay != nullptr && sides.take_stale_relay()) std::memcpy(memory->relay, memory->host, memory->bytes);
+Result<void> BufferState::fill_relay() {
+    if (memory->relay == nullptr || !sides.relay_stale()) return {};
+    if (Result<void> begun = begin_cpu_use(*this, platform::os::CpuUse::read); !begun) return begun;
+    std::memcpy(memory->relay, memory->host, memory->bytes);
+    end_cpu_use(*this, platform::os::CpuUse::read);
+    sides.relay_filled();
+    return {};
 }
 
 void BufferState::make_parted() {
@@ -380,6 +386,10 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
 }
 
 AccessAnswer BufferState::concurrent_access() const {
+    if (memory->dma_buf != nullptr) {
+        return {Verdict::no, "the memory is a dma-buf, whose caches the kernel keeps coherent between uses only",
+                "take turns by host views, or copy into a buffer of allocate_shared()"};
+    }
     return rules::concurrent_view(device->capabilities, memory->kind, memory->path, memory->io_memory);
 }
 
@@ -416,7 +426,8 @@ Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, co
 
 // An observed runtime opens no view at once, because open_at_once() tells nobody; nor does close_view() of such a view.
 bool BufferState::opens_at_once() const noexcept {
-    return memory->host != nullptr && !staged() && views.plain() && uses.all_ended() && !device->observer();
+    return memory->host != nullptr && !staged() && memory->dma_buf == nullptr && views.plain() && uses.all_ended() &&
+           !device->observer();
 }
 
 ObservedFacts BufferState::observed() const noexcept {
@@ -506,7 +517,11 @@ Result<void> BufferState::download(Wait whole) {
     sides.count_copied(memory->bytes);
     device->books->launches.count_download(memory->bytes);
     const std::lock_guard lock(views);
-    if (memory->relay != nullptr) std::memcpy(memory->host, memory->relay, memory->bytes);
+    if (memory->relay != nullptr) {
+        if (Result<void> begun = begin_cpu_use(*this, platform::os::CpuUse::write); !begun) return begun;
+        std::memcpy(memory->host, memory->relay, memory->bytes);
+        end_cpu_use(*this, platform::os::CpuUse::write);
+    }
     sides.copied_to_host();
     return {};
 }

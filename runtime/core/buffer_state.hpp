@@ -76,9 +76,10 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     // The host memory of copies between the two sides.
     void* copied_side() const noexcept { return memory->relay != nullptr ? memory->relay : memory->host; }
     // Whether the host may have a part of it open while the rest is used. Only then are parts of launches
-    // distinguished.
+    // distinguished. The caches of a dma-buf are synchronised as a whole.
     bool views_of_parts() const noexcept {
-        return memory->host != nullptr && !memory->aliased && !rules::by_turns(memory->path);
+        return memory->host != nullptr && !memory->aliased && memory->dma_buf == nullptr &&
+               !rules::by_turns(memory->path);
     }
     // Whether a claim of these bytes prefetches their pages to the device. Expects the lock.
     bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
@@ -87,7 +88,8 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     // For the runtime's observer: the buffer, and a use of it on a stream.
     ObservedFacts observed() const noexcept;
     ObservedFacts observed(const StreamState& stream, std::uint64_t position) const noexcept;
-    void fill_relay();  // expects the lock, and no content of the relay still to be copied
+    // Expects the lock, and no content of the relay still to be copied. An error: it is as stale as before.
+    Result<void> fill_relay();
     void make_parted();
 
     // touch() and the functions up to opens_at_once() expect the lock.

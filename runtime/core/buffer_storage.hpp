@@ -13,6 +13,10 @@
 #include <utility>
 #include <vector>
 
+namespace isthmus::platform::os {
+class DmaBuf;
+}
+
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
@@ -44,6 +48,9 @@ struct StorageFacts {
     bool read_only = false;        // it may not be written
     bool io_memory = false;        // of an I/O device: no atomics, and no concurrent use
     bool shared = false;           // between processes, by a descriptor (shared_memory.hpp)
+    // Of a dma-buf: the cache operations around each use by the CPU. Part of the adopted memory, which ends behind the
+    // last view.
+    const platform::os::DmaBuf* dma_buf = nullptr;
     bool aliased = false;          // two of its addresses are the same memory: its parts cannot be used separately
 
     bool staged() const noexcept { return path == LaunchPath::stage; }

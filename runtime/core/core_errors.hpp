@@ -223,6 +223,10 @@ inline constexpr auto release_while_native_scope_is_open =
     error_entry("K054", Code::in_use,
                 "the buffer cannot be released while other code works on it in the native scope '{name}'",
                 "close the scope first");
+inline constexpr auto dma_buf_not_synchronised =
+    error_entry("K055", Code::system_error,
+                "the caches of the CPU could not be synchronised with a dma-buf: {reason}",
+                "see the error of the system; the driver that exported the dma-buf refuses its use by the CPU");
 // clang-format on
 
 }  // namespace errors

@@ -3,6 +3,7 @@
 #include "buffer_state.hpp"
 #include "access_rules.hpp"
 #include "core_errors.hpp"
+#include "cpu_use.hpp"
 #include "device_state.hpp"
 #include "told.hpp"
 #include "wait_pause.hpp"
@@ -49,6 +50,7 @@ Result<void> refuse_unshared(const BufferState& buffer) {
                                                                   answer.reason, answer.remedy);
 }
 
+// Brings the host's side up to date where its content is used.
 Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
     bool stale = false;
     {
@@ -59,10 +61,6 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
         if (buffer.device->bars(rules::PublicCall::read_device_side))
             return buffer.device->refusal(rules::PublicCall::read_device_side);
         if (Result<void> copied = buffer.download(wait); !copied) return copied;
-    }
-    if (use != ArgumentUse::read) {
-        const std::lock_guard lock(buffer.views);
-        buffer.sides.host_writes();
     }
     return {};
 }
@@ -92,9 +90,10 @@ void close_untold(BufferState& buffer, const HostClaim& claim) noexcept {
     if (buffer.views.close(claim.use, {claim.begin, claim.end})) end_buffer(&buffer);
 }
 
-// Tells of the close before it: the buffer and its device may be gone behind it. All views of an observed runtime are
-// slow. Out of line, so that close_view() keeps nothing for it.
+// Tells of the close before it: the buffer and its device may be gone behind it. All views of an observed runtime and
+// of dma-bufs are slow. Out of line, so that close_view() keeps nothing for it.
 [[gnu::noinline]] void close_slowly(BufferState& buffer, const HostClaim& claim) noexcept {
+    end_cpu_use(buffer, cpu_use_of(claim.use));  // before a launch can find no open view
     if (const Observer& observer = buffer.device->observer()) {
         observer.end(Span::host_view, name_of_view(claim.use), observed(buffer, {claim.begin, claim.end}));
     }
@@ -135,9 +134,16 @@ Result<ViewScope> open_untold(BufferState& buffer, ArgumentUse asked, ArgumentUs
     if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
     Result<void> ready = buffer.wait_for_uses(running, use, wait);
     if (ready && deadline) ready = settle_sides(buffer, use, deadline->left());
-    if (ready) return scope;
-    close_untold(buffer, scope->leave());
-    return std::move(ready).error();
+    if (ready) ready = begin_cpu_use(buffer, cpu_use_of(wanted.use));
+    if (!ready) {
+        close_untold(buffer, scope->leave());
+        return std::move(ready).error();
+    }
+    if (deadline && use != ArgumentUse::read) {
+        const std::lock_guard lock(buffer.views);
+        buffer.sides.host_writes();
+    }
+    return scope;
 }
 
 Result<ViewScope> salvage_untold(BufferState& buffer) {
@@ -146,8 +152,16 @@ Result<ViewScope> salvage_untold(BufferState& buffer) {
     if (buffer.memory->host == nullptr && buffer.memory->bytes > 0) {
         return make_error<errors::content_lost_with_device>();
     }
-    const std::lock_guard lock(buffer.views);
-    return mark_open(buffer, {ArgumentUse::read, {}});
+    Result<ViewScope> scope = [&] {
+        const std::lock_guard lock(buffer.views);
+        return mark_open(buffer, {ArgumentUse::read, {}});
+    }();
+    if (!scope) return scope;
+    if (Result<void> begun = begin_cpu_use(buffer, cpu_use_of(ArgumentUse::read)); !begun) {
+        close_untold(buffer, scope->leave());
+        return std::move(begun).error();
+    }
+    return scope;
 }
 
 }  // namespace

@@ -388,10 +388,10 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
     const BufferSides::Claimed claimed = buffer.sides.claim(use);
     sides_.push_back({&buffer, claimed.before});
     if (!claimed.uploads) return true;
+    if (Result<void> filled = buffer.fill_relay(); !filled) return std::move(filled).error();
     const std::uint64_t position = stream_.issued + 1;
     buffer.sides.brought(stream_, position);
     buffer.touch(stream_, position, use);
-    buffer.fill_relay();
     held.unlock();
     stream_.gives("the copy to the device's side");
     const platform::Status status = device_.driver->memory().copy(

@@ -15,6 +15,7 @@
 #include "share_method.hpp"
 #include "stream_state.hpp"
 
+#include <platform/dma_buf.hpp>
 #include <platform/os.hpp>
 
 #include <algorithm>
@@ -189,10 +190,14 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     return {};
 }
 
+using SharedDmaBuf = std::shared_ptr<platform::os::DmaBuf>;
+
+// `dma_buf`: the memory is its mapping, made by the runtime, and judged by what the system says of it.
 Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own, bool shared) {
+                     AdoptOptions& options, const OwnMapping* own, bool shared, const SharedDmaBuf& dma_buf) {
     Taking taking(*device, pointer, bytes, options);
     if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
+    if (dma_buf) taking.piece.adopted->own_mapping = dma_buf;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     MemoryBlock range;
     range.host = pointer;
@@ -217,6 +222,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     facts.bytes = bytes;
     facts.reason = as->reason;
     facts.adopted = true;
+    facts.dma_buf = dma_buf.get();
     facts.registered_here = taking.piece.adopted->registered;
     facts.read_only = !memory->writable;
     facts.io_memory = as->io_memory;
@@ -242,14 +248,15 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
 }
 
 Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own, bool shared = false) {
+                     AdoptOptions& options, const OwnMapping* own, bool shared = false,
+                     const SharedDmaBuf& dma_buf = nullptr) {
     ObservedSpan span(device->observer(), Span::adopt, "memory of other code", [&] {
         ObservedFacts facts = device->observed();
         facts.bytes = bytes;
         facts.address = reinterpret_cast<std::uintptr_t>(pointer);
         return facts;
     });
-    Untyped adopted = adopt_untold(device, pointer, bytes, options, own, shared);
+    Untyped adopted = adopt_untold(device, pointer, bytes, options, own, shared, dma_buf);
     if (ObservedFacts* const facts = span.facts(); facts != nullptr && adopted) *facts = (*adopted)->observed();
     span.over(adopted);
     return adopted;
@@ -284,6 +291,21 @@ Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer,
     return adopt_own(device, pointer, bytes, use, mapping, std::move(ended), false);
 }
 
+Untyped adopt_dma_buf(const std::shared_ptr<DeviceState>& device, int descriptor, std::uint64_t offset_bytes,
+                      const Amount& amount, AdoptOptions options, const platform::os::ProcessCalls& calls) {
+    if (descriptor < 0) return make_error<errors::adoption_of_negative_descriptor>();
+    if (amount.count == 0) return make_error<errors::adoption_of_no_elements>();
+    const Result<std::size_t> bytes = bytes_of(amount);
+    if (!bytes) return bytes.error();
+    Result<SharedDmaBuf> mapped = platform::os::DmaBuf::map(descriptor, offset_bytes, *bytes, calls);
+    if (!mapped) return std::move(mapped).error();
+    void* const pointer = (*mapped)->data();
+    const std::size_t alignment = std::max(amount.alignment, options.use.alignment_bytes);
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (Result<void> fine = check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
+    return adopt_memory(device, pointer, *bytes, options, nullptr, false, *mapped);
+}
+
 }  // namespace detail
 
 Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
@@ -297,11 +319,11 @@ Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_
     return detail::adopt_memory(state_, pointer, *bytes, options, nullptr);
 }
 
-Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {
+Device::Untyped Device::adopt_descriptor(int descriptor, std::uint64_t offset_bytes, std::size_t count,
+                                         std::size_t element_bytes, std::size_t alignment, AdoptOptions options) {
     if (state_->bars(rules::PublicCall::adopt_descriptor)) return state_->refusal(rules::PublicCall::adopt_descriptor);
-    if (descriptor < 0) return make_error<errors::adoption_of_negative_descriptor>();
-    if (is_cpu()) return make_error<errors::adoption_of_dma_buf_on_cpu>();
-    return make_error<errors::adoption_of_dma_buf>();
+    return detail::adopt_dma_buf(state_, descriptor, offset_bytes, {count, element_bytes, alignment},
+                                 std::move(options), platform::os::ProcessCalls::real());
 }
 
 }  // namespace v0

@@ -8,6 +8,7 @@
 #include <isthmus/sharing_use.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -15,8 +16,13 @@
 namespace isthmus {
 inline namespace v0 {
 class Stream;
+struct AdoptOptions;
 }  // namespace v0
 }  // namespace isthmus
+
+namespace isthmus::platform::os {
+struct ProcessCalls;
+}
 
 namespace isthmus {
 inline namespace v0 {
@@ -50,6 +56,9 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
 // Like adopt_mapping(), for a buffer with a descriptor (shared_memory.hpp).
 Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
                      const OwnMapping& mapping, std::function<void()> ended);
+// Device::adopt_dma_buf() over these system calls, which must outlive the memory.
+Untyped adopt_dma_buf(const std::shared_ptr<DeviceState>& device, int descriptor, std::uint64_t offset_bytes,
+                      const Amount& amount, AdoptOptions options, const platform::os::ProcessCalls& calls);
 
 }  // namespace detail
 }  // namespace v0

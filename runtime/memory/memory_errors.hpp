@@ -41,15 +41,6 @@ inline constexpr auto adoption_of_negative_descriptor =
     error_entry("M008", Code::invalid_argument,
                 "adopting the memory is refused: the file descriptor is negative",
                 "give an open dma-buf");
-inline constexpr auto adoption_of_dma_buf_on_cpu =
-    error_entry("M009", Code::unsupported,
-                "adopting the memory is refused: the CPU device has no importer of dma-bufs",
-                "mmap() the descriptor, bracket the CPU's use with DMA_BUF_IOCTL_SYNC, and adopt() that");
-inline constexpr auto adoption_of_dma_buf =
-    error_entry("M010", Code::unsupported,
-                "adopting the memory is refused: this version does not import dma-bufs, and of GPUs only those of Thor and "
-                "later do",
-                "mmap() the descriptor, bracket the CPU's use with DMA_BUF_IOCTL_SYNC, and adopt() that");
 inline constexpr auto allocator_answered_too_little =
     error_entry("M011", Code::invalid_argument,
                 "an allocator was asked for {bytes:number} bytes and answered with {answered:number}",

@@ -159,7 +159,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         // call, subject, on_lost_device, in_host_function, in_capture, while_service_runs, sealed
         {C::admit_ring_reader, "admitting a reader to a shared frame ring", true, true, taken, taken, Sealed::mapping},
         {C::adopt, "adopting memory", false, false, refused_on_gpu, judged, Sealed::registration},
-        {C::adopt_descriptor, "adopting memory", false, false, taken, taken, Sealed::mapping},
+        {C::adopt_descriptor, "adopting memory", false, false, refused_on_gpu, judged, Sealed::registration},
         {C::advise, "advice", false, false, taken, taken, Sealed::system},
         {C::allocate, "an allocation", false, false, judged, judged, Sealed::judged},
         {C::allocate_host, "an allocation", true, false, taken, taken, Sealed::judged},

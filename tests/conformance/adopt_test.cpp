@@ -3,6 +3,9 @@
 #include "scenario.hpp"
 #include "foreign_driver.hpp"
 
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -294,8 +297,6 @@ TEST(Adopt, WhatCannotBeAdoptedStaysItsOwners) {  // keeps K18
         void* const gone = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_TRUE(refused_as(adopt(gone, count), Code::not_accessible));
         (void)::munmap(gone, bytes);
-        EXPECT_TRUE(refused_as(device.adopt_dma_buf<std::int32_t>(0, count), Code::unsupported));
-        EXPECT_TRUE(refused_as(device.adopt_dma_buf<std::int32_t>(-1, count), Code::invalid_argument));
         EXPECT_EQ(foreign.told(), 0);
 
         Buffer<std::int32_t> buffer = adopt(foreign.data(), count).value();
@@ -309,6 +310,50 @@ TEST(Adopt, WhatCannotBeAdoptedStaysItsOwners) {  // keeps K18
         if (void* const data = own.read_write_on_host().value().data(); data != nullptr) {
             EXPECT_TRUE(refused_as(adopt(data, count), Code::in_use));
         }
+    });
+}
+
+TEST(Adopt, AFileThatIsNoDmaBufIsRefused) {  // keeps Y5
+    on_every_device([](Device& device) {
+        const FileDescriptor file(::memfd_create("no dma-buf", MFD_CLOEXEC));
+        ASSERT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+        EXPECT_TRUE(refused_as(device.adopt_dma_buf<std::int32_t>(file.get(), count), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(device.adopt_dma_buf<std::int32_t>(-1, count), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(device.adopt_dma_buf<std::int32_t>(file.get(), 0), Code::invalid_argument));
+    });
+}
+
+// A dma-buf over a memory file, by CONFIG_UDMABUF.
+FileDescriptor udmabuf_of(const FileDescriptor& file, std::size_t whole_pages) {
+    const FileDescriptor maker(::open("/dev/udmabuf", O_RDWR | O_CLOEXEC));
+    if (!maker || ::ftruncate(file.get(), static_cast<off_t>(whole_pages)) != 0) return {};
+    if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0) return {};
+    udmabuf_create asked{};
+    asked.memfd = static_cast<std::uint32_t>(file.get());
+    asked.flags = UDMABUF_FLAGS_CLOEXEC;
+    asked.size = whole_pages;
+    return FileDescriptor(::ioctl(maker.get(), UDMABUF_CREATE, &asked));
+}
+
+TEST(Adopt, ADmaBufOfTheKernelIsUsedByBothSides) {  // keeps Y5
+    const std::size_t page = runtime().machine().page_size_bytes;
+    const std::size_t whole_pages = (bytes + page - 1) / page * page;
+    on_every_device([&](Device& device) {
+        const FileDescriptor file(::memfd_create("frame", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        const FileDescriptor made = udmabuf_of(file, whole_pages);
+        if (!made) GTEST_SKIP() << "this system has no /dev/udmabuf, or this user may not open it";
+        {
+            Buffer<std::int32_t> buffer = device.adopt_dma_buf<std::int32_t>(made.get(), count).value();
+            {
+                auto view = buffer.write_on_host().value();
+                for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
+            }
+            (void)device.stream().launch(add_one, count, buffer).value();
+            expect_numbers(buffer, 1);
+        }
+        std::int32_t seen = 0;
+        ASSERT_EQ(::pread(file.get(), &seen, sizeof seen, 7 * sizeof seen), static_cast<ssize_t>(sizeof seen));
+        EXPECT_TRUE(unless_fault(seen == 8)) << "the file's own bytes";
     });
 }
 

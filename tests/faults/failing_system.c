@@ -247,6 +247,20 @@ int fcntl64(int file, int command, ...) {
     return ((int (*)(int, int, ...))next("fcntl64"))(file, command, argument);
 }
 
+EXPORT int ioctl(int file, unsigned long request, ...);
+int ioctl(int file, unsigned long request, ...) {
+    va_list rest;
+    va_start(rest, request);
+    void* argument = va_arg(rest, void*);
+    va_end(rest);
+    const int code = planned("ioctl", __builtin_return_address(0), EIO);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((int (*)(int, unsigned long, ...))next("ioctl"))(file, request, argument);
+}
+
 /* Where the C++ library is linked into libisthmus.so, its calls return there, too. Its guards of local statics use
  * futexes that are not private, and their threads sleep for ever if a wake-up fails, which Linux never does. They are
  * passed through; the futexes of isthmus are private. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls of channels and shared memory in one table, so that tests can count them, make them fail, or end the
+// System calls of channels, shared memory and dma-bufs in one table, so that tests can count them, make them fail, or end the
 // process between two of them.
 #pragma once
 
@@ -46,6 +46,7 @@ struct ProcessCalls {
     int (*ftruncate)(int fd, std::int64_t bytes);
     void* (*mmap)(void* address, std::size_t bytes, int protection, int flags, int fd, long offset);
     int (*munmap)(void* address, std::size_t bytes);
+    int (*ioctl)(int fd, unsigned long request, void* argument);
     static const ProcessCalls& real() noexcept;
 };
 

@@ -68,12 +68,13 @@ TEST(Sides, TheHostsWritesMakeTheDevicesStaleAndTheRelayOnlyWhereThereIsOne) {  
     for (const bool relayed : {false, true}) {
         BufferSides sides(true, relayed);
         (void)sides.claim(U::read_write);
-        EXPECT_EQ(sides.take_stale_relay(), relayed);
-        EXPECT_FALSE(sides.take_stale_relay());
+        EXPECT_EQ(sides.relay_stale(), relayed);
+        sides.relay_filled();
+        EXPECT_FALSE(sides.relay_stale());
         sides.host_writes();
         EXPECT_TRUE(sides.host_newer());
         EXPECT_FALSE(sides.device_newer());
-        EXPECT_EQ(sides.take_stale_relay(), relayed);
+        EXPECT_EQ(sides.relay_stale(), relayed);
     }
 }
 

@@ -28,7 +28,8 @@ constexpr C on_a_lost_device[] = {C::allocate_host,   C::export_host_memory, C::
 // K13, S12: refused while the thread has a capture open.
 constexpr C ends_a_capture[] = {C::change_mapping, C::read_back_host_side};
 // K13: as above, on a GPU; on the CPU device the memory is the system's.
-constexpr C ends_a_capture_on_a_gpu[] = {C::adopt, C::create_pool, C::create_growable, C::create_mirrored};
+constexpr C ends_a_capture_on_a_gpu[] = {C::adopt, C::adopt_descriptor, C::create_pool, C::create_growable,
+                                         C::create_mirrored};
 // K10: refused while any thread has a capture open, because its graph may be about to use the memory.
 constexpr C takes_memory_from_graphs[] = {C::release_module, C::trim_host_memory, C::trim_mapped_memory, C::unbind,
                                           C::unmap};

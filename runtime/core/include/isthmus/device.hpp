@@ -157,11 +157,21 @@ public:
     Result<Buffer<T>> adopt(void* pointer, std::size_t count, AdoptOptions options = {}) {
         return typed<T>(adopt_bytes(pointer, count, sizeof(T), alignof(T), std::move(options)));
     }
-    // Adopts a dma-buf by its file descriptor. Code::unsupported in this version; map the dma-buf instead, as the error
-    // says.
+    // Adopts `count` elements of a dma-buf, from `offset_bytes` on: a camera's, a decoder's or a display's frame. The
+    // descriptor stays the caller's, and may be closed after the call: the library keeps a duplicate and a shared
+    // mapping of its own until the last use, and calls AdoptOptions::release behind it, before it unmaps the memory.
+    // Where its pages can be registered, or the device reaches them, it is used in place, otherwise copied by the CPU
+    // around each use; explain() says which. Each host view and each copy by the CPU is bracketed by
+    // DMA_BUF_IOCTL_SYNC, as the kernel asks for; opening a view waits until other devices have finished, without a
+    // deadline. Views of parts and concurrent views are not separate from the whole: both are for the whole buffer, and
+    // atomics of both sides are refused. Adopt a dma-buf once, because caches are synchronised as a whole.
+    // Errors, after which nothing is adopted: invalid_argument (no open descriptor, no dma-buf, a range that leaves it,
+    // an offset that is not aligned for T), not_accessible (a declared write to a read-only dma-buf), unsupported (its
+    // exporter cannot map it), system_limit (descriptors), system_error, those of adopt().
     template <class T>
-    Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, const AdoptOptions& options = {}) {
-        return typed<T>(adopt_descriptor(descriptor, count, options));
+    Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, AdoptOptions options = {},
+                                    std::uint64_t offset_bytes = 0) {
+        return typed<T>(adopt_descriptor(descriptor, offset_bytes, count, sizeof(T), alignof(T), std::move(options)));
     }
 
     // The allocator of a kind of memory of this device; always the same one. Calls no driver and refuses nothing;
@@ -311,7 +321,8 @@ private:
                                   const SharedUse& use, bool is_signed);
     Untyped adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
                         AdoptOptions options);
-    Untyped adopt_descriptor(int descriptor, std::size_t count, const AdoptOptions& options);
+    Untyped adopt_descriptor(int descriptor, std::uint64_t offset_bytes, std::size_t count, std::size_t element_bytes,
+                             std::size_t alignment, AdoptOptions options);
     AccessAnswer view_access(const detail::ViewScope& scope) const;
     AccessAnswer combined(const AccessAnswer* parts, std::size_t count) const;
     Result<void> switch_peer(const Device& owner, bool allowed);
