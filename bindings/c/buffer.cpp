@@ -72,18 +72,43 @@ isthmus_code isthmus_stream_allocate(isthmus_stream* stream, uint64_t bytes, ist
     });
 }
 
+namespace {
+
+Result<AdoptOptions> adopt_options(const c::Call& call, const isthmus_adopt_options* options) {
+    constexpr isthmus_adopt_options otherwise = ISTHMUS_ADOPT_OPTIONS_INIT;
+    ISTHMUS_TRY(const isthmus_adopt_options given,
+                c::read_struct(call, "options", options, sizeof(isthmus_adopt_options), otherwise));
+    AdoptOptions adopt;
+    ISTHMUS_TRY(adopt.use, c::use_at(call, "options.use", &given.use));
+    adopt.c_release = {given.context, given.release};
+    if (given.after != nullptr) adopt.after_event = given.after->cpp;
+    return adopt;
+}
+
+}  // namespace
+
+isthmus_code isthmus_device_adopt_dma_buf(isthmus_device* device, int fd, uint64_t offset_bytes, uint64_t bytes,
+                                          const isthmus_adopt_options* options, isthmus_buffer** buffer,
+                                          isthmus_error** error) {
+    return c::guarded("isthmus_device_adopt_dma_buf", error, [&](const c::Call& call) -> Result<void> {
+        ISTHMUS_TRY(call.needs({{"device", device}, {"buffer", buffer}}));
+        ISTHMUS_TRY(AdoptOptions adopt, adopt_options(call, options));
+        // The handle first: once adopted, memory that finds no handle would go back by a call of `release`.
+        // The mapping begins at a page: only the offset says how the bytes are aligned.
+        const auto* const alignment = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(offset_bytes % 4096));
+        auto made = std::make_unique<isthmus_buffer>(*device, Buffer<std::byte>(), alignment);
+        ISTHMUS_TRY(made->cpp, device->cpp->adopt_dma_buf<std::byte>(fd, bytes, std::move(adopt), offset_bytes));
+        *buffer = made.release();
+        return {};
+    });
+}
+
 isthmus_code isthmus_device_adopt(isthmus_device* device, void* pointer, uint64_t bytes,
                                   const isthmus_adopt_options* options, isthmus_buffer** buffer,
                                   isthmus_error** error) {
     return c::guarded("isthmus_device_adopt", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"device", device}, {"pointer", pointer}, {"buffer", buffer}}));
-        constexpr isthmus_adopt_options otherwise = ISTHMUS_ADOPT_OPTIONS_INIT;
-        ISTHMUS_TRY(const isthmus_adopt_options given,
-                    c::read_struct(call, "options", options, sizeof(isthmus_adopt_options), otherwise));
-        AdoptOptions adopt;
-        ISTHMUS_TRY(adopt.use, c::use_at(call, "options.use", &given.use));
-        adopt.c_release = {given.context, given.release};
-        if (given.after != nullptr) adopt.after_event = given.after->cpp;
+        ISTHMUS_TRY(AdoptOptions adopt, adopt_options(call, options));
         // The handle first: once adopted, memory that finds no handle would go back by a call of `release`.
         auto made = std::make_unique<isthmus_buffer>(*device, Buffer<std::byte>(), pointer);
         ISTHMUS_TRY(made->cpp, device->cpp->adopt<std::byte>(pointer, bytes, std::move(adopt)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Adopting memory of other code: its release, its order, and when the last use ends. */
+#define _POSIX_C_SOURCE 200809L /* fileno */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -79,6 +80,18 @@ static void bad_memory_is_refused(isthmus_device* device) {
     options.use.host = 1;
     options.use.size = 0;
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "options.use", isthmus_device_adopt(device, memory, 10, &options, &buffer, ERR));
+    /* No dma-buf: a file, a descriptor that is not open, nothing. Of the kernel's: see tests/conformance. */
+    FILE* const file = tmpfile();
+    CHECK(file != NULL);
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "descriptor is another file's",
+            isthmus_device_adopt_dma_buf(device, fileno(file), 0, 10, NULL, &buffer, ERR));
+    fclose(file);
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "", isthmus_device_adopt_dma_buf(device, -1, 0, 10, NULL, &buffer, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "", isthmus_device_adopt_dma_buf(device, 0, 0, 0, NULL, &buffer, ERR));
+    options.use.size = sizeof options.use;
+    options.use.host = 17;
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "`options.use.host` is 17",
+            isthmus_device_adopt_dma_buf(device, 0, 0, 10, &options, &buffer, ERR));
     CHECK(buffer == NULL);
 }
 

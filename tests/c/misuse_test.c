@@ -59,6 +59,8 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     IS_NULL(isthmus_device_adopt, "device", NULL, &byte, 1, NULL, &new_buffer);
     IS_NULL(isthmus_device_adopt, "pointer", device, NULL, 1, NULL, &new_buffer);
     IS_NULL(isthmus_device_adopt, "buffer", device, &byte, 1, NULL, NULL);
+    IS_NULL(isthmus_device_adopt_dma_buf, "device", NULL, 0, 0, 1, NULL, &new_buffer);
+    IS_NULL(isthmus_device_adopt_dma_buf, "buffer", device, 0, 0, 1, NULL, NULL);
     IS_NULL(isthmus_buffer_open_on_host, "buffer", NULL, 0, 1, 1, 0, &view, &data);
     IS_NULL(isthmus_buffer_open_on_host, "view", buffer, 0, 1, 1, 0, NULL, &data);
     IS_NULL(isthmus_buffer_open_on_host, "data", buffer, 0, 1, 1, 0, &view, NULL);

@@ -444,6 +444,13 @@ ISTHMUS_C_API isthmus_code isthmus_stream_allocate(isthmus_stream* stream, uint6
 ISTHMUS_C_API isthmus_code isthmus_device_adopt(isthmus_device* device, void* pointer, uint64_t bytes,
                                                 const isthmus_adopt_options* options, isthmus_buffer** buffer,
                                                 isthmus_error** error);
+/* Makes a buffer of these bytes of a dma-buf, such as a camera's frame. The descriptor stays the caller's, and may be
+ * closed after the call. Views are bracketed by DMA_BUF_IOCTL_SYNC. `release` gets the library's mapping, before it is
+ * unmapped. Errors: as isthmus_device_adopt(); invalid_argument (no dma-buf, or a range that leaves it), unsupported
+ * (its exporter cannot map it), system_limit, system_error. */
+ISTHMUS_C_API isthmus_code isthmus_device_adopt_dma_buf(isthmus_device* device, int fd, uint64_t offset_bytes,
+                                                        uint64_t bytes, const isthmus_adopt_options* options,
+                                                        isthmus_buffer** buffer, isthmus_error** error);
 /* Another owner of the same buffer: answers its argument, which is then freed once more. */
 ISTHMUS_C_API isthmus_buffer* isthmus_buffer_ref(isthmus_buffer* buffer);
 /* Frees one owner's handle. The last one releases the memory behind the work that uses it; it may wait for that work,
