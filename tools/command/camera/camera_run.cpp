@@ -25,18 +25,12 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
     }
     if (Result<void> good = check_different({options_.output, options_.corners_file}); !good)
         return of_files(std::move(good).error());
-    Result<std::unique_ptr<ByteSource>> source = open_file(options_.input, stop_descriptor);
-    if (!source) return of_files(std::move(source).error());
-    summary_.input = (*source)->name();
-    Result<std::unique_ptr<FrameReader>> reader = open_frames(std::move(source).value(), options_.reading);
-    if (!reader) return of_files(std::move(reader).error());
-    reader_ = std::move(reader).value();
-    const FrameShape& shape = reader_->shape();
+    if (std::optional<Failure> failed = open_input(stop_descriptor)) return failed;
+    const FrameShape& shape = shape_;
     summary_.shape = shape;
-    summary_.picture = reader_->picture();
     if (!options_.output.empty()) {
         Result<std::unique_ptr<OverlayWriter>> overlay =
-            open_overlay(options_.output, shape.width, shape.height, reader_->rate());
+            open_overlay(options_.output, shape.width, shape.height, camera_ ? camera_->rate() : reader_->rate());
         if (!overlay) return of_files(std::move(overlay).error());
         overlay_ = std::move(overlay).value();
         canvas_.emplace(shape.width, shape.height);
@@ -49,17 +43,109 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
     return std::nullopt;
 }
 
-std::optional<Failure> CameraRun::go(Device& device) {
-    Result<CornerFinder> finder = CornerFinder::create(
-        device, {reader_->shape(), options_.rule, options_.max_corners, options_.memory, options_.in_flight});
-    if (!finder) return of_device(std::move(finder).error());
-    tracker_.emplace(options_.matching);
-    describe(*finder);
-    const auto begin = std::chrono::steady_clock::now();
-    {
-        Progress progress(reader_->frames_expected());
-        if (std::optional<Failure> failed = frames(*finder, progress)) return failed;
+std::optional<Failure> CameraRun::open_input(int stop_descriptor) {
+    stop_descriptor_ = stop_descriptor;
+    if (!options_.camera.empty()) {
+        Result<std::unique_ptr<VideoDevice>> camera =
+            VideoDevice::open(options_.camera, options_.wish, *options_.video);
+        if (!camera) return of_files(std::move(camera).error());
+        camera_ = std::move(camera).value();
+        summary_.input = camera_->name();
+        shape_ = camera_->frames().shape;
+        return std::nullopt;
     }
+    Result<std::unique_ptr<ByteSource>> source = open_file(options_.input, stop_descriptor);
+    if (!source) return of_files(std::move(source).error());
+    summary_.input = (*source)->name();
+    Result<std::unique_ptr<FrameReader>> reader = open_frames(std::move(source).value(), options_.reading);
+    if (!reader) return of_files(std::move(reader).error());
+    reader_ = std::move(reader).value();
+    shape_ = reader_->shape();
+    summary_.picture = reader_->picture();
+    return std::nullopt;
+}
+
+FinderOptions CameraRun::finder_options() const {
+    return {shape_, options_.rule, options_.max_corners, options_.memory, options_.in_flight, camera_ == nullptr};
+}
+
+std::optional<Failure> CameraRun::run_reader(Device& device) {
+    Result<CornerFinder> finder = CornerFinder::create(device, finder_options());
+    if (!finder) return of_device(std::move(finder).error());
+    describe(*finder, finder->frames().buffer(0));
+    Progress progress(reader_->frames_expected());
+    std::optional<Failure> failed = frames(*finder, progress);
+    summary_.stages = {read_, submit_, finder->device_times(), wait_, match_};
+    return failed;
+}
+
+std::optional<Failure> CameraRun::run_camera(Device& device) {
+    // One more than in flight is what the camera fills; another, so that it never waits.
+    const std::uint32_t wanted = options_.in_flight + 2;
+    const FinderOptions options = finder_options();
+    Result<CameraFrames> frames =
+        CameraFrames::create(device, std::move(camera_), wanted, options_.memory, options_.adopt);
+    if (!frames) return of_device(std::move(frames).error());
+    Result<CornerFinder> finder = CornerFinder::create(device, options);
+    if (!finder) return of_device(std::move(finder).error());
+    describe(*finder, frames->buffer(0));
+    Progress progress(options_.reading.frames);
+    std::optional<Failure> failed = camera_frames(*finder, *frames, progress);
+    summary_.frames_broken = frames->broken();
+    summary_.stages = {read_, submit_, finder->device_times(), wait_, match_};
+    return failed;
+}
+
+// One thread: the camera works meanwhile. A frame's buffer is the camera's again when its corners are known.
+std::optional<Failure> CameraRun::camera_frames(CornerFinder& finder, CameraFrames& frames, Progress& progress) {
+    if (Result<void> started = frames.start(); !started) return of_device(std::move(started).error());
+    for (bool ended = false;;) {
+        if (!ended && !finder.full()) {
+            const std::size_t before = finder.in_flight();
+            if (std::optional<Failure> failed = submit_of_camera(finder, frames, ended)) return failed;
+            if (finder.in_flight() != before) continue;
+        }
+        if (finder.in_flight() > 0) {
+            if (std::optional<Failure> failed = finish(finder)) return failed;
+            progress.show(summary_.frames);
+            const std::uint32_t index = at_device_.front();
+            at_device_.pop_front();
+            if (Result<void> lent = frames.give_back(index); !lent) return of_device(std::move(lent).error());
+        } else if (ended) {
+            return std::nullopt;
+        }
+    }
+}
+
+// Waits for the camera only where no frame is in flight.
+std::optional<Failure> CameraRun::submit_of_camera(CornerFinder& finder, CameraFrames& frames, bool& ended) {
+    constexpr int longest_wait_ms = 10000;  // cameras of one frame in several seconds exist
+    const std::uint64_t begun = summary_.frames + finder.in_flight();
+    ended = StopSignal::received() != 0 || (options_.reading.frames != 0 && begun >= options_.reading.frames);
+    // The last of few buffers may be in flight: the camera then has none to fill.
+    if (ended || finder.in_flight() >= frames.count()) return std::nullopt;
+    const auto begin = std::chrono::steady_clock::now();
+    const Result<std::optional<std::uint32_t>> next =
+        frames.next(stop_descriptor_, finder.in_flight() > 0 ? 0 : longest_wait_ms);
+    if (!next) {
+        if (next.code() == Code::timed_out && finder.in_flight() > 0) return std::nullopt;
+        return of_files(next.error());
+    }
+    ended = !*next;
+    if (ended) return std::nullopt;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    read_.add(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count()));
+    const StageTimer timer(submit_);
+    at_device_.push_back(**next);
+    if (Result<void> submitted = finder.submit(frames.buffer(**next)); !submitted)
+        return of_device(std::move(submitted).error());
+    return std::nullopt;
+}
+
+std::optional<Failure> CameraRun::go(Device& device) {
+    tracker_.emplace(options_.matching);
+    const auto begin = std::chrono::steady_clock::now();
+    if (std::optional<Failure> failed = camera_ ? run_camera(device) : run_reader(device)) return failed;
     const auto taken = std::chrono::steady_clock::now() - begin;
     summary_.wall_ns = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
     summary_.signal = StopSignal::received();
@@ -68,7 +154,6 @@ std::optional<Failure> CameraRun::go(Device& device) {
     summary_.tracks = tracker_->tracks();
     summary_.corners_digest = corners_digest_.text();
     summary_.tracks_digest = tracks_digest_.text();
-    summary_.stages = {read_, submit_, finder->device_times(), wait_, match_};
     if (overlay_) summary_.stages.push_back(draw_);
     if (overlay_ || list_) summary_.stages.push_back(write_);
     return finish_files();
@@ -160,8 +245,7 @@ std::optional<Failure> CameraRun::finish(CornerFinder& finder) {
         const std::vector<TrackedCorner>* tracked = nullptr;
         {
             const StageTimer timer(match_);
-            tracked =
-                &tracker_->follow(reader_->shape(), found->frame.data(), found->list.span().first(found->count.listed));
+            tracked = &tracker_->follow(shape_, found->frame.data(), found->list.span().first(found->count.listed));
         }
         count(*found, *tracked);
         summary_.bytes_copied.add(found->bytes_copied);
@@ -187,7 +271,7 @@ void CameraRun::count(const FoundCorners& found, const std::vector<TrackedCorner
 std::optional<Failure> CameraRun::write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame) {
     if (overlay_) {
         const StageTimer timer(draw_);
-        canvas_->show(reader_->shape(), frame);
+        canvas_->show(shape_, frame);
         draw_corners(*canvas_, corners);
     }
     if (!overlay_ && !list_) return std::nullopt;
@@ -220,8 +304,8 @@ std::optional<Failure> CameraRun::commit() {
     return std::nullopt;
 }
 
-void CameraRun::describe(const CornerFinder& finder) {
-    for (const CornerFinder::SharedBuffer& shared : finder.shared_buffers()) {
+void CameraRun::describe(const CornerFinder& finder, const BufferBase& frame) {
+    for (const CornerFinder::SharedBuffer& shared : finder.shared_buffers(frame)) {
         const BufferBase& buffer = *shared.buffer;
         summary_.buffers.push_back({std::string(shared.name), std::string(name(buffer.kind())),
                                     std::string(name(buffer.host_kind())), std::string(name(buffer.path())),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CameraRun: the pipeline of `isthmus run`, from input frames to corners, tracks and an overlay. A thread of its own
-// reads the frames.
+// reads the frames of files and pipes; a camera writes its own into memory that the device uses.
 #pragma once
 
+#include "camera_frames.hpp"
 #include "corner_finder.hpp"
 #include "corner_list_writer.hpp"
 #include "corner_tracker.hpp"
@@ -16,6 +17,7 @@
 #include <isthmus/result.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +25,11 @@
 namespace isthmus::tools::camera {
 
 struct RunOptions {
-    std::string input;  // "-" is standard input
+    std::string input;   // "-" is standard input
+    std::string camera;  // a V4L2 device instead of `input`; empty: none
+    CameraWish wish{};
+    const VideoCalls* video = &VideoCalls::real();  // for the camera; a test's own
+    AdoptDmaBuf adopt = adopt_by_device();
     InputOptions reading{};
     std::string output;        // the overlay; empty: none
     std::string corners_file;  // empty: none
@@ -55,6 +61,12 @@ public:
 
 private:
     std::optional<Failure> frames(CornerFinder& finder, Progress& progress);
+    std::optional<Failure> open_input(int stop_descriptor);
+    std::optional<Failure> camera_frames(CornerFinder& finder, CameraFrames& frames, Progress& progress);
+    std::optional<Failure> submit_of_camera(CornerFinder& finder, CameraFrames& frames, bool& ended);
+    std::optional<Failure> run_camera(Device& device);
+    std::optional<Failure> run_reader(Device& device);
+    FinderOptions finder_options() const;
     std::optional<Failure> work(CornerFinder& finder, Progress& progress);
     void read_all(CornerFinder::Frames& frames);
     Result<Got> read(CornerFinder::Frames& frames);
@@ -63,10 +75,14 @@ private:
     std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
     std::optional<Failure> finish_files();
     void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
-    void describe(const CornerFinder& finder);
+    void describe(const CornerFinder& finder, const BufferBase& frame);
 
     RunOptions options_;
-    std::unique_ptr<FrameReader> reader_;
+    std::unique_ptr<FrameReader> reader_;  // nullptr: a camera
+    std::unique_ptr<VideoDevice> camera_;  // until its frames are made
+    int stop_descriptor_ = -1;
+    FrameShape shape_{};
+    std::deque<std::uint32_t> at_device_;  // the camera's buffers in flight, the oldest first
     std::optional<Canvas> canvas_;
     std::unique_ptr<OverlayWriter> overlay_;
     std::optional<CornerListWriter> list_;

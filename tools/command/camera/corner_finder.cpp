@@ -184,8 +184,8 @@ std::uint64_t CornerFinder::copied(const Lane& lane) noexcept {
     return lane.source->staged_bytes() + lane.corners.staged_bytes() + lane.count.staged_bytes();
 }
 
-std::array<CornerFinder::SharedBuffer, 3> CornerFinder::shared_buffers() const noexcept {
-    return {{{"frame", &frames_->buffer(0)}, {"corners", &lanes_[0].corners}, {"count", &lanes_[0].count}}};
+std::array<CornerFinder::SharedBuffer, 3> CornerFinder::shared_buffers(const BufferBase& frame) const noexcept {
+    return {{{"frame", &frame}, {"corners", &lanes_[0].corners}, {"count", &lanes_[0].count}}};
 }
 
 }  // namespace isthmus::tools::camera

@@ -67,7 +67,8 @@ public:
         std::string_view name;
         const BufferBase* buffer;
     };
-    std::array<SharedBuffer, 3> shared_buffers() const noexcept;
+    // `frame`: a buffer of the ring's, or of the caller's.
+    std::array<SharedBuffer, 3> shared_buffers(const BufferBase& frame) const noexcept;
 
 private:
     using Responds =

@@ -66,6 +66,25 @@ std::optional<MemoryKind> memory_kind(std::string_view text) {
     return std::nullopt;
 }
 
+// What the user asks of a camera.
+Result<void> take_wish(const Texts& raw, camera::RunOptions& options) {
+    if (!raw.format.empty()) {
+        options.wish.format = camera::pixel_format(raw.format);
+        if (!options.wish.format) {
+            return Error(Code::invalid_argument, "there is no frame format '" + raw.format + "'",
+                         "gray, nv12, i420, yuyv, uyvy or bayer8");
+        }
+    }
+    const bool sides = raw.width <= camera::max_pixels_a_side && raw.height <= camera::max_pixels_a_side;
+    if ((raw.width == 0) != (raw.height == 0) || !sides || raw.pitch_bytes != 0) {
+        return Error(Code::invalid_argument, "a camera is asked for a size by --width and --height, of at most 65535",
+                     "give both of them, and no --pitch: the camera states it");
+    }
+    options.wish.width = static_cast<std::uint32_t>(raw.width);
+    options.wish.height = static_cast<std::uint32_t>(raw.height);
+    return {};
+}
+
 // Converts the options given as words into values.
 Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
     if (!raw.memory.empty()) {
@@ -75,6 +94,11 @@ Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
                          "host, pinned, registered, managed or device (copied)");
         }
     }
+    if (options.camera.empty() == options.input.empty()) {
+        return Error(Code::invalid_argument, options.input.empty() ? "there is no input" : "there are two inputs",
+                     "name an input file, or a camera by --camera");
+    }
+    if (!options.camera.empty()) return take_wish(raw, options);
     if (raw.format.empty()) {
         if (raw.width == 0 && raw.height == 0 && raw.pitch_bytes == 0) return {};
         return Error(Code::invalid_argument, "--width, --height and --pitch describe raw frames",
@@ -107,7 +131,9 @@ std::string output_help() {
 }
 
 void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw, std::uint32_t& cpu_threads) {
-    command.add_option("input", options.input, input_help())->required();
+    command.add_option("input", options.input, input_help());
+    command.add_option("--camera", options.camera,
+                       "a V4L2 camera instead of the input, as /dev/video0; ends with --frames or a signal");
     command.add_option("-o,--output", options.output, output_help());
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
     add_number(command, "-n,--frames", options.reading.frames, {1, std::uint64_t{1} << 40},
@@ -120,7 +146,7 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw, std
         ->capture_default_str();
     add_number(command, "--cpu-threads", cpu_threads, {1, 1024},
                "threads that run the kernels where the device is the CPU; default: one");
-    const char* group = "Raw frames";
+    const char* group = "Raw frames, and wishes of a camera";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     const NumberRange<std::uint64_t> length{1, std::uint64_t{1} << 40};
     add_number(command, "--width", raw.width, length, "pixels")->group(group);

@@ -101,6 +101,10 @@ std::string as_text(const Summary& summary) {
         text += format("           %llu frames had more than the list holds: see --threshold and --max-corners\n",
                        number(summary.frames_full));
     }
+    if (summary.frames_broken > 0) {
+        text +=
+            format("           %llu frames of the camera were damaged and left out\n", number(summary.frames_broken));
+    }
     text +=
         format("tracks     %llu; %llu of %llu corners continue one from the frame before, digest %s\n",
                number(summary.tracks), number(summary.matched), number(summary.corners), summary.tracks_digest.c_str());
@@ -145,6 +149,7 @@ std::string as_json(const Summary& summary) {
         {"corners",
          {{"count", summary.corners}, {"frames_full", summary.frames_full}, {"digest", summary.corners_digest}}},
         {"tracks", {{"count", summary.tracks}, {"matched", summary.matched}, {"digest", summary.tracks_digest}}},
+        {"frames_broken", summary.frames_broken},
         {"files", summary.files},
         {"ended_by", summary.signal == 0 ? "end of input" : signal_name(summary.signal)},
     };

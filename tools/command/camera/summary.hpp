@@ -39,8 +39,9 @@ struct Summary {
     std::vector<BufferLine> buffers{};
 
     std::uint64_t frames = 0;
-    std::uint64_t corners = 0;      // listed, in all frames
-    std::uint64_t frames_full = 0;  // frames with more corners than the list holds
+    std::uint64_t corners = 0;        // listed, in all frames
+    std::uint64_t frames_full = 0;    // frames with more corners than the list holds
+    std::uint64_t frames_broken = 0;  // that the camera's driver marked as damaged, or did not fill: left out
     std::uint64_t matched = 0;  // corners that continue a track of the frame before; every other corner begins a track
     std::uint64_t tracks = 0;
     std::string corners_digest;

@@ -53,9 +53,20 @@ TEST_F(RunRefusal, NamesWhatIsWrongWithTheInput) {
     expect_refusal({"-"}, "FRAME", video + "more\n");
 }
 
+TEST_F(RunRefusal, NamesWhatIsWrongWithTheCamera) {  // keeps Y5
+    expect_refusal({"--camera", path("video0")}, "video0: the camera cannot be opened: No such file");
+    expect_refusal({"--camera", file("file", "no camera")}, "file: this is no camera");
+    expect_refusal({"--camera", "/dev/null"}, "/dev/null: this is no camera");
+}
+
 TEST_F(RunRefusal, NamesWhatIsWrongWithTheOptions) {
     const std::string input = file("in.y4m", video);
     expect_refusal({}, "input");
+    expect_refusal({input, "--camera", "/dev/video0"}, "two inputs");
+    expect_refusal({"--camera", "/dev/video0", "--format", "rgb"}, "rgb");
+    expect_refusal({"--camera", "/dev/video0", "--width", "640"}, "--height");
+    expect_refusal({"--camera", "/dev/video0", "--width", "70000", "--height", "480"}, "65535");
+    expect_refusal({"--camera", "/dev/video0", "--format", "gray", "--pitch", "640"}, "--pitch");
     expect_refusal({input, "--format", "rgb", "--width", "4", "--height", "4"}, "rgb");
     expect_refusal({input, "--format", "gray"}, "0x0");
     expect_refusal({input, "--width", "4"}, "--format");
