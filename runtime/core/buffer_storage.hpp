@@ -48,10 +48,10 @@ struct StorageFacts {
     bool read_only = false;        // it may not be written
     bool io_memory = false;        // of an I/O device: no atomics, and no concurrent use
     bool shared = false;           // between processes, by a descriptor (shared_memory.hpp)
+    bool aliased = false;          // two of its addresses are the same memory: its parts cannot be used separately
     // Of a dma-buf: the cache operations around each use by the CPU. Part of the adopted memory, which ends behind the
     // last view.
     const platform::os::DmaBuf* dma_buf = nullptr;
-    bool aliased = false;          // two of its addresses are the same memory: its parts cannot be used separately
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls of channels, shared memory and dma-bufs in one table, so that tests can count them, make them fail, or end the
-// process between two of them.
+// System calls of channels, shared memory and dma-bufs in one table, so that tests can count them, make them fail, or
+// end the process between two of them.
 #pragma once
 
 #include <poll.h>
