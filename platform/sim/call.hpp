@@ -6,6 +6,7 @@
 #include "driver.hpp"
 #include "exports.hpp"
 #include "faults.hpp"
+#include "statistics.hpp"
 
 namespace isthmus::sim {
 
@@ -16,9 +17,14 @@ Result admission(CallId id);
 // Whether a call works although the calling thread's current context was destroyed; the other calls answer 709.
 bool works_beside_a_dead_context(CallId id) noexcept;
 
-// Body: Result(Driver&).
+// Counts what a call answered. 600 is no failure.
+inline Result answered(CallId id, Result code) {
+    if (code != result::ok && code != result::not_ready) count_statistics_answer(static_cast<int>(id), code);
+    return code;
+}
+
 template <class Body>
-Result call(CallId id, Body&& body) {
+Result call_uncounted(CallId id, Body&& body) {
     if (const Result planned = count_call(id)) return planned;
     if (const Result refused = admission(id)) return refused;
     Driver& d = *driver();
@@ -27,11 +33,17 @@ Result call(CallId id, Body&& body) {
     return body(d);
 }
 
+// Body: Result(Driver&).
+template <class Body>
+Result call(CallId id, Body&& body) {
+    return answered(id, call_uncounted(id, body));
+}
+
 // For functions that do not need cuInit. Body: Result().
 template <class Body>
 Result call_without_driver(CallId id, Body&& body) {
-    if (const Result planned = count_call(id)) return planned;
-    return body();
+    const Result planned = count_call(id);
+    return answered(id, planned != result::ok ? planned : body());
 }
 
 // As call(), for functions of the current context: 201 without one, and the device's sticky code after a fault. Body:

@@ -3,8 +3,10 @@
 #include "copies.hpp"
 
 #include "call.hpp"
+#include "statistics.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
@@ -67,6 +69,11 @@ Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& o
     return without_context && several ? result::invalid_value : result::ok;
 }
 
+Place place_of(const CopySide& side) {
+    if (side.region && side.region->kind == Kind::managed) return Place::managed;
+    return operand_of(side).host ? Place::host : Place::device;
+}
+
 engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked& checked, const Rows& rows,
                                  std::shared_ptr<std::vector<std::byte>> staged) {
     engine::Operation operation;
@@ -74,11 +81,15 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
     operation.label = "copy";
     operation.details =
         std::make_shared<const MemoryNode>(MemoryNode{agent.context, operand_of(checked.to), operand_of(checked.from)});
+    const std::pair places(place_of(checked.from), place_of(checked.to));
     operation.body = [=, &d, to = checked.reached_to, from = checked.reached_from,
                       staged = std::move(staged)]() -> int {
         if (const Result lost = check_reached(d, agent, "a copy", {to, from})) return lost;
         std::uintptr_t fault = 0;
-        if (Protection::run_guarded([&] { copy_rows(rows); }, fault)) return result::ok;
+        if (Protection::run_guarded([&] { copy_rows(rows); }, fault)) {
+            count_copy(places.first, places.second, rows.box.width_bytes * rows.box.height * rows.box.depth);
+            return result::ok;
+        }
         say("a copy of %zu bytes touched %#zx, which is not there",
             rows.box.width_bytes * rows.box.height * rows.box.depth, static_cast<std::size_t>(fault));
         return result::illegal_address;

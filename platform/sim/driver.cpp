@@ -6,9 +6,11 @@
 #include "call.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
+#include "statistics.hpp"
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -38,6 +40,7 @@ struct DriverHooks final : engine::Hooks {
     Driver& d;
     void thread_begins() override { d.protection.thread_begins(); }
     void gpu_work_begins(const engine::Operation& operation) override {
+        if (operation.kind == engine::Kind::kernel) count_kernel();
         d.gpu_work.fetch_add(1, std::memory_order_relaxed);
         d.protection.gpu_work_begins(reachable_devices(d, operation));
     }
@@ -47,6 +50,7 @@ struct DriverHooks final : engine::Hooks {
     }
     void host_work_begins(const engine::Operation&) override { update_managed_access(d); }
     void device_latched(int device, int code) override {
+        count_sticky_code(code);
         say("device %d is lost: every call answers %d", device, code);
     }
 };
@@ -156,14 +160,15 @@ Result admission(CallId id) {
 }
 
 void say(const char* format, ...) {
-    static const bool quiet = ::secure_getenv("ISTHMUS_SIM_QUIET") != nullptr;
-    if (quiet) return;
     char line[1024] = "isthmus simulator: ";
     const std::size_t start = std::strlen(line);
     va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(line + start, sizeof(line) - start - 1, format, arguments);  // room for the end of the line
     va_end(arguments);
+    count_message(format, line + start);
+    static const bool quiet = ::secure_getenv("ISTHMUS_SIM_QUIET") != nullptr;
+    if (quiet) return;
     // One fwrite() of the whole line: fprintf() of newer C libraries writes it in pieces, and lines of other threads
     // would stand in the middle of it.
     const std::size_t size = std::strlen(line);
@@ -171,7 +176,27 @@ void say(const char* format, ...) {
     std::fwrite(line, 1, size + 1, stderr);
 }
 
+namespace {
+
+bool strict() noexcept {
+    static const bool wanted = ::secure_getenv("ISTHMUS_SIM_STRICT") != nullptr;
+    return wanted;
+}
+
+[[noreturn]] void abort_program(const char* what) {
+    say("%s: %s: %s; a real driver leaves this undefined, and strict mode ends the program",
+        ::program_invocation_short_name, current_call(), what);
+    std::abort();
+}
+
+}  // namespace
+
+void undefined(const char* what) {
+    if (strict()) abort_program(what);
+}
+
 void die_like_the_driver(const char* what) {
+    undefined(what);
     say("%s: the real driver ends here by a segmentation fault, and so does this one", what);
     std::signal(SIGSEGV, SIG_DFL);
     std::raise(SIGSEGV);

@@ -171,10 +171,15 @@ std::size_t count_contexts(const Driver& d);
 std::set<int> peers_of_device(const Driver& d, int device);
 
 // The code for a handle that is not alive. The documentation calls the use of an object of a destroyed context
+// For calls whose effect a real driver leaves undefined: with ISTHMUS_SIM_STRICT, prints program, function and reason and
+// aborts; otherwise the call goes on as observed or assumed.
+void undefined(const char* what);
+
 // undefined; assumed: the driver reports it.
 template <class T>
 Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
     return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
+    if (handles.lost(handle) || handles.was_alive(handle)) undefined("a handle of an object that is destroyed");
 }
 
 // Releases the objects of a context: its streams, events, modules, and memory except that of pools.

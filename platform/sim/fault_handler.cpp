@@ -3,6 +3,7 @@
 #include "fault_handler.hpp"
 
 #include "protection.hpp"
+#include "statistics.hpp"
 
 #include <csetjmp>
 #include <csignal>
@@ -69,11 +70,23 @@ const Slot* find_slot(std::uintptr_t address) {
     return nullptr;
 }
 
+constexpr const char* prefix = "isthmus simulator: ";
+
+const char* reason_of(Why why) {
+    switch (why) {
+        case Why::device_memory: return "the CPU touched device memory";
+        case Why::no_access: return "the CPU touched memory without access";
+        case Why::released: return "the CPU touched released memory";
+        default: return "the CPU touched managed memory";
+    }
+}
+
 void explain(std::uintptr_t address) {
     const Slot* slot = find_slot(address);
     if (!slot) return;
     Line line;
-    line.add("isthmus simulator: the CPU touched ");
+    line.add(prefix);
+    line.add("the CPU touched ");
     line.add_hex(address);
     char device[2] = {static_cast<char>('0' + slot->device.load(std::memory_order_relaxed) % 10), 0};
     if (slot->why.load(std::memory_order_relaxed) == Why::device_memory) {
@@ -93,6 +106,8 @@ void explain(std::uintptr_t address) {
     }
     const ssize_t ignored = ::write(STDERR_FILENO, line.text, line.size);
     static_cast<void>(ignored);
+    line.text[line.size - 1] = 0;
+    count_message(reason_of(slot->why.load(std::memory_order_relaxed)), line.text + std::strlen(prefix));
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
@@ -121,6 +136,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 void install_fault_handler() {
     static bool installed = false;
     if (installed) return;
+    prepare_statistics();
     installed = true;
     struct sigaction action = {};
     action.sa_sigaction = handle;

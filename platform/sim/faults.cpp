@@ -3,6 +3,7 @@
 #include "faults.hpp"
 
 #include "driver.hpp"
+#include "statistics.hpp"
 
 #include <driver_abi/sim_control.h>
 
@@ -40,6 +41,8 @@ std::string_view without_version(std::string_view symbol) {
 bool means(std::string_view wanted, CallId id) {
     return wanted.empty() || wanted == name(id) || wanted == without_version(name(id));
 }
+
+thread_local int running = -1;  // this thread's last call
 
 struct Plan {
     std::string function;   // empty: any
@@ -201,8 +204,14 @@ const char* name(CallId id) noexcept {
     return names[static_cast<std::size_t>(id)];
 }
 
+const char* current_call() noexcept {
+    return running < 0 ? "" : names[running];
+}
+
 Result count_call(CallId id) {
     Faults& state = faults();
+    running = static_cast<int>(id);
+    count_statistics_call(running);
     state.counts[static_cast<std::size_t>(id)].fetch_add(1, std::memory_order_relaxed);
     if (!state.any.load(std::memory_order_acquire)) return 0;  // pairs with replace_plans
     return play_plans(state, id);

@@ -50,7 +50,9 @@ engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySid
     operation.body = [=, &d, pointer = side.pointer]() -> int {
         if (const Result lost = check_reached(d, agent, "a fill", {reached})) return lost;
         std::uintptr_t fault = 0;
-        return Protection::run_guarded([&] { fill_rows(pointer, fill); }, fault) ? result::ok : result::illegal_address;
+        if (!Protection::run_guarded([&] { fill_rows(pointer, fill); }, fault)) return result::illegal_address;
+        count_fill(fill.width * sizeof(T) * fill.height);
+        return result::ok;
     };
     return operation;
 }

@@ -3,6 +3,7 @@
 // message, so that no symbol is missing. Also the table behind cuGetProcAddress. It includes no declaration of the
 // driver's functions: the linker replaces these functions by the strong definitions.
 #include "proc_address.hpp"
+#include "statistics.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 namespace isthmus::sim {
 namespace {
 int refuse(const char* symbol) {
+    count_refused(symbol);
     std::fprintf(stderr, "isthmus simulator: %s is not modelled; answering CUDA_ERROR_NOT_SUPPORTED (801)\n", symbol);
     return 801;
 }

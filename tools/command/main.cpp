@@ -15,6 +15,7 @@
 #include "common/session.hpp"
 #include "share/share_command.hpp"
 #include "share/view_command.hpp"
+#include "simulate/simulate_command.hpp"
 #include "trace/trace_command.hpp"
 #include "tune/tune_command.hpp"
 
@@ -25,10 +26,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isthmus::tools {
@@ -188,6 +191,16 @@ int say_what_was_asked(const CLI::App& app, const CLI::ParseError& asked) {
     return exit_ok;
 }
 
+// The words behind `--` of `isthmus simulate ... -- PROGRAM ...`, which are taken off: none of them is an option here,
+// and brackets and commas in them mean nothing.
+std::vector<std::string> take_program(int& argc, char** argv) {
+    char** const end = argv + argc;
+    char** const mark = std::find(argv, end, std::string_view("--"));
+    if (mark == end || std::find(argv, mark, std::string_view("simulate")) == mark) return {};
+    argc = static_cast<int>(mark - argv);
+    return {mark + 1, end};
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Joins CPU and GPU memory on whatever machine it finds.", "isthmus");
     app.set_version_flag("--version", "isthmus " ISTHMUS_VERSION_STRING);
@@ -196,6 +209,7 @@ int run(int argc, char** argv) {
     CommandContext context;
     std::uint64_t host_reserve_mib = 0;
     Recording recording;
+    context.program = take_program(argc, argv);
     add_global_options(app, context, host_reserve_mib, recording);
     add_caps_command(app, context);
     add_doctor_command(app, context);
@@ -205,6 +219,7 @@ int run(int argc, char** argv) {
     add_report_command(app, context);
     add_run_command(app, context);
     add_share_command(app, context);
+    add_simulate_command(app, context);
     add_trace_command(app, context);
     add_tune_command(app, context);
     add_view_command(app, context);

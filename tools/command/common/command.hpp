@@ -26,6 +26,7 @@ struct CommandContext {
     std::string machine;                              // --machine, as given; empty: this machine
     std::string machine_record;                       // the machine's record, from readable_record()
     std::optional<std::uint64_t> host_reserve_bytes;  // --host-reserve
+    std::vector<std::string> program;                 // of `simulate`: the words behind --
     std::uint32_t cpu_threads = 0;                    // of `run`, --cpu-threads: see RuntimeOptions
     std::string litmus;  // --litmus: a record with findings, from readable_record(); empty: none
     std::vector<ExportFinding> export_findings;  // from tries that this command made before opening the runtime

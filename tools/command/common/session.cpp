@@ -48,11 +48,14 @@ void check_machine(const CommandContext& context) {
     }
 }
 
-void play_machine(const CommandContext& context) {
-    const std::string& machine = context.machine_record;
-    if (machine.empty()) return;
+std::string machine_to_play(const CommandContext& context) {
     check_machine(context);
-    ::setenv("ISTHMUS_SIM", (is_known(machine) ? machine : absolute(machine)).c_str(), 1);
+    return is_known(context.machine_record) ? context.machine_record : absolute(context.machine_record);
+}
+
+void play_machine(const CommandContext& context) {
+    if (context.machine_record.empty()) return;
+    ::setenv("ISTHMUS_SIM", machine_to_play(context).c_str(), 1);
     ::setenv("ISTHMUS_CUDA_LIBRARY", find_simulator()->c_str(), 1);
 }
 

@@ -20,6 +20,8 @@ void play_machine(const CommandContext& context);
 // Makes the checks of play_machine() and throws the same, but selects nothing: for commands that open the runtime in a
 // child process.
 void check_machine(const CommandContext& context);
+// Makes the same checks, and returns what ISTHMUS_SIM has to be: a name, or a record's absolute path.
+std::string machine_to_play(const CommandContext& context);
 
 // The device that --device names, or the default one. Throws Failure where there is no such device; never replaces a
 // GPU by the CPU.
