@@ -197,7 +197,7 @@ private:
     }
     static bool gives_work(const RecordedEvent& event) {
         return event.is(Span::launch) || event.is(Span::copy) || event.is(Span::fill) || event.is(Span::graph_launch) ||
-               event.is(Span::native_work);
+               event.is(Span::native_work) || (event.is(Span::hint) && event.position != 0);
     }
     static std::string_view category(const RecordedEvent& event) {
         return event.phase == Phase::mark ? isthmus::name(static_cast<Mark>(event.what))

@@ -66,8 +66,14 @@ platform::Place platform_place(const DeviceState& device, const HintPlace& place
 constexpr HintReport open_elsewhere{HintOutcome::unsupported,
                                     "the host has the buffer open, or another stream has it attached"};
 
+// The position at which the stream was given the hint.
+void note_position(ObservedSpan& span, std::uint64_t position) noexcept {
+    if (ObservedFacts* const facts = span.facts()) facts->position = position;
+}
+
 // Claims the buffer like a use: memory open for writing on the host is not moved, and views wait for the prefetch.
-Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place) {
+Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place,
+                        ObservedSpan& span) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
     if (plan.action == rules::HintAction::tell && transfers == nullptr) return driver_took_none;
@@ -82,7 +88,10 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
         told = !hint_not_supported(status.code);
         return told ? status : platform::Status{};
     });
-    if (issued) return told ? plan.report : driver_took_none;
+    if (issued) {
+        note_position(span, *issued);
+        return told ? plan.report : driver_took_none;
+    }
     if (issued.code() != Code::in_use) return std::move(issued).error();
     return open_elsewhere;
 }
@@ -100,10 +109,10 @@ rules::HintPlan plan_for(const StreamState& stream, const BufferState& buffer, c
                                 {buffer.memory->kind, buffer.memory->path, buffer.device == stream.device, place.host});
 }
 
-Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place) {
+Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place, ObservedSpan& span) {
     const rules::HintPlan plan = plan_for(stream, buffer, place);
     if (const std::optional<HintReport> report = not_done(stream, buffer, plan)) return *report;
-    if (plan.action != rules::HintAction::detach) return move(stream, buffer, plan, place);
+    if (plan.action != rules::HintAction::detach) return move(stream, buffer, plan, place, span);
     if (Result<void> detached = detach(buffer); !detached) return std::move(detached).error();
     return plan.report;
 }
@@ -120,7 +129,7 @@ struct BatchHint {
 // Hints that the driver takes: one call for all buffers, and where it has none, one for each prefetch. nullopt: one of
 // the buffers is in use.
 Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferState* const> buffers,
-                                       const BatchHint& hint, const rules::HintPlan& plan) {
+                                       const BatchHint& hint, const rules::HintPlan& plan, ObservedSpan& span) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
     if (transfers == nullptr) return std::optional(driver_took_none);
@@ -153,13 +162,16 @@ Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferStat
         told = false;
         return {};
     });
-    if (issued) return std::optional(told ? plan.report : driver_took_none);
+    if (issued) {
+        note_position(span, *issued);
+        return std::optional(told ? plan.report : driver_took_none);
+    }
     if (issued.code() == Code::in_use) return std::optional<HintReport>();
     return issued.error();
 }
 
 // The reports are in the order of the buffers.
-Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, const BatchHint& hint) {
+Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, const BatchHint& hint, ObservedSpan& span) {
     std::vector<HintReport> reports(buffers.size());
     std::vector<std::size_t> told;
     std::vector<BufferState*> together;
@@ -176,18 +188,18 @@ Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, cons
             told.push_back(at);
             together.push_back(&buffer);
         } else {
-            Result<HintReport> alone = prefetch(stream, buffer, *hint.place);
+            Result<HintReport> alone = prefetch(stream, buffer, *hint.place, span);
             if (!alone) return std::move(alone).error();
             reports[at] = *alone;
         }
     }
     if (told.empty()) return reports;
-    Result<std::optional<HintReport>> all = tell(stream, together, hint, common);
+    Result<std::optional<HintReport>> all = tell(stream, together, hint, common, span);
     if (!all) return std::move(all).error();
     for (std::size_t at = 0; at < told.size(); ++at) {
         Result<std::optional<HintReport>> one = all;
         // One of several is in use: each alone, so that the others are not left out.
-        if (!*all && told.size() > 1) one = tell(stream, {&together[at], 1}, hint, common);
+        if (!*all && told.size() > 1) one = tell(stream, {&together[at], 1}, hint, common, span);
         if (!one) return std::move(one).error();
         reports[told[at]] = one->value_or(open_elsewhere);
     }
@@ -253,15 +265,38 @@ Result<AdviceReport> advice_for(DeviceState& device, const BufferState& buffer) 
     return report;
 }
 
-Result<HintReport> counted(DeviceState& device, Result<HintReport> report) {
-    if (report) (void)device.books->hints.count(*report);
-    return report;
+ObservedFacts observed_hint(const BufferState& buffer, ObservedFacts facts) noexcept {
+    const ObservedFacts memory = buffer.observed();
+    facts.bytes = memory.bytes;
+    facts.address = memory.address;
+    facts.kind = memory.kind;
+    return facts;
 }
 
-Result<std::vector<HintReport>> counted(DeviceState& device, Result<std::vector<HintReport>> reports) {
-    if (!reports) return reports;
-    for (const HintReport& report : *reports) (void)device.books->hints.count(report);
-    return reports;
+ObservedFacts observed_hint(const StreamState& stream, Buffers buffers) noexcept {
+    ObservedFacts facts = stream.observed();
+    if (buffers.size() == 1) return observed_hint(*buffers.front()->state(), facts);
+    for (const BufferBase* const buffer : buffers) facts.bytes += buffer->state()->memory->bytes;
+    return facts;
+}
+
+// Counts the reports, and ends the span with the reason where there is one report.
+void finish(DeviceState& device, const Result<std::vector<HintReport>>& reports, ObservedSpan& span) {
+    if (reports) {
+        for (const HintReport& report : *reports) (void)device.books->hints.count(report);
+        if (ObservedFacts* const facts = span.facts(); facts != nullptr && reports->size() == 1) {
+            facts->reason = reports->front().reason;
+        }
+    }
+    span.over(reports);
+}
+
+void finish(DeviceState& device, const Result<HintReport>& report, ObservedSpan& span) {
+    if (report) {
+        (void)device.books->hints.count(*report);
+        if (ObservedFacts* const facts = span.facts()) facts->reason = report->reason;
+    }
+    span.over(report);
 }
 
 Result<void> check_buffers(StreamState& stream, Buffers buffers, const char* what) {
@@ -272,10 +307,21 @@ Result<void> check_buffers(StreamState& stream, Buffers buffers, const char* wha
     return {};
 }
 
-Result<void> may_prefetch(StreamState& stream, Buffers buffers, const HintPlace& place) {
-    if (Result<void> fine = check_buffers(stream, buffers, "a prefetch"); !fine) return fine;
+// The buffers of the calls are checked before.
+Result<void> may_prefetch(StreamState& stream, const HintPlace& place) {
     if (stream.device->bars(rules::PublicCall::prefetch)) return stream.device->refusal(rules::PublicCall::prefetch);
     return check_node(*stream.device, place);
+}
+
+Result<void> may_discard(StreamState& stream, const std::optional<HintPlace>& next) {
+    if (stream.device->bars(rules::PublicCall::discard)) return stream.device->refusal(rules::PublicCall::discard);
+    return check_node(*stream.device, next.value_or(HintPlace{}));
+}
+
+Result<void> may_advise(DeviceState& device, Advice advice, int node) {
+    if (device.bars(rules::PublicCall::advise)) return device.refusal(rules::PublicCall::advise);
+    if (node != -1 && advice != Advice::prefer_host) return make_error<errors::node_beside_other_advice>(node);
+    return check_node(device, HintPlace::on_host(node));
 }
 
 }  // namespace
@@ -284,14 +330,27 @@ Result<void> may_prefetch(StreamState& stream, Buffers buffers, const HintPlace&
 Result<HintReport> Stream::prefetch(const BufferBase& buffer, HintPlace place) {
     detail::StreamState& stream = *state_;
     const BufferBase* const alone = &buffer;
-    if (Result<void> fine = detail::may_prefetch(stream, {&alone, 1}, place); !fine) return std::move(fine).error();
-    return detail::counted(*stream.device, detail::prefetch(stream, *buffer.state(), place));
+    Result<void> fine = detail::check_buffers(stream, {&alone, 1}, "a prefetch");
+    if (!fine) return std::move(fine).error();
+    detail::ObservedSpan span(stream.device->observer(), Span::hint, "a prefetch", [&] {
+        return detail::observed_hint(stream, {&alone, 1});
+    });
+    if (fine = detail::may_prefetch(stream, place); !fine) return span.over(std::move(fine).error());
+    Result<HintReport> report = detail::prefetch(stream, *buffer.state(), place, span);
+    detail::finish(*stream.device, report, span);
+    return report;
 }
 
 Result<std::vector<HintReport>> Stream::prefetch(std::span<const BufferBase* const> buffers, HintPlace place) {
     detail::StreamState& stream = *state_;
-    if (Result<void> fine = detail::may_prefetch(stream, buffers, place); !fine) return std::move(fine).error();
-    return detail::counted(*stream.device, detail::batch(stream, buffers, {false, place}));
+    Result<void> fine = detail::check_buffers(stream, buffers, "a prefetch");
+    if (!fine) return std::move(fine).error();
+    detail::ObservedSpan span(stream.device->observer(), Span::hint, "a prefetch",
+                              [&] { return detail::observed_hint(stream, buffers); });
+    if (fine = detail::may_prefetch(stream, place); !fine) return span.over(std::move(fine).error());
+    Result<std::vector<HintReport>> reports = detail::batch(stream, buffers, {false, place}, span);
+    detail::finish(*stream.device, reports, span);
+    return reports;
 }
 
 Result<HintReport> Stream::discard(const BufferBase& buffer, std::optional<HintPlace> next) {
@@ -304,23 +363,25 @@ Result<HintReport> Stream::discard(const BufferBase& buffer, std::optional<HintP
 Result<std::vector<HintReport>> Stream::discard(std::span<const BufferBase* const> buffers,
                                                 std::optional<HintPlace> next) {
     detail::StreamState& stream = *state_;
-    if (Result<void> fine = detail::check_buffers(stream, buffers, "a discard"); !fine) return std::move(fine).error();
-    if (stream.device->bars(rules::PublicCall::discard)) return stream.device->refusal(rules::PublicCall::discard);
-    Result<void> node = detail::check_node(*stream.device, next.value_or(HintPlace{}));
-    if (!node) return std::move(node).error();
-    return detail::counted(*stream.device, detail::batch(stream, buffers, {true, next}));
+    Result<void> fine = detail::check_buffers(stream, buffers, "a discard");
+    if (!fine) return std::move(fine).error();
+    detail::ObservedSpan span(stream.device->observer(), Span::hint, "a discard",
+                              [&] { return detail::observed_hint(stream, buffers); });
+    if (fine = detail::may_discard(stream, next); !fine) return span.over(std::move(fine).error());
+    Result<std::vector<HintReport>> reports = detail::batch(stream, buffers, {true, next}, span);
+    detail::finish(*stream.device, reports, span);
+    return reports;
 }
 
 Result<HintReport> Device::advise(const BufferBase& buffer, Advice advice, int node) {
-    if (Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "advice", "the buffer"); !fine) {
-        return std::move(fine).error();
-    }
-    if (state_->bars(rules::PublicCall::advise)) return state_->refusal(rules::PublicCall::advise);
-    if (node != -1 && advice != Advice::prefer_host) return make_error<errors::node_beside_other_advice>(node);
-    if (Result<void> there = detail::check_node(*state_, HintPlace::on_host(node)); !there) {
-        return std::move(there).error();
-    }
-    return detail::counted(*state_, detail::advise(*state_, *buffer.state(), advice, node));
+    Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "advice", "the buffer");
+    if (!fine) return std::move(fine).error();
+    detail::ObservedSpan span(state_->observer(), Span::hint, "advice",
+                              [&] { return detail::observed_hint(*buffer.state(), state_->observed()); });
+    if (fine = detail::may_advise(*state_, advice, node); !fine) return span.over(std::move(fine).error());
+    Result<HintReport> report = detail::advise(*state_, *buffer.state(), advice, node);
+    detail::finish(*state_, report, span);
+    return report;
 }
 
 Result<AdviceReport> Device::advice_for(const BufferBase& buffer) const {

@@ -12,8 +12,8 @@ inline namespace v0 {
 namespace {
 
 constexpr std::array<std::string_view, span_count> span_names{
-    "launch", "copy",     "fill",    "read_back", "graph_launch", "native_work",  "native_scope", "host_view",
-    "wait",   "allocate", "release", "adopt",     "ring_begin",   "ring_publish", "ring_next",    "ring_finish"};
+    "launch",   "copy",    "fill",  "read_back",  "graph_launch", "native_work", "native_scope", "host_view", "wait",
+    "allocate", "release", "adopt", "ring_begin", "ring_publish", "ring_next",   "ring_finish",  "hint"};
 constexpr std::array<std::string_view, mark_count> mark_names{"upload",      "download", "fence",      "prefetch",
                                                               "attach",      "detach",   "refused",    "budget_refused",
                                                               "reader_lost", "buffer",   "buffer_end", "argument"};

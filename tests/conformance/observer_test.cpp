@@ -332,6 +332,7 @@ TEST(Observers, AreToldOfEverySortOfOperation) {
             (void)witness.take();
             ASSERT_TRUE(worked(stream.copy(one, other)));
             ASSERT_TRUE(worked(stream.fill(other, 3)));
+            ASSERT_TRUE(worked(stream.prefetch(one)));
             EXPECT_EQ(read_back(one).value().front(), 2);
             ASSERT_TRUE(worked(stream.enqueue_native(
                 "foreign", [](void*, const std::int32_t*) {}, reads(one))));
@@ -356,7 +357,7 @@ TEST(Observers, AreToldOfEverySortOfOperation) {
         expect_nested(told);
         for (const Span span : {Span::copy, Span::fill, Span::read_back, Span::native_work, Span::native_scope,
                                 Span::adopt, Span::launch, Span::graph_launch, Span::ring_begin, Span::ring_publish,
-                                Span::ring_next, Span::ring_finish, Span::release}) {
+                                Span::ring_next, Span::ring_finish, Span::release, Span::hint}) {
             const auto is_it = [&](const Told& one) { return one.is(span); };
             EXPECT_EQ(std::count_if(told.begin(), told.end(), is_it) % 2, 0) << name(span);
             EXPECT_TRUE(std::any_of(told.begin(), told.end(), is_it)) << name(span) << " on " << device.name();
@@ -456,6 +457,68 @@ TEST(Observers, AreToldWhatAReplayNeeds) {
         EXPECT_EQ(raw->facts.kind, MemoryKind::unknown);
         EXPECT_EQ(raw->facts.address, reinterpret_cast<std::uintptr_t>(plain.data()));
         EXPECT_EQ(raw->facts.bytes, items * sizeof(std::int32_t));
+        ASSERT_TRUE(worked(stream.synchronize()));
+    }
+}
+
+// A hint's span ends with the reason of its report, and with a position where the stream was given something: what a
+// view waits for later. The refusal is marked as those of other calls.
+// keeps O1, K21
+TEST(Observers, AreToldOfHintsAndWhatBecameOfThem) {
+    using Lines = std::vector<std::string>;
+    Witness witness;
+    Runtime runtime = observed(witness.callbacks());
+    for (std::size_t at = 0; at < runtime.device_count(); ++at) {
+        Device& device = *runtime.device(at).value();
+        SCOPED_TRACE(device.name());
+        Stream stream = device.create_stream().value();
+        const bool managed = device.capabilities().has(Feature::managed);
+        Buffer<std::int32_t> one = shared_numbers(device, items, managed ? MemoryKind::managed : MemoryKind::pinned);
+        Buffer<std::int32_t> other = pinned(device, items, 2);
+        set_all(one, 1);
+        (void)witness.take();
+        const auto hinted = [&](std::string_view name, std::uint64_t bytes, std::uint64_t address) {
+            std::vector<Told> told = witness.take();
+            expect_nested(told);
+            std::erase_if(told, [](const Told& which) { return !which.is(Span::hint); });
+            EXPECT_EQ(told.size(), 2u);
+            for (const Told& side : told) {
+                EXPECT_EQ(side.name, name);
+                EXPECT_EQ(side.facts.bytes, bytes);
+                EXPECT_EQ(side.facts.address, address);
+            }
+            EXPECT_EQ(told.front().reason, "");
+            return told.back();
+        };
+        constexpr std::uint64_t bytes = items * sizeof(std::int32_t);
+        const HintReport moved = stream.prefetch(one).value();
+        Told last = hinted("a prefetch", bytes, one.device_address());
+        EXPECT_EQ(last.reason, moved.reason);
+        EXPECT_EQ(last.facts.kind, one.kind());
+        EXPECT_EQ(last.facts.stream, stream.id());
+        EXPECT_EQ(last.facts.position != 0, moved.outcome == HintOutcome::done) << moved.reason;
+        const BufferBase* const both[] = {&one, &other};
+        ASSERT_TRUE(worked(stream.prefetch(both)));
+        EXPECT_EQ(hinted("a prefetch", 2 * bytes, 0).reason, "");  // each buffer has its own
+        const HintReport advised = device.advise(other, Advice::read_mostly).value();
+        last = hinted("advice", bytes, other.device_address());
+        EXPECT_EQ(last.reason, advised.reason);
+        EXPECT_EQ(last.facts.stream, 0u);
+        EXPECT_EQ(last.facts.position, 0u);
+        const HintReport dropped = stream.discard(other).value();
+        EXPECT_EQ(hinted("a discard", bytes, other.device_address()).reason, dropped.reason);
+        // What is refused is marked once, and given to no stream.
+        ASSERT_TRUE(refused_as(device.advise(other, Advice::read_mostly, 0), Code::invalid_argument));
+        ASSERT_TRUE(refused_as(stream.prefetch(one, HintPlace::on_host(4711)), Code::invalid_argument));
+        ASSERT_TRUE(refused_as(stream.discard(other, HintPlace::on_host(4711)), Code::invalid_argument));
+        const std::vector<Told> told = witness.take();
+        EXPECT_EQ(
+            lines(told),
+            (Lines{"begin hint advice", "mark refused advice invalid_argument", "end hint advice invalid_argument",
+                   "begin hint a prefetch", "mark refused a prefetch invalid_argument",
+                   "end hint a prefetch invalid_argument", "begin hint a discard",
+                   "mark refused a discard invalid_argument", "end hint a discard invalid_argument"}));
+        for (const Told& side : told) EXPECT_EQ(side.facts.position, 0u);
         ASSERT_TRUE(worked(stream.synchronize()));
     }
 }

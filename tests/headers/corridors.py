@@ -39,6 +39,8 @@ RULES = {
     'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/machines_page.cpp': {'cuda', 'backend', 'abi'},
     'bindings/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    # A header over the program's own NVTX and toolkit; nothing of the library includes it.
+    'bindings/trace/include/isthmus/nvtx_streams.hpp': {'platform', 'backend', 'third-party', 'machines', 'abi'},
     'bindings/gstreamer/': {'platform', 'cuda', 'backend', 'third-party', 'abi'},  # records: as tools/
     'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
@@ -193,6 +195,8 @@ def self_test(root):
              ('platform/sim/errors.cpp', '#include <platform/driver.hpp>'),
              ('runtime/front/runtime.cpp', '#include <driver_abi/sim_control.h>'),
              ('bindings/c/buffer.cpp', '#include <machines/record.hpp>'),
+             ('bindings/trace/include/isthmus/nvtx.hpp', '#include <cuda.h>'),
+             ('bindings/trace/include/isthmus/nvtx_streams.hpp', '#include <platform/driver.hpp>'),
              ('bindings/gstreamer/session.cpp', '#include <platform/driver.hpp>'),
              ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/streams/stream.cpp', '#include <platform/driver.hpp>'),
@@ -211,6 +215,7 @@ def self_test(root):
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
              ('platform/sim/pch/prelude.hpp', '#include "../access.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'),
+             ('bindings/trace/include/isthmus/nvtx_streams.hpp', '#include <cuda.h>'),
              ('bindings/gstreamer/session.cpp', '#include <machines/record.hpp>'),
              ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     unknown = [path for path, _ in wrong + right if not os.path.exists(os.path.join(root, path))]

@@ -243,7 +243,8 @@ enum {
     ISTHMUS_SPAN_RING_BEGIN = 12,
     ISTHMUS_SPAN_RING_PUBLISH = 13,
     ISTHMUS_SPAN_RING_NEXT = 14,
-    ISTHMUS_SPAN_RING_FINISH = 15
+    ISTHMUS_SPAN_RING_FINISH = 15,
+    ISTHMUS_SPAN_HINT = 16 /* of a prefetch, a discard or advice */
 };
 /* isthmus::Mark: what happens at one moment. */
 enum {

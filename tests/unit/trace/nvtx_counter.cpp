@@ -39,6 +39,10 @@ void NVTX_API mark(nvtxDomainHandle_t, const nvtxEventAttributes_t* event) {
 void NVTX_API name_category(nvtxDomainHandle_t, std::uint32_t category, const char* name) {
     add("category " + std::to_string(category) + " " + name);
 }
+// A CUstream is a pointer; cuda.h is not needed for it.
+void NVTX_API name_stream(void* stream, const char* name) {
+    add((stream != nullptr ? "stream " : "no stream ") + std::string(name));
+}
 
 }  // namespace
 
@@ -56,5 +60,7 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtx2(NvtxGetEx
     set(NVTX_CBID_CORE2_DomainRangePop, &pop);
     set(NVTX_CBID_CORE2_DomainMarkEx, &mark);
     set(NVTX_CBID_CORE2_DomainNameCategoryA, &name_category);
+    if (callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CUDA, &table, &size) == 0) return 0;
+    set(NVTX_CBID_CUDA_NameCuStreamA, &name_stream);
     return 1;
 }

@@ -3,27 +3,17 @@
 // keeps O2
 #include <isthmus/nvtx.hpp>
 
-#include <dlfcn.h>
+#include "nvtx_tool.hpp"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 namespace {
 
 using namespace isthmus;
 
-// The lines that the tool has written since the last call.
-std::string told() {
-    void* const tool = ::dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW | RTLD_NOLOAD);
-    if (tool == nullptr) return "the tool is not loaded";
-    using Lines = std::string* (*)();
-    const auto lines = reinterpret_cast<Lines>(::dlsym(tool, "nvtx_counter_lines"));
-    if (lines == nullptr) return "the tool has no lines";
-    std::string all = *lines();
-    lines()->clear();
-    return all;
-}
+using nvtx_tool::told;
 
 TEST(NvtxObservers, TellOfRangesAndMarks) {
     int next_told = 0;
@@ -36,7 +26,7 @@ TEST(NvtxObservers, TellOfRangesAndMarks) {
     const std::string names = told();
     EXPECT_EQ(names.substr(0, names.find('\n')), "domain isthmus");
     EXPECT_NE(names.find("category 1 launch\n"), std::string::npos) << names;
-    EXPECT_NE(names.find("category 17 upload\n"), std::string::npos) << names;
+    EXPECT_NE(names.find("category 18 upload\n"), std::string::npos) << names;
     const ObserverCallbacks& to = *observer.callbacks();
     ObservedFacts facts;
     facts.bytes = 42;
@@ -50,8 +40,8 @@ TEST(NvtxObservers, TellOfRangesAndMarks) {
     facts.error = "C012";
     to.mark(to.context, Mark::refused, "k", facts);
     EXPECT_EQ(told(),
-              "mark opened: a view for reading 8\npush wait: brighten 9 42\nmark fence: an event 19\npop\n"
-              "mark closed: a view for reading 8\nmark refused: C012 23\n");
+              "mark opened: a view for reading 8\npush wait: brighten 9 42\nmark fence: an event 20\npop\n"
+              "mark closed: a view for reading 8\nmark refused: C012 24\n");
     EXPECT_EQ(next_told, 7);
     const std::string longer(500, 'x');
     to.begin(to.context, Span::launch, longer, facts);

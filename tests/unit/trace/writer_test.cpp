@@ -95,6 +95,25 @@ TEST(TraceDocument, SaysWhatAWaitWaitsFor) {
     EXPECT_EQ(of_phase(json, "X").size(), 2u);
 }
 
+// A prefetch that the stream was given is on its track, and an arrow leads to the wait for it. One that was not needed
+// is not, and neither is advice.
+TEST(TraceDocument, GivesAHintToItsStreamWhereSomethingWasGiven) {
+    const Json json = document(
+        {begin(1, Span::hint, "a prefetch", on_stream(5)), end(2, Span::hint, "a prefetch", on_stream(5, 3, 64)),
+         begin(3, Span::hint, "a prefetch", on_stream(5)), end(4, Span::hint, "a prefetch", on_stream(5)),
+         begin(5, Span::hint, "advice"), end(6, Span::hint, "advice"),
+         begin(7, Span::wait, "a prefetch", on_stream(5, 3)), end(8, Span::wait, "a prefetch", on_stream(5, 3))});
+    const std::vector<Json> given = of_phase(json, "X");
+    ASSERT_EQ(given.size(), 1u);
+    EXPECT_EQ(given[0]["name"], "a prefetch");
+    EXPECT_EQ(given[0]["args"]["position"], 3);
+    EXPECT_EQ(given[0]["args"]["bytes"], 64);
+    const std::vector<Json> to = of_phase(json, "f");
+    ASSERT_EQ(to.size(), 1u);
+    EXPECT_EQ(to[0]["id"], of_phase(json, "s").at(0)["id"]);
+    EXPECT_EQ(of_phase(json, "B").size(), 4u);
+}
+
 // What was refused was not given to the stream.
 TEST(TraceDocument, GivesARefusedLaunchToNoStream) {
     ObservedFacts refused = on_stream(5);

@@ -30,8 +30,11 @@ enum class Span : std::uint32_t {
     ring_publish = 13,  // of a frame
     ring_next = 14,     // FrameRing::next_frame
     ring_finish = 15,   // the frame goes back to the producer
+    // Stream::prefetch and discard, Device::advise; the reason at the end is that of the HintReport. A position: the
+    // stream was given something, for which views wait. Of several buffers: the sum of the bytes, and no address.
+    hint = 16,
 };
-inline constexpr std::uint32_t span_count = 16;
+inline constexpr std::uint32_t span_count = 17;
 
 // What happens at one moment. Values are stable: new ones are appended.
 enum class Mark : std::uint32_t {
