@@ -53,6 +53,37 @@ def main(root):
     assert release.merged({'kills': old}, {'kills': new}) == {'kills': new}
     assert release.merged({'kills': new}, {'kills': old}) == {'kills': new}
 
+    # Both libraries are compared with what is recorded of them, by programs that a machine may lack.
+    parts = {name: needs.split() for name, _, needs, _ in release.PARTS}
+    for name, recorded in (('abi.c', ['tests/c/libisthmus-c.abi']),
+                           ('abi.c++', ['packaging/abi/libisthmus-symbols.abi.xz',
+                                        'packaging/abi/libisthmus-types.abi.xz'])):
+        assert {'abidiff', 'abidw'} <= set(parts[name]), parts[name]
+        for path in recorded:
+            assert os.path.getsize(os.path.join(root, path)) > 1000, path
+
+    class Told:
+        """In place of Run: keeps the commands, each of which says "as recorded"."""
+        top, jobs = root, 1
+
+        def __init__(self):
+            self.commands = []
+
+        def setup(self, *arguments):
+            pass
+
+        def command(self, arguments):
+            self.commands.append(arguments)
+            return ['as recorded']
+
+    told = Told()
+    assert release.interface_in_c(told) == 'as recorded'
+    assert told.commands == [['tests/c/abi_test.py', release.ROOT, 'abidiff', 'abidw', 'gcc']], told.commands
+    release.bare_library, told = lambda run, machine: ('folder', f'library of {machine}'), Told()
+    assert release.interface_in_cpp(told) == 'as recorded'
+    assert told.commands == [['tests/packaging/library_abi.py', release.ROOT, 'abidiff', 'abidw', 'library of x86-64',
+                              'folder/runtime/vocabulary', 'g++']], told.commands
+
     for arguments in (['--part', 'kills', '--slice', '1/2'], ['--part', 'mutants', '--slice', '3/2'],
                       ['--part', 'mutants', '--slice', '0/2'], ['--part', 'mutants', '--slice', '2']):
         done = subprocess.run([script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

@@ -34,6 +34,7 @@ packages_to_test=(
     "header gtest/gtest.h libgtest-dev"
     "header benchmark/benchmark.h libbenchmark-dev"
     "command readelf binutils"
+    "command abidiff abigail-tools"
     "command cmake cmake"
     "command make make"
 )
