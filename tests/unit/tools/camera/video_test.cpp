@@ -282,6 +282,26 @@ TEST_F(CameraRuns, ACameraThatExportsNoBuffersWritesIntoPagesOfThisProcess) {  /
     EXPECT_NE(failed->error.message().find("USERPTR"), std::string_view::npos);
 }
 
+TEST_F(CameraRuns, WhileTheCameraHasABufferNobodyElseUsesIt) {  // keeps Y5
+    MadeUpCamera camera;
+    camera.frames = generated_frames(make_frame_shape(gray, 64, 48, 64).value(), 2);
+    CameraFrames frames =
+        CameraFrames::create(device(), open_made_up().value(), 3, std::nullopt, adopt_mapping(mapped)).value();
+    ASSERT_EQ(frames.count(), 3u);
+    EXPECT_EQ(frames.memory(), CameraMemory::driver);
+    ASSERT_TRUE(frames.start().ok());
+    for (std::uint32_t index = 0; index < 3; ++index) {
+        EXPECT_EQ(frames.buffer(index).read_on_host().code(), Code::in_use);
+    }
+    const std::uint32_t first = frames.next(-1, 1000).value().value();
+    EXPECT_EQ(frames.buffer(first).read_on_host().value()[5], camera.frames[0][5]);
+    ASSERT_TRUE(frames.give_back(first).ok());
+    EXPECT_EQ(frames.buffer(first).read_on_host().code(), Code::in_use);
+    const std::uint32_t second = frames.next(-1, 1000).value().value();
+    EXPECT_NE(first, second);
+    EXPECT_EQ(frames.buffer(second).read_on_host().value()[7], camera.frames[1][7]);
+}
+
 TEST_F(CameraRuns, DamagedFramesAreLeftOutAndCounted) {  // keeps Y5
     MadeUpCamera camera;
     const FrameShape shape = make_frame_shape(gray, 64, 48, 64).value();
