@@ -34,6 +34,8 @@ RULES = {
     'platform/driver_list.cpp': {'public', 'cuda', 'third-party', 'machines'},
     'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
     'tools/': {'platform', 'cuda', 'backend', 'abi'},
+    # The simulator's counts: a layout that both sides read, without code of either.
+    'tools/command/simulate/': {'platform', 'cuda', 'backend'},
     # They show machines other than this one, from their records: no runtime has those open.
     'tools/command/caps/caps_render.cpp': {'cuda', 'backend', 'abi'},
     'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},

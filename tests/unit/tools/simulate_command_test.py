@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`isthmus simulate` runs a program that knows nothing of it: ending, signals, counts, strict mode, matrix.
 
-usage: simulate_command_test.py COMMAND PROGRAM MACHINE[,MACHINE...]
+usage: simulate_command_test.py COMMAND PROGRAM MACHINE[,MACHINE...] RECORDS
 """
 import json
 import os
@@ -13,8 +13,17 @@ import tempfile
 import unittest
 
 COMMAND, PROGRAM, MACHINES = sys.argv[1], sys.argv[2], sys.argv[3].split(',')
-# What "touch" does on a machine: the CPU reaches device memory where there is one page table.
-TOUCHABLE = {'gh200-numa', 'gb200', 'station'}
+FOLDER = sys.argv[4]
+
+
+def ending_on(machine):
+    """Of a touch of managed memory while the device may work on it."""
+    with open(os.path.join(FOLDER, machine + '.json'), encoding='utf-8') as file:
+        record = json.load(file)
+    attributes = record['devices'][0]['attributes'] if record['devices'] else {}
+    if attributes.get('MANAGED_MEMORY') != 1:
+        return 'exit code 91'
+    return 'exit code 0' if attributes['CONCURRENT_MANAGED_ACCESS'] == 1 else 'signal 11'
 
 
 def clean(env=None):
@@ -76,8 +85,8 @@ class Simulate(unittest.TestCase):
 
     def test_signals_are_passed_on(self):
         for number, code in ((signal.SIGTERM, 6), (signal.SIGUSR1, 5)):
-            running = subprocess.Popen([COMMAND, 'simulate', '--', PROGRAM, 'signal'], stdout=subprocess.PIPE, text=True,
-                                       env=clean())
+            running = subprocess.Popen([COMMAND, 'simulate', '--', PROGRAM, 'signal'], stdout=subprocess.PIPE,
+                                       text=True, env=clean())
             self.assertEqual(running.stdout.readline(), 'ready\n')
             running.send_signal(number)
             rest, _ = running.communicate(timeout=60)
@@ -123,13 +132,14 @@ class Simulate(unittest.TestCase):
         for one in said['machines']:  # the counts of one machine are not the next one's
             self.assertEqual(one['calls']['cuInit'], 1)
             self.assertEqual(one['last_line'], 'copied')
-        text = simulate(PROGRAM, 'touch', options=['--machines', 'all'], machine=None)
+        text = simulate(PROGRAM, 'touch-managed', options=['--machines', 'all'], machine=None)
         self.assertEqual(text.returncode, 1)
-        rows = {line.split()[0]: line for line in text.stdout.splitlines() if line.strip()}
+        matrix = text.stdout.split('\n\n')[0]
+        rows = {line.split()[0]: line for line in matrix.splitlines()}
         self.assertIn('no-gpu', rows)
         for machine in MACHINES:
-            self.assertIn('exit code 0' if machine in TOUCHABLE else
-                          'exit code 91' if machine in ('no-gpu', 'old-driver') else 'signal 11', rows[machine])
+            self.assertIn(ending_on(machine), rows[machine])
+        self.assertIn('managed memory, before work of device 0 was synchronised', ' '.join(text.stdout.split()))
 
     def test_a_program_that_hangs_is_ended(self):
         done, said = document(PROGRAM, 'signal', options=['--machines', 'orin', '--deadline', '0.5'], machine=None)

@@ -14,6 +14,8 @@ static int (*init)(unsigned);
 static int (*retain)(void**, int);
 static int (*set_current)(void*);
 static int (*allocate)(address*, size_t);
+static int (*allocate_managed)(address*, size_t, unsigned);
+static int (*fill)(address, unsigned char, size_t, void*);
 static int (*copy_in)(address, const void*, size_t);
 static int (*copy_out)(void*, address, size_t);
 static int (*create_stream)(void**, unsigned);
@@ -45,6 +47,8 @@ static void open_driver(const char* name) {
     *(void**)&retain = find(library, "cuDevicePrimaryCtxRetain");
     *(void**)&set_current = find(library, "cuCtxSetCurrent");
     *(void**)&allocate = find(library, "cuMemAlloc_v2");
+    *(void**)&allocate_managed = find(library, "cuMemAllocManaged");
+    *(void**)&fill = find(library, "cuMemsetD8Async");
     *(void**)&copy_in = find(library, "cuMemcpyHtoD_v2");
     *(void**)&copy_out = find(library, "cuMemcpyDtoH_v2");
     *(void**)&create_stream = find(library, "cuStreamCreate");
@@ -71,10 +75,21 @@ static void copy(void) {
     puts("copied");
 }
 
-static void touch(void) { /* device memory, as if it were the host's: right on machines with one page table */
+static void touch(void) { /* device memory, as if it were the host's */
     address memory = 0;
     open_device();
     need(allocate(&memory, 4096), "cuMemAlloc");
+    *(volatile int*)memory = 1;
+    puts("touched");
+}
+
+static void touch_managed(void) { /* while the device may work on it: right where both may access it at once */
+    address memory = 0;
+    void* stream = NULL;
+    open_device();
+    need(create_stream(&stream, 1), "cuStreamCreate");
+    need(allocate_managed(&memory, 4096, 1), "cuMemAllocManaged");
+    need(fill(memory, 0, 4096, stream), "cuMemsetD8Async");
     *(volatile int*)memory = 1;
     puts("touched");
 }
@@ -133,6 +148,8 @@ int main(int count, char** words) {
     open_driver(strcmp(asked, "other-name") == 0 ? "libcuda.so" : "libcuda.so.1");
     if (strcmp(asked, "touch") == 0) {
         touch();
+    } else if (strcmp(asked, "touch-managed") == 0) {
+        touch_managed();
     } else if (strcmp(asked, "destroy-twice") == 0) {
         destroy_twice();
     } else if (strcmp(asked, "runtime-library") == 0) {

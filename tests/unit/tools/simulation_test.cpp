@@ -109,6 +109,12 @@ TEST(SimulateMessages, AboutTheSimulatorAreNoFindings) {
     EXPECT_FALSE(is_about_the_simulator("kernel f touched 0x10, which device 0 cannot reach"));
 }
 
+TEST(SimulateMessages, OfSeveralRunsAreTheSameButForAddresses) {
+    EXPECT_EQ(without_addresses("the CPU touched 0x7f00beef, memory"), "the CPU touched 0x…, memory");
+    EXPECT_EQ(without_addresses("0x1 and 0x2"), "0x… and 0x…");
+    EXPECT_EQ(without_addresses("device 0"), "device 0");
+}
+
 TEST(SimulateEnding, IsGivenOnAsShellsDo) {
     EXPECT_EQ((Ending{0, 0, ""}.exit_code()), 0);
     EXPECT_EQ((Ending{3, 0, ""}.exit_code()), 3);
@@ -119,15 +125,16 @@ TEST(SimulateEnding, IsGivenOnAsShellsDo) {
 }
 
 Simulation simulation_on(std::string machine, int status) {
-    return {std::move(machine), {"./program", "--of", "[a,b]"}, {status, 0, ""}, *read_counts(some_bytes()), "last words"};
+    return {
+        std::move(machine), {"./program", "--of", "[a,b]"}, {status, 0, ""}, *read_counts(some_bytes()), "last words"};
 }
 
 TEST(SimulateReport, SaysWhatWasCaughtRefusedAndDone) {
     const std::string text = as_text(simulation_on("orin", 1), {});
-    for (const char* const words :
-         {"simulated on orin", "exit code 1; 8 calls of 2 functions", "device 0 is lost", "700 CUDA_ERROR_ILLEGAL_ADDRESS",
-          "cuMemAlloc_v2", "2 CUDA_ERROR_OUT_OF_MEMORY", "copies to and from arrays are not modelled", "cuArrayCreate",
-          "copy from host to device memory", "4096", "fill", "kernel"}) {
+    for (const char* const words : {"simulated on orin", "exit code 1; 8 calls of 2 functions", "device 0 is lost",
+                                    "700 CUDA_ERROR_ILLEGAL_ADDRESS", "cuMemAlloc_v2", "2 CUDA_ERROR_OUT_OF_MEMORY",
+                                    "copies to and from arrays are not modelled", "cuArrayCreate",
+                                    "copy from host to device memory", "4096", "fill", "kernel"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
     }
 }
@@ -149,7 +156,8 @@ TEST(SimulateReport, IsAlsoADocument) {
     EXPECT_EQ(document["calls"]["cuMemcpyHtoD_v2"], 7);
     EXPECT_EQ(document["faults"][0]["code"], 700);
     EXPECT_EQ(document["copies"][0]["bytes"], 4096);
-    const auto several = nlohmann::json::parse(as_json(std::vector{simulation_on("orin", 1), simulation_on("h200", 0)}));
+    const auto several =
+        nlohmann::json::parse(as_json(std::vector{simulation_on("orin", 1), simulation_on("h200", 0)}));
     EXPECT_EQ(several["machines"].size(), 2u);
 }
 

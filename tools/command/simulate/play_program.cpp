@@ -87,6 +87,7 @@ Ending play_program(const std::string& file, const std::vector<std::string>& wor
     sigaddset(&awaited, SIGCHLD);
     for (const int signal : passed_on) sigaddset(&awaited, signal);
     ::sigprocmask(SIG_BLOCK, &awaited, &before);
+    ::signal(SIGCHLD, SIG_DFL);  // it may be ignored since before this command; then no child could be waited for
     const pid_t parent = ::getpid();
     const pid_t program = ::fork();
     if (program == 0) {

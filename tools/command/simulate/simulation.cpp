@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -44,9 +45,8 @@ std::vector<Answer> answers_of(const isthmus_sim_statistics& file) {
     for (const isthmus_sim_calls& place : file.refused) {
         if (place.count > 0) all.push_back({text_of(place.name), not_supported, place.count});
     }
-    std::sort(all.begin(), all.end(), [](const Answer& a, const Answer& b) {
-        return a.call != b.call ? a.call < b.call : a.code < b.code;
-    });
+    std::sort(all.begin(), all.end(),
+              [](const Answer& a, const Answer& b) { return a.call != b.call ? a.call < b.call : a.code < b.code; });
     return all;
 }
 
@@ -94,6 +94,17 @@ bool is_about_the_simulator(std::string_view message) noexcept {
     return message.find("not modelled") != std::string_view::npos ||
            message.find("no kernel with a registered CPU twin") != std::string_view::npos ||
            message.find("no function stands in") != std::string_view::npos;
+}
+
+std::string without_addresses(std::string_view message) {
+    std::string out;
+    for (std::size_t at = 0; at < message.size();) {
+        const bool begins = message.substr(at, 2) == "0x";
+        out += begins ? std::string("0x…") : std::string(1, message[at]);
+        at += begins ? 2 : 1;
+        while (begins && at < message.size() && std::isxdigit(static_cast<unsigned char>(message[at])) != 0) ++at;
+    }
+    return out;
 }
 
 std::optional<Counts> read_counts(std::string_view bytes) {

@@ -46,13 +46,13 @@ struct Fault {
 struct Counts {
     std::uint64_t processes = 0;  // that called the driver
     std::uint64_t kernels = 0, fills = 0, filled_bytes = 0;
-    std::vector<Counted> calls;        // most calls first
-    std::vector<Answer> refusals;      // codes that calls answered; without 600 (not ready)
-    std::vector<Copied> copies;        // that ran
-    std::vector<Fault> faults;         // the program's: a device was lost, or the CPU touched what it cannot reach
-    std::vector<Counted> caught;       // messages about the program, with the first one's values
-    std::vector<Counted> unsupported;  // functions and uses that the simulator lacks
-    std::uint64_t dropped = 0;         // for which the file had no place
+    std::vector<Counted> calls;            // most calls first
+    std::vector<Answer> refusals;          // codes that calls answered; without 600 (not ready)
+    std::vector<Copied> copies;            // that ran
+    std::vector<Fault> faults;             // the program's: a device was lost, or the CPU touched what it cannot reach
+    std::vector<Counted> caught;           // messages about the program, with the first one's values
+    std::vector<Counted> unsupported;      // functions and uses that the simulator lacks
+    std::uint64_t dropped = 0;             // for which the file had no place
     bool asks_for_private_tables = false;  // cuGetExportTable: the CUDA runtime library does
 
     std::uint64_t all_calls() const noexcept;
@@ -74,6 +74,9 @@ std::optional<Counts> read_counts(std::string_view bytes);
 
 // A message about the simulator, not about the program.
 bool is_about_the_simulator(std::string_view message) noexcept;
+
+// The message with "0x…" for each address, which differs from run to run.
+std::string without_addresses(std::string_view message);
 
 // Lines that explain the whole: no call, or the CUDA runtime library. Empty: nothing to explain.
 std::vector<std::string> notes_of(const Counts& counts);

@@ -113,7 +113,7 @@ Section where_caught(const std::vector<Simulation>& simulations, bool unsupporte
     std::map<std::string, std::string> machines;
     for (const Simulation& one : simulations) {
         for (const Counted& message : unsupported ? one.counts.unsupported : one.counts.caught) {
-            std::string& names = machines[message.name];
+            std::string& names = machines[without_addresses(message.name)];
             names.append(names.empty() ? "" : ", ").append(one.machine);
         }
     }
@@ -146,15 +146,19 @@ std::string as_text(const Simulation& simulation, const TextStyle& style) {
 std::string as_matrix(const std::vector<Simulation>& simulations, const TextStyle& style) {
     Section matrix;
     matrix.title = "simulated on each machine";
-    matrix.header = {"machine", "ended", "lost", "answers", "calls", "copied bytes", "last line"};
+    matrix.header = {"machine", "ended", "lost", "answers", "calls", "copied bytes"};
+    Section last_lines{"last lines of runs that failed", ""};
+    last_lines.header = {"machine", "line"};
     std::set<std::string> notes;
     for (const Simulation& one : simulations) {
         matrix.rows.push_back({one.machine, one.ending.text(), faults_text(one.counts), codes_of(one.counts),
-                               std::to_string(one.counts.all_calls()), std::to_string(one.counts.copied_bytes()),
-                               one.ending.exit_code() == 0 ? "" : one.last_line});
+                               std::to_string(one.counts.all_calls()), std::to_string(one.counts.copied_bytes())});
+        const bool says_more = !one.last_line.empty() && !one.last_line.starts_with("isthmus simulator: ");
+        if (one.ending.exit_code() != 0 && says_more) last_lines.rows.push_back({one.machine, one.last_line});
         for (const std::string& note : notes_of(one.counts)) notes.insert(note);
     }
     std::vector<Section> sections{matrix, where_caught(simulations, false), where_caught(simulations, true)};
+    if (!last_lines.rows.empty()) sections.push_back(last_lines);
     if (!notes.empty()) sections.push_back(notes_section({notes.begin(), notes.end()}));
     return as_text(sections, style);
 }
