@@ -79,6 +79,12 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) =
               sizeof(ConditionalParameters) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
               sizeof(NodeParameters) == sizeof(CUgraphNodeParams) &&
               offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
+              sizeof(AllocationNodeParameters) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) &&
+              offsetof(AllocationNodeParameters, address) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
+              sizeof(InstantiateParameters) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
+              offsetof(InstantiateParameters, result) == offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
+              sizeof(FillNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&
+              offsetof(FillNodeParameters, width) == offsetof(CUDA_MEMSET_NODE_PARAMS, width) &&
               sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo) &&
               sizeof(AllocationProperties) == sizeof(CUmemAllocationProp) &&
               sizeof(MulticastProperties) == sizeof(CUmulticastObjectProp) &&

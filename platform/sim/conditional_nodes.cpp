@@ -26,50 +26,92 @@ bool allowed_in_body(const engine::GraphNode& node) {
     return true;
 }
 
-// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). Requires the driver's mutex.
-template <class Add>
-Result add(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
-           Add add_to) {
-    std::vector<engine::NodeIndex> after;
-    if (const Result code = indices_of(d, *object, dependencies, count, after)) return code;
-    return change(d, *object,
-                  [&](engine::Graph& graph) { *node = handle_of(d, *object, graph, add_to(graph, std::move(after))); });
-}
-
-Result create_handle(Driver& d, std::uint64_t* handle, GraphObject* graph, Context* context, unsigned flags) {
+Result create_handle(Driver& d, std::uint64_t* handle, GraphObject* graph, Context* context, unsigned value,
+                     unsigned flags) {
+    constexpr unsigned assign_default = 1;
     const std::lock_guard lock(d.mutex);
-    if (!handle || !d.graphs.alive(graph)) return result::invalid_value;
-    if (flags != 0) {
-        say("cuGraphConditionalHandleCreate: default values are not modelled");
-        return result::not_supported;
-    }
+    if (!handle || !d.graphs.alive(graph) || flags > assign_default) return result::invalid_value;
     if (const Result code = context_code(d, context)) return code;
+    ConditionFacts facts;
+    facts.graph = graph;
+    if (flags == assign_default) facts.initial = value;
     d.conditions.push_back(std::make_shared<std::atomic<unsigned>>(0));
+    d.condition_facts.push_back(facts);
     *handle = d.conditions.size();
     return result::ok;
 }
 
+constexpr int if_type = 0, while_type = 1, switch_type = 2;
+constexpr int with_choices = 12080;  // the driver version that brought else and switch
+
+// Documented: 1 or 2 bodies of an if, 1 of a loop, any number of a switch.
+bool fits(int type, unsigned size) {
+    switch (type) {
+        case if_type: return size == 1 || size == 2;
+        case while_type: return size == 1;
+        case switch_type: return size >= 1;
+        default: return false;
+    }
+}
+
+engine::Condition::Choice choice_of(int type, unsigned size) {
+    using Choice = engine::Condition::Choice;
+    if (type == switch_type) return Choice::by_index;
+    return size == 2 ? Choice::first_or_second : Choice::none;
+}
+
+engine::NodeIndex add_bodies(engine::Graph& to, const engine::Condition& condition, unsigned size,
+                             std::vector<engine::NodeIndex> after) {
+    const engine::NodeIndex made = to.add_conditional(condition, std::move(after));
+    if (condition.choice == engine::Condition::Choice::none) return made;
+    // Each body is that of a node inside, which counts as conditional too: it may be captured into.
+    engine::Condition inside;
+    inside.value = condition.value;
+    for (unsigned i = 0; i < size; ++i) to.node(made).child->add_conditional(inside, {});
+    return made;
+}
+
+GraphObject* embed(Driver& d, NodeObject& node) {
+    node.embedded = d.graphs.create();
+    node.embedded->parent = &node;
+    return node.embedded;
+}
+
+// Documented: the list is the driver's, valid as long as the node.
+GraphObject** give_bodies(Driver& d, NodeObject& node, const engine::Condition& condition, unsigned size) {
+    GraphObject* const inside = embed(d, node);
+    node.bodies = {inside};
+    if (condition.choice == engine::Condition::Choice::none) return node.bodies.data();
+    node.bodies.clear();
+    (void)look(d, *inside, [&](const engine::Graph& all) {
+        for (unsigned i = 0; i < size; ++i) node.bodies.push_back(embed(d, *handle_of(d, *inside, all, i)));
+    });
+    return node.bodies.data();
+}
+
 Result add_conditional(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
                        std::size_t count, ConditionalParameters& parameters) {
-    constexpr int last_known_type = 1;
     const std::lock_guard lock(d.mutex);
     if (!node || !d.graphs.alive(graph)) return result::invalid_value;
+    // Observed (580.159.04, H200): 1 for 0, an invented handle, one of another graph, and one that a node uses.
     if (parameters.handle == 0 || parameters.handle > d.conditions.size()) return result::invalid_value;
-    if (parameters.type < 0 || parameters.type > last_known_type || parameters.size != 1) {
-        say("cuGraphAddNode: a switch, or a branch for 'else', is not modelled");
-        return result::not_supported;
+    ConditionFacts& facts = d.condition_facts[parameters.handle - 1];
+    if (facts.graph != graph || facts.used) return result::invalid_value;
+    if (!fits(parameters.type, parameters.size)) return result::invalid_value;
+    if (const bool needs_choice = parameters.type == switch_type || parameters.size > 1;
+        needs_choice && d.machine.record().facts.driver_version < with_choices) {
+        return result::invalid_value;  // older drivers do not know it (assumed)
     }
     if (const Result code = context_code(d, parameters.context)) return code;
-    engine::Condition condition{d.conditions[parameters.handle - 1], parameters.type == 1};
+    const engine::Condition condition = {d.conditions[parameters.handle - 1], parameters.type == while_type,
+                                         choice_of(parameters.type, parameters.size), facts.initial};
     const Result code =
-        add(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-            return to.add_conditional(std::move(condition), std::move(after));
+        add_node(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+            return add_bodies(to, condition, parameters.size, std::move(after));
         });
     if (code != result::ok) return code;
-    NodeObject* const made = *node;
-    made->embedded = d.graphs.create();
-    made->embedded->parent = made;
-    parameters.bodies = &made->embedded;  // documented: owned by the driver, valid as long as the node
+    facts.used = true;
+    parameters.bodies = give_bodies(d, **node, condition, parameters.size);
     return result::ok;
 }
 
@@ -92,7 +134,7 @@ Result add_kernel(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* 
                                    {}};
     if (const Result code = prepare_launch(d, request, *made)) return code;
     engine::Operation operation = kernel_operation(d, std::move(made));
-    return add(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+    return add_node(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
         return to.add(std::move(operation), std::move(after));
     });
 }
@@ -107,6 +149,14 @@ bool has_conditions(const engine::Graph& graph) {
     return false;
 }
 
+void collect_initial_values(const engine::Graph& graph, std::vector<engine::Condition>& out) {
+    for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
+        const engine::GraphNode& node = graph.node(i);
+        if (node.condition && node.condition->initial) out.push_back(*node.condition);
+        if (node.child) collect_initial_values(*node.child, out);
+    }
+}
+
 bool has_forbidden_bodies(const engine::Graph& graph) {
     for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
         const engine::GraphNode& node = graph.node(i);
@@ -117,10 +167,10 @@ bool has_forbidden_bodies(const engine::Graph& graph) {
 
 extern "C" {
 
-Result cuGraphConditionalHandleCreate(std::uint64_t* handle, GraphObject* graph, Context* context, unsigned,
+Result cuGraphConditionalHandleCreate(std::uint64_t* handle, GraphObject* graph, Context* context, unsigned value,
                                       unsigned flags) {
     return call(CallId::cuGraphConditionalHandleCreate,
-                [&](Driver& d) { return create_handle(d, handle, graph, context, flags); });
+                [&](Driver& d) { return create_handle(d, handle, graph, context, value, flags); });
 }
 
 Result cuGraphAddNode_v2(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, const EdgeData* edges,

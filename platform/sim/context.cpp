@@ -40,7 +40,8 @@ Result create(Driver& d, Context** context, unsigned flags, DeviceOrdinal device
 
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     if (!d.valid(device)) return result::invalid_device;
-    if (const Result lost = d.engine().device_code(device)) return lost;
+    const Result lost = d.engine().device_code(device);
+    if (lost && !reset) return lost;
     {
         const std::lock_guard lock(d.mutex);
         DeviceState& state = state_of(d, device);
@@ -51,7 +52,9 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
         if (!state.active || (!reset && state.retained > 0)) return result::ok;
     }
     d.engine().synchronize_device(device);
-    release_context_resources(d, &state_of(d, device).primary);
+    // Observed (580.159.04, H200): a reset of a lost device answers 0, and later calls answer 709. Its memory stays
+    // mapped here, because work that did not end may still use it.
+    if (!lost) release_context_resources(d, &state_of(d, device).primary);
     // Observed: a reset leaves the references; every retain still needs its release.
     const std::lock_guard lock(d.mutex);
     state_of(d, device).active = false;

@@ -5,6 +5,7 @@
 #include "driver.hpp"
 #include "faults.hpp"
 #include "graph_objects.hpp"
+#include "user_objects.hpp"
 
 #include <driver_abi/sim_control.h>
 
@@ -38,6 +39,7 @@ constexpr Countable countables[] = {
              std::count_if(all.begin(), all.end(), [](const GraphObject* graph) { return graph->parent == nullptr; }));
      }},
     {"graph_nodes", [](const Driver& d) { return d.nodes.count(); }},
+    {"user_objects", [](const Driver& d) { return d.user_objects.count(); }},
     {"graph_instances", [](const Driver& d) { return d.instances.count(); }},
     {"allocations", [](const Driver& d) { return d.regions.count(); }},
     {"device", [](const Driver& d) { return d.regions.count(Kind::device); }},

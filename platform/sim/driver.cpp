@@ -7,6 +7,7 @@
 #include "graph_objects.hpp"
 #include "module.hpp"
 #include "statistics.hpp"
+#include "user_objects.hpp"
 
 #include <pthread.h>
 

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,6 +62,10 @@ struct Pool {
     std::uint64_t used_bytes = 0, used_high = 0, reserved_bytes = 0, reserved_high = 0;
     std::size_t regions = 0;     // allocations that refer to the pool, also those of graphs
     std::map<int, int> devices;  // access of other devices: 1 read, 3 read and write
+    int handle_types = 0;        // 1: may be shared by descriptors
+    bool imported = false;       // another process's
+    int file = -1;               // names the pool; -1: not exported
+    std::uint64_t nonce = 0;     // of that file, or of the one that it was imported from
 
     int access(int of_device) const {
         const auto found = devices.find(of_device);
@@ -72,6 +77,13 @@ struct Pool {
 struct PoolSlot {
     Pool standard;
     Pool* current = nullptr;
+};
+
+// What the program asked for when it made a condition.
+struct ConditionFacts {
+    GraphObject* graph = nullptr;  // for whose nodes it was made; nullptr: the graph is gone
+    bool used = false;             // by a node: documented for one only
+    std::optional<unsigned> initial;
 };
 
 // Facts that every launch or synchronisation needs, read once.
@@ -91,7 +103,8 @@ struct DeviceState {
     Pool* pool = nullptr;
     std::uint64_t total_bytes = 0;  // the record's, unless a test reduced it
     std::uint64_t used_bytes = 0;   // allocations, reserves of pools, memory of graphs
-    std::uint64_t graph_bytes = 0, graph_high = 0;
+    // Of graphs, in steps; both figures of the driver, used and reserved, with a high-water mark each.
+    std::uint64_t graph_bytes = 0, graph_used_high = 0, graph_reserved_high = 0;
 };
 
 class Driver {
@@ -117,7 +130,9 @@ public:
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     Handles<NodeObject> nodes;
+    Handles<UserObject> user_objects;
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed
+    std::vector<ConditionFacts> condition_facts;                     // of the same handles
     // Of open captures, by capture id; created by the first query.
     std::map<std::uint64_t, GraphObject*> captured_graphs;
     std::uint64_t next_context_id = 1;
@@ -170,16 +185,16 @@ std::size_t count_contexts(const Driver& d);
 // Devices whose memory this one may access: by cuCtxEnablePeerAccess, through pools, or through mappings.
 std::set<int> peers_of_device(const Driver& d, int device);
 
-// The code for a handle that is not alive. The documentation calls the use of an object of a destroyed context
-// For calls whose effect a real driver leaves undefined: with ISTHMUS_SIM_STRICT, prints program, function and reason and
-// aborts; otherwise the call goes on as observed or assumed.
+// For calls whose effect a real driver leaves undefined: with ISTHMUS_SIM_STRICT, prints program, function and reason
+// and aborts; otherwise the call goes on as observed or assumed.
 void undefined(const char* what);
 
+// The code for a handle that is not alive. The documentation calls the use of an object of a destroyed context
 // undefined; assumed: the driver reports it.
 template <class T>
 Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
-    return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
     if (handles.lost(handle) || handles.was_alive(handle)) undefined("a handle of an object that is destroyed");
+    return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
 }
 
 // Releases the objects of a context: its streams, events, modules, and memory except that of pools.

@@ -2,6 +2,7 @@
 // Events: handles for the engine's events.
 #include "access.hpp"
 #include "call.hpp"
+#include "event_nodes.hpp"
 #include "ipc_events.hpp"
 #include "pools.hpp"
 #include "shared_event.hpp"
@@ -66,16 +67,6 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     return d.engine().record(event.id, stream.id);
 }
 
-// Handles the flag that makes an event a node of its own in a capture.
-Result refuse_external(Driver& d, Stream* handle, const char* call) {
-    StreamTarget stream;
-    if (const Result code = resolve(d, handle, stream)) return code;
-    // Documented as invalid outside of captures.
-    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::invalid_value;
-    say("%s: external event nodes are not modelled", call);
-    return result::not_supported;
-}
-
 Result record_context(Driver& d, Context* context, Event* handle) {
     if (!context) context = current_context(d);
     std::vector<engine::StreamId> streams;
@@ -138,7 +129,7 @@ Result cuEventRecord(Event* event, Stream* stream) {
 Result cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
     return call(CallId::cuEventRecordWithFlags, [&](Driver& d) -> Result {
         if (flags > 1) return result::invalid_value;
-        if (flags == 1) return refuse_external(d, stream, "cuEventRecordWithFlags");
+        if (flags == 1) return capture_event_node(d, stream, event, false, "cuEventRecordWithFlags");
         return record(d, event, stream);
     });
 }
@@ -150,7 +141,7 @@ Result cuCtxRecordEvent(Context* context, Event* event) {
 Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
     return call(CallId::cuStreamWaitEvent, [&](Driver& d) -> Result {
         if (flags > 1) return result::invalid_value;
-        if (flags == 1) return refuse_external(d, stream, "cuStreamWaitEvent");
+        if (flags == 1) return capture_event_node(d, stream, event, true, "cuStreamWaitEvent");
         Event found;
         if (const Result code = find(d, event, found)) return code;
         StreamTarget target;

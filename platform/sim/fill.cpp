@@ -3,6 +3,9 @@
 #include "access.hpp"
 #include "call.hpp"
 #include "copies.hpp"
+#include "graph_objects.hpp"
+
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
@@ -92,9 +95,49 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
     return ended;
 }
 
+// Of a node: the memory is known now, and is checked again when the node runs.
+template <class T>
+Result fill_node(Driver& d, const GpuAgent& agent, const FillNodeParameters& p, engine::Operation& out) {
+    const Fill<T> fill = {static_cast<T>(p.value), p.width, p.height, p.pitch};
+    std::size_t bytes = 0;
+    if (p.address % sizeof(T) != 0 || p.width == 0 || p.height == 0 || !measure(fill, bytes)) {
+        return result::invalid_value;
+    }
+    const CopySide side = check_copy_side(d, agent.device, p.address, bytes, true);
+    if (side.code != 0) return side.code;
+    out = fill_operation(d, agent, side, p.address, bytes, fill);
+    out.device = agent.device;
+    return result::ok;
+}
+
+Result fill_node_of_size(Driver& d, const GpuAgent& agent, const FillNodeParameters& p, engine::Operation& out) {
+    switch (p.element_bytes) {
+        case 1: return fill_node<unsigned char>(d, agent, p, out);
+        case 2: return fill_node<unsigned short>(d, agent, p, out);
+        case 4: return fill_node<unsigned>(d, agent, p, out);
+        default: return result::invalid_value;
+    }
+}
+
 }  // namespace
 
 extern "C" {
+
+Result cuGraphAddMemsetNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
+                            const FillNodeParameters* parameters, Context* context) {
+    return call(CallId::cuGraphAddMemsetNode, [&](Driver& d) -> Result {
+        if (!parameters) return result::invalid_value;
+        engine::Operation operation;
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = context_code(d, context)) return code;
+        const GpuAgent agent = {context->device, context, engine::StreamId::none};
+        if (const Result code = fill_node_of_size(d, agent, *parameters, operation)) return code;
+        return add_node(d, node, graph, dependencies, count,
+                        [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                            return to.add(std::move(operation), std::move(after));
+                        });
+    });
+}
 
 Result cuMemsetD8_v2(Address destination, unsigned char value, std::size_t count) {
     return call(CallId::cuMemsetD8_v2,

@@ -4,7 +4,9 @@
 
 #include "allocate.hpp"
 #include "call.hpp"
+#include "pools.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -39,9 +41,16 @@ void visit_memory_nodes(const engine::Graph& graph, Visit visit) {
 
 }  // namespace
 
-engine::Operation allocation_node(Driver& d, Region* region) {
+engine::Operation allocation_node(Driver& d, Region* region, const AllocationNode* asked) {
     const std::shared_ptr<GraphMemory> memory(new GraphMemory{d, region->id});
+    AllocationNode node;
+    if (asked) node = *asked;
+    if (!asked) node.properties.allocation_type = region->pool->allocation_type;
+    if (!asked) node.properties.location = region->pool->location;
+    node.bytes = region->bytes;
+    node.address = region->base;
     engine::Operation operation;
+    operation.details = std::make_shared<const AllocationNode>(std::move(node));
     operation.kind = engine::Kind::allocate;
     operation.label = "cuMemAllocAsync";
     operation.tag = region->id;
@@ -91,7 +100,61 @@ void leave_graph_memory(Driver& d, Region* region) {
     if (region->ownerless) release_region(d, region);
 }
 
+namespace {
+
+// Observed (580.159.04, H200): the memory of graphs is counted in these steps, from a launch on.
+constexpr std::uint64_t graph_step_bytes = std::uint64_t{32} << 20;
+
+std::uint64_t whole_steps(std::uint64_t bytes) {
+    return (bytes + graph_step_bytes - 1) / graph_step_bytes * graph_step_bytes;
+}
+
+bool counts(const Region& region, int device) {
+    return region.of_graph && region.device == device && region.pool && takes_device_memory(*region.pool);
+}
+
+// What the device needs while `graph` runs: its memory, and what other launches left allocated. nullptr: no graph.
+std::uint64_t needed_bytes(const Driver& d, int device, const engine::Graph* graph) {
+    std::unordered_set<std::uint64_t> own;
+    if (graph) {
+        visit_memory_nodes(*graph, [&](bool allocates, std::uint64_t id) {
+            if (allocates) own.insert(id);
+        });
+    }
+    std::uint64_t bytes = 0;
+    for (const Region* region : d.regions.all()) {
+        const bool in_use = region->live || region->freed || own.count(region->id) != 0;
+        if (in_use && counts(*region, device)) bytes += region->bytes;
+    }
+    return bytes;
+}
+
+void set_graph_bytes(DeviceState& state, std::uint64_t bytes) {
+    state.used_bytes = state.used_bytes - state.graph_bytes + bytes;
+    state.graph_bytes = bytes;
+    state.graph_used_high = std::max(state.graph_used_high, bytes);
+    state.graph_reserved_high = std::max(state.graph_reserved_high, bytes);
+}
+
+// Memory that a launch left unused serves the next one.
+Result check_room(const Driver& d, const engine::Graph& graph) {
+    for (int device = 0; d.valid(device); ++device) {
+        const std::uint64_t held = d.devices[static_cast<std::size_t>(device)].graph_bytes;
+        const std::uint64_t wanted = whole_steps(needed_bytes(d, device, &graph));
+        if (wanted > held && !has_room(d, device, wanted - held)) return result::out_of_memory;
+    }
+    return result::ok;
+}
+
+}  // namespace
+
+void trim_graph_memory(Driver& d, int device) {
+    DeviceState& state = d.devices[static_cast<std::size_t>(device)];
+    set_graph_bytes(state, std::min(state.graph_bytes, whole_steps(needed_bytes(d, device, nullptr))));
+}
+
 Result check_launch(const Driver& d, const engine::Graph& graph, bool auto_free) {
+    if (!has_memory_nodes(graph)) return result::ok;
     std::unordered_set<std::uint64_t> own;
     Result code = result::ok;
     visit_memory_nodes(graph, [&](bool allocates, std::uint64_t id) {
@@ -103,10 +166,15 @@ Result check_launch(const Driver& d, const engine::Graph& graph, bool auto_free)
             code = result::invalid_value;  // memory of another graph that is not allocated (assumed)
         }
     });
-    return code;
+    return code != result::ok ? code : check_room(d, graph);
 }
 
 void note_launch(Driver& d, const engine::Graph& graph) {
+    if (!has_memory_nodes(graph)) return;
+    for (int device = 0; d.valid(device); ++device) {
+        DeviceState& state = d.devices[static_cast<std::size_t>(device)];
+        set_graph_bytes(state, std::max(state.graph_bytes, whole_steps(needed_bytes(d, device, &graph))));
+    }
     visit_memory_nodes(graph, [&](bool allocates, std::uint64_t id) {
         if (Region* const region = d.regions.find_id(id)) region->live = allocates;
     });
@@ -114,21 +182,24 @@ void note_launch(Driver& d, const engine::Graph& graph) {
 
 namespace {
 
-// Numbers of CUgraphMem_attribute: 0 used, 1 most used, 2 reserved, 3 most reserved.
+// Numbers of CUgraphMem_attribute: 0 used, 1 most used, 2 reserved, 3 most reserved. Observed: used is what is
+// reserved, until a trim.
 Result get_attribute(const DeviceState& state, int id, void* value) {
     if (id < 0 || id > 3) return result::invalid_value;
-    const std::uint64_t bytes = id % 2 == 0 ? state.graph_bytes : state.graph_high;
+    const std::uint64_t bytes = id == 1   ? state.graph_used_high
+                                : id == 3 ? state.graph_reserved_high
+                                          : state.graph_bytes;
     std::memcpy(value, &bytes, sizeof(bytes));
     return result::ok;
 }
 
-// Body: Result(DeviceState&), called with the driver's mutex held.
+// Body: Result(Driver&, DeviceState&), called with the driver's mutex held.
 template <class Body>
 Result call_for_graph_memory(CallId id, DeviceOrdinal device, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
         if (!d.valid(device)) return result::invalid_device;
         const std::lock_guard lock(d.mutex);
-        return body(d.devices[static_cast<std::size_t>(device)]);
+        return body(d, d.devices[static_cast<std::size_t>(device)]);
     });
 }
 
@@ -137,24 +208,30 @@ Result call_for_graph_memory(CallId id, DeviceOrdinal device, Body&& body) {
 extern "C" {
 
 Result cuDeviceGetGraphMemAttribute(DeviceOrdinal device, int id, void* value) {
-    return call_for_graph_memory(CallId::cuDeviceGetGraphMemAttribute, device, [&](DeviceState& state) -> Result {
-        return value ? get_attribute(state, id, value) : result::invalid_value;
-    });
+    return call_for_graph_memory(CallId::cuDeviceGetGraphMemAttribute, device,
+                                 [&](Driver&, DeviceState& state) -> Result {
+                                     return value ? get_attribute(state, id, value) : result::invalid_value;
+                                 });
 }
 
 Result cuDeviceSetGraphMemAttribute(DeviceOrdinal device, int id, void* value) {
-    return call_for_graph_memory(CallId::cuDeviceSetGraphMemAttribute, device, [&](DeviceState& state) -> Result {
-        std::uint64_t wanted = 1;
-        if (value) std::memcpy(&wanted, value, sizeof(wanted));
-        if ((id != 1 && id != 3) || wanted != 0) return result::invalid_value;  // high-water marks can only be reset
-        state.graph_high = state.graph_bytes;
-        return result::ok;
-    });
+    return call_for_graph_memory(CallId::cuDeviceSetGraphMemAttribute, device,
+                                 [&](Driver&, DeviceState& state) -> Result {
+                                     std::uint64_t wanted = 1;
+                                     if (value) std::memcpy(&wanted, value, sizeof(wanted));
+                                     if ((id != 1 && id != 3) || wanted != 0)
+                                         return result::invalid_value;  // high-water marks can only be reset
+                                     (id == 1 ? state.graph_used_high : state.graph_reserved_high) =
+                                         state.graph_bytes;  // each by itself: observed
+                                     return result::ok;
+                                 });
 }
 
-// In the simulator graphs hold their memory from capture to destruction, so there is never unused memory to trim.
 Result cuDeviceGraphMemTrim(DeviceOrdinal device) {
-    return call_for_graph_memory(CallId::cuDeviceGraphMemTrim, device, [](DeviceState&) { return result::ok; });
+    return call_for_graph_memory(CallId::cuDeviceGraphMemTrim, device, [&](Driver& d, DeviceState&) -> Result {
+        trim_graph_memory(d, device);
+        return result::ok;
+    });
 }
 }
 

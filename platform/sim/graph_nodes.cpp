@@ -95,17 +95,6 @@ Result neighbours(CallId id, NodeObject* node, NodeObject** nodes, EdgeData* dat
     });
 }
 
-// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). Requires the driver's mutex.
-template <class Add>
-Result add(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
-           Add add_to) {
-    if (!node || !d.graphs.alive(object)) return result::invalid_value;
-    std::vector<engine::NodeIndex> after;
-    if (const Result code = indices_of(d, *object, dependencies, count, after)) return code;
-    return change(d, *object,
-                  [&](engine::Graph& graph) { *node = handle_of(d, *object, graph, add_to(graph, std::move(after))); });
-}
-
 Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
                  GraphObject* child) {
     if (!d.graphs.alive(child)) return result::invalid_value;
@@ -113,9 +102,10 @@ Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* 
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
     // Documented as "an error"; the code is assumed, and for conditional nodes observed.
     if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;
-    return add(d, node, object, dependencies, count, [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
-        return graph.add_graph(inside, std::move(after));
-    });
+    return add_node(d, node, object, dependencies, count,
+                    [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
+                        return graph.add_graph(inside, std::move(after));
+                    });
 }
 
 Result embedded_graph(Driver& d, NodeObject* node, GraphObject** graph) {
@@ -197,9 +187,10 @@ Result cuGraphNodeFindInClone(NodeObject** node, NodeObject* original, GraphObje
 Result cuGraphAddEmptyNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count) {
     return call(CallId::cuGraphAddEmptyNode, [&](Driver& d) {
         const std::lock_guard lock(d.mutex);
-        return add(d, node, graph, dependencies, count, [](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-            return to.add(engine::Operation{}, std::move(after));
-        });
+        return add_node(d, node, graph, dependencies, count,
+                        [](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                            return to.add(engine::Operation{}, std::move(after));
+                        });
     });
 }
 

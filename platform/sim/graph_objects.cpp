@@ -48,6 +48,9 @@ void end_graph(Driver& d, GraphObject* object, engine::Graph& last) {
         if (node->embedded) end_graph(d, node->embedded, none);
         d.nodes.destroy(node);
     }
+    for (ConditionFacts& condition : d.condition_facts) {
+        if (condition.graph == object) condition.graph = nullptr;
+    }
     last = std::exchange(object->graph, {});
     d.graphs.destroy(object);
 }

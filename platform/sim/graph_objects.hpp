@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace isthmus::sim {
@@ -25,12 +26,14 @@ struct NodeObject {
     GraphObject* graph = nullptr;
     engine::NodeIndex index = 0;
     std::uint64_t id = 0;
-    GraphObject* embedded = nullptr;  // set once the handle was asked for
+    GraphObject* embedded = nullptr;   // set once the handle was asked for
+    std::vector<GraphObject*> bodies;  // of a conditional node with several
 };
 
 struct GraphExec {
     std::shared_ptr<engine::GraphInstance> instance;
-    bool auto_free = false;        // a launch frees what the previous one left allocated
+    bool auto_free = false;  // a launch frees what the previous one left allocated
+    unsigned long long flags = 0;
     bool node_priorities = false;  // CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 };
 
@@ -78,10 +81,33 @@ void end_stream(Driver& d, const Stream& stream);
 Result indices_of(const Driver& d, const GraphObject& object, NodeObject* const* nodes, std::size_t count,
                   std::vector<engine::NodeIndex>& out);
 
+// Adds a node behind these. Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>).
+template <class Add>
+Result add_node(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
+                Add add_to) {
+    if (!node || !d.graphs.alive(object)) return result::invalid_value;
+    std::vector<engine::NodeIndex> after;
+    if (const Result code = indices_of(d, *object, dependencies, count, after)) return code;
+    return change(d, *object,
+                  [&](engine::Graph& graph) { *node = handle_of(d, *object, graph, add_to(graph, std::move(after))); });
+}
+
+// Calls body(const engine::GraphNode&) for a node that is alive; 1 otherwise.
+template <class Body>
+Result look_at_node(Driver& d, const NodeObject* node, Body&& body) {
+    if (!d.nodes.alive(node)) return result::invalid_value;
+    Result code = result::ok;
+    const Result looked =
+        look(d, *node->graph, [&](const engine::Graph& graph) { code = body(graph.node(node->index)); });
+    return looked != result::ok ? looked : code;
+}
+
 // Whether there are conditional nodes, in child graphs too; and whether there are nodes that conditional nodes may not
 // run (documented; 1 observed).
 bool has_conditions(const engine::Graph& graph);
 bool has_forbidden_bodies(const engine::Graph& graph);
+// The conditions of the graph, its child graphs and bodies that get a value at each launch.
+void collect_initial_values(const engine::Graph& graph, std::vector<engine::Condition>& out);
 
 // CUgraphNodeType
 int type_of(const engine::GraphNode& node);

@@ -28,7 +28,36 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     (*instance)->instance = std::move(made);
     (*instance)->auto_free = (flags & auto_free_on_launch) != 0;
     (*instance)->node_priorities = (flags & use_node_priority) != 0;
+    (*instance)->flags = flags;
     return result::ok;
+}
+
+Result instantiate_with(Driver& d, GraphExec** instance, GraphObject* graph, InstantiateParameters& p) {
+    constexpr unsigned long long upload = 2;
+    constexpr int succeeded = 0, failed = 1;
+    p.error_node = nullptr;
+    p.result = failed;
+    StreamTarget stream;
+    if ((p.flags & upload) != 0) {  // the simulator has nothing to upload
+        if (const Result code = resolve_for_work(d, p.upload_stream, stream)) return code;
+    }
+    const Result code = instantiate(d, instance, graph, p.flags & ~upload);
+    if (code == result::ok) p.result = succeeded;
+    return code;
+}
+
+// Sets the conditions with a default value, in the order of the launches.
+engine::Operation first_operation(const engine::Graph& graph) {
+    engine::Operation operation;
+    std::vector<engine::Condition> conditions;
+    collect_initial_values(graph, conditions);
+    if (conditions.empty()) return operation;
+    operation.label = "default values of conditions";
+    operation.body = [conditions = std::move(conditions)] {
+        for (const engine::Condition& one : conditions) one.value->store(*one.initial, std::memory_order_relaxed);
+        return 0;
+    };
+    return operation;
 }
 
 Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
@@ -42,7 +71,7 @@ Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
         if (!captured) {
             if (const Result code = check_launch(d, instance.graph, handle->auto_free)) return code;
         }
-        if (const Result code = d.engine().launch(stream.id, instance)) return code;
+        if (const Result code = d.engine().launch(stream.id, instance, first_operation(instance.graph))) return code;
         note_launch(d, instance.graph);
     }
     update_managed_access(d);
@@ -80,6 +109,21 @@ Result cuGraphClone(GraphObject** clone, GraphObject* original) {
 
 Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
     return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) { return instantiate(d, instance, graph, flags); });
+}
+
+Result cuGraphInstantiateWithParams(GraphExec** instance, GraphObject* graph, InstantiateParameters* parameters) {
+    return call(CallId::cuGraphInstantiateWithParams, [&](Driver& d) -> Result {
+        return parameters ? instantiate_with(d, instance, graph, *parameters) : result::invalid_value;
+    });
+}
+
+Result cuGraphExecGetFlags(GraphExec* instance, std::uint64_t* flags) {
+    return call(CallId::cuGraphExecGetFlags, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!flags || !d.instances.alive(instance)) return result::invalid_value;
+        *flags = instance->flags;
+        return result::ok;
+    });
 }
 
 Result cuGraphLaunch(GraphExec* instance, Stream* stream) {

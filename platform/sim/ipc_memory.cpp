@@ -3,6 +3,7 @@
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
+#include "ipc_memory.hpp"
 #include "memory_file.hpp"
 #include "named_file.hpp"
 
@@ -55,18 +56,17 @@ Result give_a_file(Driver& d, Region& region) {
     return result::ok;
 }
 
-Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address address) {
-    if (!handle) return result::invalid_value;
-    if (!d.machine.device(context.device).legacy_ipc_usable) return result::not_supported;
-    if (const Result code = d.engine().unsafe_call()) return code;  // it may wait (assumed)
+}  // namespace
+
+Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), const char (&magic)[8],
+                   ShareableBytes& handle) {
     for (;;) {
         {
             const std::lock_guard lock(d.mutex);
             const Found found = d.regions.find(address);
-            // Any address within the allocation is accepted (observed).
-            const bool plain =
-                found && found.region->kind == Kind::device && !found.region->freed && !found.region->foreign;
-            if (!plain) return result::invalid_value;
+            if (!found || found.region->freed || found.region->foreign || !fits(*found.region)) {
+                return result::invalid_value;
+            }
             Region& region = *found.region;
             // Work that begins from here on takes the driver's mutex before it accesses memory.
             // Pairs with the hook at the end of work.
@@ -77,7 +77,7 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
             if (region.file >= 0) {
                 MemoryFileHeader header;
                 if (!read_memory_file(region.file, header)) return result::unknown;
-                *handle = name_file(memory_magic, region.file, header.nonce);
+                handle = name_file(magic, region.file, header.nonce);
                 return result::ok;
             }
         }
@@ -88,6 +88,17 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
     }
 }
 
+namespace {
+
+Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address address) {
+    if (!handle) return result::invalid_value;
+    if (!d.machine.device(context.device).legacy_ipc_usable) return result::not_supported;
+    if (const Result code = d.engine().unsafe_call()) return code;  // it may wait (assumed)
+    // Any address within the allocation is accepted (observed).
+    return name_memory(
+        d, address, [](const Region& region) { return region.kind == Kind::device; }, memory_magic, *handle);
+}
+
 // The region that this context has already opened under the same name; nullptr: none.
 Region* find_opened(Driver& d, const Context& context, std::uint64_t nonce) {
     for (Region* region : d.regions.all()) {
@@ -95,6 +106,8 @@ Region* find_opened(Driver& d, const Context& context, std::uint64_t nonce) {
     }
     return nullptr;
 }
+
+}  // namespace
 
 int device_of(const Driver& d, const MemoryFileHeader& header) {
     for (int device = 0; d.valid(device); ++device) {
@@ -104,13 +117,36 @@ int device_of(const Driver& d, const MemoryFileHeader& header) {
     return -1;
 }
 
-// Opens the named file, if it still is the same one; -1 otherwise.
-int open_and_check(const FileName& name, MemoryFileHeader& header) {
+int open_named_memory(const FileName& name, MemoryFileHeader& header) {
     const int file = open_named_file(name);
     if (file >= 0 && read_memory_file(file, header) && header.nonce == name.nonce) return file;
     if (file >= 0) ::close(file);
     return -1;
 }
+
+Region* map_named_memory(Driver& d, Kind kind, int device, Context* context, int file, const MemoryFileHeader& header) {
+    Region region;
+    region.mapped_bytes = static_cast<std::size_t>(header.bytes);
+    region.host = d.protection.reserve_aligned(region.mapped_bytes, granularity_bytes, nullptr);
+    if (!region.host) return nullptr;
+    if (!d.protection.map_file(region.host, region.mapped_bytes, file, memory_file_offset_bytes)) {
+        d.protection.unmap(region.host, region.mapped_bytes);
+        return nullptr;
+    }
+    region.kind = kind;
+    region.base = reinterpret_cast<Address>(region.host);
+    region.bytes = region.mapped_bytes;
+    region.device = device;
+    region.context = context;
+    region.file = file;
+    region.foreign = true;
+    region.opened = 1;
+    region.nonce = header.nonce;
+    open_to_owner(d, region);
+    return d.regions.add(region);
+}
+
+namespace {
 
 // Takes ownership of the file where it returns 0.
 Result map_foreign(Driver& d, Context& context, int file, const MemoryFileHeader& header, Address& address) {
@@ -120,26 +156,10 @@ Result map_foreign(Driver& d, Context& context, int file, const MemoryFileHeader
         const auto* way = d.machine.peer(context.device, device);
         if (!way || !way->access) return result::peer_unsupported;
     }
-    Region region;
-    region.mapped_bytes = static_cast<std::size_t>(header.bytes);
-    region.host = d.protection.reserve_aligned(region.mapped_bytes, granularity_bytes, nullptr);
-    if (!region.host) return result::out_of_memory;
-    if (!d.protection.map_file(region.host, region.mapped_bytes, file, memory_file_offset_bytes)) {
-        d.protection.unmap(region.host, region.mapped_bytes);
-        return result::out_of_memory;
-    }
-    region.kind = Kind::device;
-    region.base = reinterpret_cast<Address>(region.host);
-    region.bytes = region.mapped_bytes;
-    region.device = device;
-    region.context = &context;
-    region.file = file;
-    region.foreign = true;
-    region.opened = 1;
-    region.nonce = header.nonce;
-    open_to_owner(d, region);
+    Region* const region = map_named_memory(d, Kind::device, device, &context, file, header);
+    if (!region) return result::out_of_memory;
     if (device != context.device) context.peers.insert(device);  // the effect of the flag
-    address = d.regions.add(region)->base;
+    address = region->base;
     return result::ok;
 }
 
@@ -157,7 +177,7 @@ Result open_handle(Driver& d, Context& context, Address* address, const Shareabl
         return result::ok;
     }
     MemoryFileHeader header;
-    const int file = open_and_check(name, header);
+    const int file = open_named_memory(name, header);
     if (file < 0) return ::kill(name.process, 0) == 0 ? result::not_permitted : result::invalid_handle;
     const Result code = map_foreign(d, context, file, header, *address);
     if (code != result::ok) ::close(file);

@@ -2,6 +2,8 @@
 // Finds the record of the machine to simulate, and answers isthmus_sim_fact() from it.
 #include "machine.hpp"
 
+#include "visible_devices.hpp"
+
 #include <driver_abi/sim_registration.h>
 
 #include <charconv>
@@ -48,6 +50,8 @@ Machine::Machine() {
     for (platform::machines::DeviceRecord& device : record_.devices) {
         if (!device.facts.uuid) device.facts.uuid = made_up_uuid(record_.name, device.facts.ordinal);
     }
+    keep_devices(record_, visible_devices(record_.devices, ::secure_getenv("CUDA_VISIBLE_DEVICES"),
+                                          ::secure_getenv("CUDA_DEVICE_ORDER")));
 }
 
 const platform::machines::PeerRecord* Machine::peer(int ordinal, int other) const {

@@ -55,6 +55,15 @@ Result set_attribute(Pool& pool, int id, const void* value) {
     }
 }
 
+constexpr int supported_handles = 119, posix_descriptor = 1;
+
+// The handle types of any device.
+int most_handles(const Driver& d) {
+    int types = 0;
+    for (int device = 0; d.valid(device); ++device) types |= d.fact(device, supported_handles);
+    return types;
+}
+
 bool any_device_says(const Driver& d, int attribute) {
     for (int device = 0; d.valid(device); ++device) {
         if (d.fact(device, attribute) != 0) return true;
@@ -101,20 +110,23 @@ Pool pool_at(int allocation_type, Location where) {
 }
 
 Result create_pool(Driver& d, Pool** pool, const PoolProperties* properties) {
-    constexpr int supported_handles = 119;
     if (!pool || !properties) return result::invalid_value;
     if (const Result code = d.engine().unsafe_call()) return code;
     const Location where = properties->location;
     if (const Result code = check_place(d, properties->allocation_type, where)) return code;
     if (properties->handle_types != 0) {
         if (where.type == on_host || properties->allocation_type == managed_type) return result::invalid_value;
-        const int sharing = where.type == on_device ? d.fact(where.id, supported_handles) : 0;
+        // Observed (580.159.04, H200): pools at NUMA nodes have descriptors, too.
+        const int sharing = where.type == on_device ? d.fact(where.id, supported_handles)
+                            : where.type == on_node ? most_handles(d) & posix_descriptor
+                                                    : 0;
         if ((properties->handle_types & ~sharing) != 0) return result::not_supported;
     }
     const std::lock_guard lock(d.mutex);
     Pool* made = d.pools.create();
     *made = pool_at(properties->allocation_type, where);
     made->max_bytes = properties->max_bytes;
+    made->handle_types = properties->handle_types;
     *pool = made;
     return result::ok;
 }
@@ -200,7 +212,9 @@ Result cuDeviceGetMemPool(Pool** pool, DeviceOrdinal device) {
 Result cuDeviceSetMemPool(DeviceOrdinal device, Pool* pool) {
     return call_for_pool(CallId::cuDeviceSetMemPool, pool, [&](Driver& d) -> Result {
         if (!d.valid(device)) return result::invalid_device;
-        if (pool->device != device || pool->allocation_type != pinned_type) return result::invalid_value;
+        if (pool->device != device || pool->allocation_type != pinned_type || pool->imported) {
+            return result::invalid_value;
+        }
         state_of(d, device).pool = pool;
         return result::ok;
     });

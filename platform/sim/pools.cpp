@@ -4,18 +4,16 @@
 
 #include "allocate.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
 
 std::uint64_t whole_steps(std::uint64_t bytes) {
     return (bytes + reserve_step_bytes - 1) / reserve_step_bytes * reserve_step_bytes;
-}
-
-// Only memory that stays on its device takes device memory: managed pages migrate, and host memory is the host's.
-bool takes_device_memory(const Pool& pool) {
-    return pool.device >= 0 && pool.allocation_type == 1;
 }
 
 void set_reserved(Driver& d, Pool& pool, std::uint64_t bytes) {
@@ -40,14 +38,9 @@ bool reserve_for(Driver& d, Pool& pool, std::uint64_t bytes) {
     return true;
 }
 
-bool reserve_for_graph(Driver& d, const Pool& pool, std::uint64_t bytes) {
-    if (!takes_device_memory(pool)) return true;
-    if (!has_room(d, pool.device, bytes)) return false;
-    DeviceState& state = d.devices[static_cast<std::size_t>(pool.device)];
-    state.used_bytes += bytes;
-    state.graph_bytes += bytes;
-    state.graph_high = std::max(state.graph_high, state.graph_bytes);
-    return true;
+// Observed (580.159.04, H200): memory of a graph is taken by its launch. More than the device has is refused before.
+bool fits_into_a_graph(const Driver& d, const Pool& pool, std::uint64_t bytes) {
+    return !takes_device_memory(pool) || has_room(d, pool.device, bytes);
 }
 
 void forget_if_unused(Driver& d, const Pool* pool) {
@@ -56,6 +49,10 @@ void forget_if_unused(Driver& d, const Pool* pool) {
 }
 
 }  // namespace
+
+bool takes_device_memory(const Pool& pool) {
+    return pool.device >= 0 && pool.allocation_type == 1;
+}
 
 bool known(const Driver& d, const Pool* pool) {
     for (const DeviceState& state : d.devices) {
@@ -68,7 +65,7 @@ bool known(const Driver& d, const Pool* pool) {
 }
 
 Region* allocate_from(Driver& d, Pool& pool, int device, Context* context, std::size_t bytes, bool of_graph) {
-    if (!(of_graph ? reserve_for_graph(d, pool, bytes) : reserve_for(d, pool, bytes))) return nullptr;
+    if (!(of_graph ? fits_into_a_graph(d, pool, bytes) : reserve_for(d, pool, bytes))) return nullptr;
     const bool managed = pool.allocation_type == 2;
     const Kind kind = managed ? Kind::managed : of_graph ? Kind::graph : Kind::pool;
     // Managed memory without a preferred device belongs to the device of the requesting stream (assumed).
@@ -94,13 +91,7 @@ Region* allocate_from(Driver& d, Pool& pool, int device, Context* context, std::
 void give_back(Driver& d, const Region& region) {
     Pool& pool = *region.pool;
     --pool.regions;
-    if (!region.of_graph) {
-        pool.used_bytes -= region.bytes;
-    } else if (takes_device_memory(pool)) {
-        DeviceState& state = d.devices[static_cast<std::size_t>(pool.device)];
-        state.used_bytes -= region.bytes;
-        state.graph_bytes -= region.bytes;
-    }
+    if (!region.of_graph) pool.used_bytes -= region.bytes;
     if (known(d, &pool)) return;
     trim(d, pool, 0);
     forget_if_unused(d, &pool);
@@ -130,6 +121,7 @@ void retire(Driver& d, Pool* pool) {
         if (region->pool == pool) region->pool = &retired;
     }
     d.pools.destroy(pool);
+    if (retired.file >= 0) ::close(std::exchange(retired.file, -1));  // exported descriptors stay valid
     trim(d, retired, 0);
     forget_if_unused(d, &retired);
 }

@@ -12,11 +12,13 @@ namespace isthmus::sim {
 inline constexpr std::uint64_t reserve_step_bytes = std::uint64_t{2} << 20;
 
 bool known(const Driver& d, const Pool* pool);
+// Only memory that stays on its device takes device memory: managed pages migrate, and host memory is the host's.
+bool takes_device_memory(const Pool& pool);
 
 // Allocates from the pool for a stream of `device`. of_graph: the memory belongs to the graph being captured and is not
 // in the pool's figures. nullptr: the pool, the device or the system has no memory left.
 Region* allocate_from(Driver& d, Pool& pool, int device, Context* context, std::size_t bytes, bool of_graph);
-// Removes the region from the figures of its pool or of its device's graphs; call it before releasing the region.
+// Removes the region from the figures of its pool; call it before releasing the region.
 void give_back(Driver& d, const Region& region);
 
 // Returns unused reserves until at most `keep_bytes` are reserved.

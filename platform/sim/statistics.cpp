@@ -61,9 +61,8 @@ Statistics* map_file(const char* path) noexcept {
         const bool first = facts.st_size == 0;
         const bool whole = first ? ::ftruncate(file, sizeof(Statistics)) == 0
                                  : facts.st_size == static_cast<off_t>(sizeof(Statistics));
-        void* const mapped = whole
-                                 ? ::mmap(nullptr, sizeof(Statistics), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-                                 : MAP_FAILED;
+        void* const mapped =
+            whole ? ::mmap(nullptr, sizeof(Statistics), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
         if (mapped != MAP_FAILED) {
             all = static_cast<Statistics*>(mapped);
             if (first) fill_in(*all);

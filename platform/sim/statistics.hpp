@@ -13,7 +13,7 @@ enum class Place { host, device, managed };
 
 void prepare_statistics() noexcept;  // opens the file; otherwise the first count does
 
-void count_statistics_call(int index) noexcept;             // index: of exports.def
+void count_statistics_call(int index) noexcept;              // index: of exports.def
 void count_statistics_answer(int index, int code) noexcept;  // a code other than 0
 void count_refused(const char* symbol) noexcept;             // a function that the simulator does not define
 // A message, which is the same as an earlier one if its format is. `line`: with the values.

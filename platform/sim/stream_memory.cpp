@@ -20,7 +20,7 @@ Result allocate_async(Driver& d, Address* address, std::size_t bytes, Pool* pool
     {
         const std::lock_guard lock(d.mutex);
         if (current_pool) pool = d.devices[static_cast<std::size_t>(stream.device)].pool;
-        if (!known(d, pool)) return result::invalid_value;
+        if (!known(d, pool) || pool->imported) return result::invalid_value;  // documented: no new allocations
         region = allocate_from(d, *pool, stream.device, stream.context, bytes, captured);
         if (!region) return result::out_of_memory;
         *address = region->base;

@@ -25,6 +25,7 @@ struct Pool;
 struct GraphObject;
 struct GraphExec;
 struct NodeObject;
+struct UserObject;
 class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
@@ -135,6 +136,32 @@ struct NodeParameters {  // CUgraphNodeParams
     long long reserved_too;
 };
 
+struct AllocationNodeParameters {  // CUDA_MEM_ALLOC_NODE_PARAMS
+    PoolProperties properties;
+    const AccessDescription* access;
+    std::size_t access_count;
+    std::size_t bytes;
+    Address address;  // out
+};
+
+struct InstantiateParameters {  // CUDA_GRAPH_INSTANTIATE_PARAMS
+    std::uint64_t flags;
+    Stream* upload_stream;
+    NodeObject* error_node;  // out
+    int result;              // out: CUgraphInstantiateResult
+};
+
+struct FillNodeParameters {  // CUDA_MEMSET_NODE_PARAMS
+    Address address;
+    std::size_t pitch;
+    unsigned value, element_bytes;
+    std::size_t width, height;  // in elements, and rows
+};
+
+struct alignas(64) TensorMap {  // CUtensorMap
+    unsigned char bytes[128];
+};
+
 struct UpdateResult {  // CUgraphExecUpdateResultInfo
     int result;
     NodeObject* error_node;
@@ -177,8 +204,8 @@ namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
                         no_binary = 209, peer_unsupported = 217, invalid_ptx = 218, ptx_too_new = 222,
-                        operating_system = 304, invalid_handle = 400, not_found = 500, not_ready = 600,
-                        illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
+                        file_not_found = 301, operating_system = 304, invalid_handle = 400, not_found = 500,
+                        not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
                         not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
                         graph_update_failure = 910, unknown = 999;

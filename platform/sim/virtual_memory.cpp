@@ -59,12 +59,12 @@ Result free_reservation(Driver& d, Address address, std::size_t bytes) {
 
 Result map(Driver& d, Address address, std::size_t bytes, std::size_t offset, MemoryHandle handle,
            unsigned long long flags) {
-    if (flags != 0 || bytes == 0 || (address | bytes | offset) % granularity_bytes != 0) return result::invalid_value;
+    if (flags != 0 || bytes == 0 || (address | offset) % granularity_bytes != 0) return result::invalid_value;
     std::unique_lock lock(d.mutex);
     Physical* const object = find_physical(d, handle);
     if (!object) return result::invalid_value;
     if (const Result lost = object->device >= 0 ? d.engine().device_code(object->device) : result::ok) return lost;
-    if (bytes != object->bytes) return result::not_supported;  // observed
+    if (bytes != object->bytes) return result::not_supported;  // observed, for sizes that are no whole granules too
     if (offset != 0) return result::invalid_value;             // documented
     constexpr int tile_pool = 1;
     // Documented: only as backing of sparse arrays; the code is assumed.

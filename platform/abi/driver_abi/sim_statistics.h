@@ -15,10 +15,10 @@ extern "C" {
 
 #define ISTHMUS_SIM_STATISTICS_MAGIC UINT64_C(0x3174617473736968)
 enum {
-    isthmus_sim_statistics_calls = 1024,    /* distinct functions */
-    isthmus_sim_statistics_answers = 1024,  /* distinct pairs of a function and a code other than 0 */
-    isthmus_sim_statistics_messages = 256,  /* distinct messages */
-    isthmus_sim_statistics_faults = 16      /* distinct sticky codes */
+    isthmus_sim_statistics_calls = 1024,   /* distinct functions */
+    isthmus_sim_statistics_answers = 1024, /* distinct pairs of a function and a code other than 0 */
+    isthmus_sim_statistics_messages = 256, /* distinct messages */
+    isthmus_sim_statistics_faults = 16     /* distinct sticky codes */
 };
 
 /* A place whose `key` is 0 is free. Who takes one changes `key` from 0 by compare-and-swap, writes the rest, and then

@@ -85,6 +85,12 @@ namespace {
 int run_here(const Graph& graph);
 
 int run_by_condition(const Graph& body, const Condition& condition) {
+    if (condition.choice != Condition::Choice::none) {
+        const unsigned value = condition.value->load(std::memory_order_relaxed);
+        const bool by_index = condition.choice == Condition::Choice::by_index;
+        const std::size_t chosen = by_index ? value : value != 0 ? 0 : 1;
+        return chosen < body.size() ? run_here(*body.node(static_cast<NodeIndex>(chosen)).child) : code::ok;
+    }
     while (condition.value->load(std::memory_order_relaxed) != 0) {
         if (const int code = run_here(body)) return code;
         if (!condition.loops) break;
@@ -173,7 +179,7 @@ struct Launch {
 
 // Every node becomes work that follows its dependencies or, without any, the stream's entry. One empty operation after
 // all of them is the stream's new tail.
-int Engine::launch(StreamId id, GraphInstance& instance) {
+int Engine::launch(StreamId id, GraphInstance& instance, Operation first) {
     Core::Lock lock(*core_);
     Core& core = *core_;
     Stream* stream = core.find(id);
@@ -185,7 +191,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     }
     if (const int code = core.devices[stream->device].code; code != code::ok) return code;
 
-    const WorkRef entry = core.make_work(*stream, Operation{});
+    const WorkRef entry = core.make_work(*stream, std::move(first));
     core.link_entry(*stream, entry);
     core.link(instance.last_launch, entry);
     const WorkRef exit = core.make_work(*stream, Operation{});

@@ -90,7 +90,8 @@ public:
     int with_capture_graph(StreamId stream, Visit visit);  // calls visit(Graph&) with the engine locked
 
     // --- graphs
-    int launch(StreamId stream, GraphInstance& instance);  // submits every node; 900 invalidates a capture
+    // Submits every node, behind `first`; 900 invalidates a capture.
+    int launch(StreamId stream, GraphInstance& instance, Operation first = {});
 
     // --- errors
     int device_code(int device) const;  // the sticky code; 0: none

@@ -99,6 +99,22 @@ GraphNode* Graph::find(std::uint64_t id) {
     return nullptr;
 }
 
+void Graph::remove(NodeIndex index) {
+    std::vector<GraphNode>& nodes = writable();
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(index));
+    for (GraphNode& one : nodes) {
+        std::vector<NodeIndex> kept;
+        for (const NodeIndex before : one.dependencies) {
+            if (before != index) kept.push_back(before > index ? before - 1 : before);
+        }
+        one.dependencies = std::move(kept);
+    }
+}
+
+std::shared_ptr<const void> Graph::own(std::shared_ptr<const void> owned) noexcept {
+    return std::exchange(owned_, std::move(owned));
+}
+
 void Graph::renew_identities() {
     if (size() == 0) return;
     for (GraphNode& one : writable()) {

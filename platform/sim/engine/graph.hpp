@@ -44,17 +44,30 @@ public:
     GraphNode* find(std::uint64_t id);
     // Gives its nodes identities that differ from those of the copied graph.
     void renew_identities();
-    void swap(Graph& other) noexcept { nodes_.swap(other.nodes_); }
+    // Takes a node out, whose index those behind it then have; edges over it end.
+    void remove(NodeIndex index);
+    // What lives as long as any copy of this graph; returns what it was before.
+    std::shared_ptr<const void> own(std::shared_ptr<const void> owned) noexcept;
+    const std::shared_ptr<const void>& owned() const noexcept { return owned_; }
+    void swap(Graph& other) noexcept {
+        nodes_.swap(other.nodes_);
+        owned_.swap(other.owned_);
+    }
 
 private:
     std::vector<GraphNode>& writable();
     std::shared_ptr<std::vector<GraphNode>> nodes_;
+    std::shared_ptr<const void> owned_;
 };
 
-// Decides whether a node's child graph runs: set by an operation of the graph, tested before each turn.
+// Decides whether a node's child graph runs, or which one: set by an operation of the graph.
 struct Condition {
     std::shared_ptr<std::atomic<unsigned>> value;
-    bool loops = false;  // false: runs at most once
+    bool loops = false;  // tested before each turn; false: runs at most once
+    // none: the child graph is the body. Otherwise each node of the child graph has a body, of which at most one runs,
+    // once: the first if the value is not 0, else the second; or the one whose index the value is.
+    enum class Choice : std::uint8_t { none, first_or_second, by_index } choice = Choice::none;
+    std::optional<unsigned> initial;  // the value at the start of each launch
 };
 
 struct GraphNode {

@@ -461,16 +461,90 @@ TEST(SimGraphNodes, AConditionalNodeNamesAConditionThatWasMade) {
     });
 }
 
-TEST(SimGraphNodes, SwitchesAreRefusedLoudly) {
-    in_own_process(
-        [] {
-            open_device();
-            Conditional loop;
+TEST(SimGraphNodes, AConditionServesOneNodeOfItsGraph) {
+    in_own_process([] {
+        open_device();
+        Conditional one, other;
+        NodeObject* node = nullptr;
+        std::swap(one.parameters.conditional.handle, other.parameters.conditional.handle);
+        REQUIRE_CODE(one.add(node), 1);
+        std::swap(one.parameters.conditional.handle, other.parameters.conditional.handle);
+        REQUIRE_CODE(one.add(node), 0);
+        REQUIRE_CODE(one.add(node), 1);
+        std::uint64_t handle = 0;
+        REQUIRE_CODE(cuGraphConditionalHandleCreate(&handle, one.graph, one.parameters.conditional.context, 0, 2), 1);
+    });
+}
+
+TEST(SimGraphNodes, TheNumberOfBodiesFitsTheKind) {
+    in_own_process([] {
+        open_device();
+        const struct {
+            int type;
+            unsigned size;
+            Result code;
+        } rows[] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 1}, {0, 0, 1}, {1, 1, 0},
+                    {1, 2, 1}, {2, 1, 0}, {2, 5, 0}, {2, 0, 1}, {3, 1, 1}};
+        for (const auto& row : rows) {
+            Conditional made;
             NodeObject* node = nullptr;
-            loop.parameters.conditional.type = 2;
-            REQUIRE_CODE(loop.add(node), 801);
-        },
-        "a switch, or a branch for 'else', is not modelled");
+            made.parameters.conditional.type = row.type;
+            made.parameters.conditional.size = row.size;
+            const bool is_new = row.type == 2 || row.size > 1;
+            REQUIRE_CODE(made.add(node), is_new && version() < 12080 ? 1 : row.code);
+        }
+        REQUIRE_THAT(isthmus_sim_live("graphs") > 0);
+    });
+}
+
+// A graph with a condition that has a default value, and bodies that multiply by 2, 3, 5, ...
+struct Choosing {
+    CaptureScene scene = open_scene();
+    GraphObject* graph = nullptr;
+    NodeParameters parameters = {};
+    Choosing(int type, unsigned size, unsigned initial) {
+        constexpr int factors[] = {2, 3, 5};
+        std::uint64_t handle = 0;
+        REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+        REQUIRE_CODE(cuGraphConditionalHandleCreate(&handle, graph, scene.context, initial, 1), 0);
+        parameters.type = 13;
+        parameters.conditional = {handle, type, size, nullptr, scene.context};
+        NodeObject* node = nullptr;
+        REQUIRE_CODE(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &parameters), 0);
+        for (unsigned i = 0; i < size; ++i) {
+            GraphObject *const body = parameters.conditional.bodies[i], *ended = nullptr;
+            REQUIRE_CODE(cuStreamBeginCaptureToGraph(scene.other, body, nullptr, nullptr, 0, 1), 0);
+            REQUIRE_CODE(launch_multiply(scene.other, scene.memory, 4, factors[i]), 0);
+            REQUIRE_CODE(cuStreamEndCapture(scene.other, &ended), 0);
+            REQUIRE_THAT(ended == body);
+        }
+    }
+    int run() {
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
+        write_int(scene, 1);
+        for (int i = 0; i < 2; ++i) REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
+        const int value = read_int(scene);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        REQUIRE_CODE(cuGraphDestroy(graph), 0);
+        REQUIRE_THAT(isthmus_sim_live("graphs") == 0 && isthmus_sim_live("graph_nodes") == 0);
+        return value;
+    }
+};
+
+TEST(SimGraphNodes, ADefaultValueDecidesAtEachLaunch) {
+    const struct {
+        int type;
+        unsigned size, initial;
+        int value;  // after two launches
+    } rows[] = {{0, 1, 0, 1}, {0, 1, 7, 4}, {0, 2, 1, 4}, {0, 2, 0, 9}, {2, 3, 0, 4}, {2, 3, 2, 25}, {2, 3, 3, 1}};
+    for (const auto& row : rows) {
+        in_own_process([&] {
+            open_device();
+            if ((row.type == 2 || row.size > 1) && version() < 12080) return;
+            REQUIRE_THAT(Choosing(row.type, row.size, row.initial).run() == row.value);
+        });
+    }
 }
 
 }  // namespace

@@ -227,19 +227,29 @@ TEST(SimJoin, ALaunchIntoACaptureLosesIt) {
     });
 }
 
-TEST(SimJoin, ExternalEventNodesAreRefusedAndMeanNothingOutsideOfCaptures) {
-    in_own_process(
-        [] {
-            Fork f;
-            REQUIRE_CODE(cuEventRecordWithFlags(f.fork, f.scene.stream, 1), 1);
-            REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 1), 1);
-            REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 2), 1);
-            f.begin();
-            REQUIRE_CODE(cuEventRecordWithFlags(f.join, f.scene.stream, 1), 801);
-            REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 1), 801);
-            f.end(0);
-        },
-        "external event nodes are not modelled");
+TEST(SimJoin, ExternalEventsBecomeNodesAndMeanNothingOutsideOfCaptures) {
+    in_own_process([] {
+        Fork f;
+        REQUIRE_CODE(cuEventRecordWithFlags(f.fork, f.scene.stream, 1), 1);
+        REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 1), 1);
+        REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 2), 1);
+        f.begin();
+        REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, nullptr, 1), 1);
+        REQUIRE_CODE(cuStreamWaitEvent(f.scene.stream, f.fork, 1), 0);
+        REQUIRE_CODE(cuEventRecordWithFlags(f.join, f.scene.stream, 1), 0);
+        GraphObject* graph = nullptr;
+        REQUIRE_CODE(cuStreamEndCapture(f.scene.stream, &graph), 0);
+        NodeObject* nodes[9] = {};
+        std::size_t count = 9;
+        REQUIRE_CODE(cuGraphGetNodes(graph, nodes, &count), 0);
+        int waits = 0, records = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            Event* event = nullptr;
+            waits += cuGraphEventWaitNodeGetEvent(nodes[i], &event) == 0 && event == f.fork;
+            records += cuGraphEventRecordNodeGetEvent(nodes[i], &event) == 0 && event == f.join;
+        }
+        REQUIRE_THAT(waits == 1 && records == 1);
+    });
 }
 
 TEST(SimJoin, AnEventOfTheContextWaitsForEveryStreamAndMeetsNoCapture) {  // keeps S9's ground

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices of a machine the process sees, and in which order: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. Pure.
+#pragma once
+
+#include <machines/record.hpp>
+
+#include <vector>
+
+namespace isthmus::sim {
+
+// Positions in `devices`, in the order in which the driver numbers them. `visible` and `order`: the variables' values;
+// nullptr: not set.
+// Documented: numbers, or UUIDs or unambiguous beginnings of them behind "GPU-", with commas between; the list ends
+// before the first entry that names no device. Observed: an empty value names none. Assumed: so does one that is there
+// already. The order PCI_BUS_ID numbers by domain, bus and device; any other keeps the record's.
+std::vector<int> visible_devices(const std::vector<platform::machines::DeviceRecord>& devices, const char* visible,
+                                 const char* order);
+
+// Keeps these devices of the record, numbered anew, and the ways between them.
+void keep_devices(platform::machines::MachineRecord& record, const std::vector<int>& kept);
+
+}  // namespace isthmus::sim
