@@ -58,7 +58,7 @@ CUDA = re.compile(r'^(cuda|cuda_runtime|cudaTypedefs|driver_types|nvml)[\w/]*\.h
 
 
 def kind_of(name):
-    if name == 'cuda/atomic':  # libcu++, for GPU code only: part of the toolkit, and in none of the rooms
+    if name in ('cuda/atomic', 'cuda/memory_resource'):  # libcu++: part of the toolkit, and in none of the rooms
         return 'own'
     if CUDA.match(name):
         return 'cuda'
@@ -218,6 +218,7 @@ def self_test(root):
              ('platform/sim/pch/prelude.hpp', '#include "../access.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'),
              ('bindings/trace/include/isthmus/nvtx_streams.hpp', '#include <cuda.h>'),
+             ('examples/cuda_memory_resource.cpp', '#include <cuda/memory_resource>'),
              ('bindings/gstreamer/session.cpp', '#include <machines/record.hpp>'),
              ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     unknown = [path for path, _ in wrong + right if not os.path.exists(os.path.join(root, path))]

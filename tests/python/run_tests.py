@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 WANTED = ['numpy', 'pytest', 'array-api-strict']
+OPTIONAL = ['iceoryx2']   # without it its example is skipped
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -44,6 +45,7 @@ def make(folder):
     pip = [folder / 'bin' / 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '15', '--only-binary', ':all:']
     installed, said = ran(*pip, *WANTED, timeout=180)
     if installed:
+        ran(*pip, *OPTIONAL, timeout=180)
         return
     new_environment(folder, '--system-site-packages')   # without network
     if not ran(folder / 'bin' / 'python', '-c', 'import numpy, pytest')[0]:

@@ -67,6 +67,14 @@ def test_the_overlay_of_a_clip(tmp_path):
     assert said.startswith('6 frames of 384x288') and len(frames_of(tmp_path / 'out.y4m', 384, 288)) == 6
 
 
+def test_frames_over_iceoryx2():   # keeps Y2
+    pytest.importorskip('iceoryx2', reason='iceoryx2 is not installed, and PyPI did not give it')
+    said = ran(EXAMPLES / 'iceoryx2_frames.py', '--frames', '40', '--machine', MACHINE if NAMED else 'cpu')
+    read, adopted = said.strip().splitlines()[-2:]
+    assert read == '40 frames read'
+    assert adopted.startswith('40 frames in ') and int(adopted.split()[3]) <= 12, said
+
+
 def test_what_is_no_video_is_refused(tmp_path):
     (tmp_path / 'text').write_text('hello')
     ran(EXAMPLES / 'video_overlay.py', '--input', tmp_path / 'text', '--output', tmp_path / 'out.y4m', expect=1)
