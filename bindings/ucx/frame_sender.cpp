@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half: takes frames of the ring as any reader, sends each from its slot, and tells whether it stayed
+// whole.
+#include "line.hpp"
+#include "worker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace isthmus {
+inline namespace v0 {
+namespace ucx {
+namespace {
+
+using namespace ucx_wire;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds spin{50};
+constexpr std::chrono::milliseconds longest_sleep{20};
+
+// A frame on its way. Its address must not change: UCX reads the header.
+struct Sent {
+    SharedFrame<std::uint8_t> frame;
+    std::optional<HostView<const std::uint8_t>> view{};  // open while UCX reads the slot
+    FrameHeader header{};
+    void* request = nullptr;
+};
+
+}  // namespace
+
+struct FrameSender::Parts {
+    Parts(Connection taken, SharedFrameReader<std::uint8_t> own)
+        : connection(std::move(taken)), reader(std::move(own)) {}
+    Connection connection;
+    SharedFrameReader<std::uint8_t> reader;
+    std::deque<Sent> on_their_way{};
+    std::vector<std::uint8_t> small{};
+    FrameHeader small_header{};
+    std::unique_ptr<Worker> worker{};  // ends before what it sends
+    void* small_request = nullptr;
+    std::uint64_t sent = 0;      // frames that began
+    std::uint64_t received = 0;  // of which the receiver has told
+    std::uint64_t missed = 0;    // since the last frame that began
+    std::size_t most = 1;        // on their way at once
+    bool lies = false;
+    std::optional<Error> ending{};  // of the ring
+    std::optional<Error> ended{};   // of this object
+    Clock::time_point moved = Clock::now();
+    SentCounts counts{};
+
+    Connection::Line& line() { return *connection.line_; }
+    static ucs_status_t on_receipt(void* self, const void* header, std::size_t bytes, void*, std::size_t,
+                                   const ucp_am_recv_param_t*) {
+        Parts& parts = *static_cast<Parts*>(self);
+        ReceiptHeader receipt;
+        if (bytes != sizeof receipt) {
+            parts.lies = true;
+            return UCS_OK;
+        }
+        std::memcpy(&receipt, header, sizeof receipt);
+        if (receipt.sequence != parts.received || parts.received == parts.sent) {
+            parts.lies = true;
+        } else {
+            ++parts.received;
+        }
+        return UCS_OK;
+    }
+    Result<void> step(std::chrono::nanoseconds at_most);
+    Result<bool> settle();
+    Result<bool> take(Wait wait);
+    Result<void> send(SharedFrame<std::uint8_t> frame);
+    Result<void> send_small(SharedFrame<std::uint8_t> frame);
+    Result<void> end();
+    bool has_room() const { return !ending && small_request == nullptr && sent - received < most; }
+};
+
+FrameSender::FrameSender(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+FrameSender::FrameSender(FrameSender&&) noexcept = default;
+FrameSender& FrameSender::operator=(FrameSender&&) noexcept = default;
+FrameSender::~FrameSender() = default;
+
+Result<FrameSender> FrameSender::create(Connection connection, SharedFrameReader<std::uint8_t> reader,
+                                        std::vector<std::byte> note) {
+    if (note.size() > Offer::max_note_bytes) {
+        return Error(Code::invalid_argument, "the note for the receiver has " + std::to_string(note.size()) + " bytes",
+                     std::to_string(Offer::max_note_bytes) + " bytes at most");
+    }
+    auto parts = std::make_unique<Parts>(std::move(connection), std::move(reader));
+    Connection::Line& line = parts->line();
+    Result<std::unique_ptr<Worker>> worker = Worker::create(line.loopback);
+    if (!worker) return std::move(worker).error();
+    parts->worker = std::move(worker).value();
+    parts->worker->on(Am::receipt, &Parts::on_receipt, parts.get());
+    // One slot stays free for the producer.
+    parts->most = std::clamp<std::size_t>(parts->reader.slots() - 1, 1, most_sent);
+    if (parts->reader.elements() <= most_eager_bytes) parts->small.resize(parts->reader.elements());
+    Result<std::vector<std::byte>> own = parts->worker->address();
+    if (!own) return std::move(own).error();
+    std::vector<std::byte> offer;
+    put(offer, parts->reader.elements());
+    put(offer, parts->reader.slots());
+    put(offer, parts->reader.policy() == SlowReaderPolicy::wait ? 1 : 0);
+    put(offer, note.size());
+    offer.insert(offer.end(), note.begin(), note.end());
+    offer.insert(offer.end(), own->begin(), own->end());
+    if (offer.size() > max_body_bytes) {
+        return Error(Code::unsupported, "the address of UCX's worker has " + std::to_string(own->size()) + " bytes",
+                     "fewer devices in UCX_NET_DEVICES");
+    }
+    if (Result<void> sent = line.send(Kind::offer, offer); !sent) return std::move(sent).error();
+    Result<Message> answer = line.wait(line.options.setup_timeout);
+    if (!answer) return std::move(answer).error();
+    if (answer->kind != Kind::answer || answer->body.empty()) {
+        return Error(Code::peer_broke_rules, "the receiver did not answer the offer", "the same version at both ends");
+    }
+    if (Result<void> connected = parts->worker->connect(answer->body); !connected) return std::move(connected).error();
+    for (std::size_t slot = 0; slot < parts->reader.slots(); ++slot) {
+        Result<HostView<const std::uint8_t>> view = parts->reader.buffer(slot).read_on_host();
+        if (!view) return std::move(view).error();
+        parts->worker->map(const_cast<std::uint8_t*>(view->span().data()), view->span().size());
+    }
+    return FrameSender(std::move(parts));
+}
+
+Result<void> FrameSender::step(std::chrono::nanoseconds at_most) {
+    if (!parts_->ended) {
+        Result<void> stepped = parts_->step(at_most);
+        if (stepped) return stepped;
+        parts_->ended = stepped.error();
+    }
+    return *parts_->ended;
+}
+SentCounts FrameSender::counts() const noexcept {
+    return parts_->counts;
+}
+
+Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
+    const Clock::time_point begin = Clock::now();
+    bool waited = false;
+    for (;;) {
+        while (worker->progress()) moved = Clock::now();
+        if (Result<void> pumped = line().pump(); !pumped) return pumped;
+        if (line().next() || lies) {
+            return Error(Code::peer_broke_rules, "the receiver sent what no receiver sends",
+                         "the same version at both ends");
+        }
+        if (Result<void> fine = worker->state(); !fine) return fine;
+        Result<bool> settled = settle();
+        if (!settled) return std::move(settled).error();
+        if (ending && on_their_way.empty() && small_request == nullptr && received == sent) return end();
+        Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
+        if (!taken) return std::move(taken).error();
+        const Clock::time_point now = Clock::now();
+        if (*settled || *taken) {
+            moved = now;
+            waited = false;
+        } else if (received != sent && now - moved > line().options.silence) {
+            return Error(Code::peer_lost, "a frame was on its way for too long", "connect again");
+        }
+        const std::chrono::nanoseconds left =
+            std::min<std::chrono::nanoseconds>(at_most - (now - begin), longest_sleep);
+        if (left <= std::chrono::nanoseconds(0) || waited) return {};
+        if (*settled || *taken || now - moved < spin) continue;
+        waited = true;
+        if (received == sent && has_room()) {
+            // Nothing of UCX's is due: the ring wakes this thread.
+            if (Result<bool> came = take(Wait::at_most(left)); !came) return std::move(came).error();
+        } else {
+            worker->sleep(line().socket.get(), has_room() ? std::min<std::chrono::nanoseconds>(left, spin * 10) : left);
+        }
+    }
+}
+
+// Ends the frames that have left.
+Result<bool> FrameSender::Parts::settle() {
+    bool any = false;
+    if (small_request != nullptr) {
+        Result<bool> done = worker->complete(small_request);
+        if (!done || *done) small_request = nullptr;
+        if (!done) return done;
+        any = *done;
+    }
+    while (!on_their_way.empty()) {
+        Sent& first = on_their_way.front();
+        Result<bool> done = worker->complete(first.request);
+        if (!done || *done) first.request = nullptr;
+        if (!done || !*done) return done ? any : std::move(done);
+        first.view.reset();
+        const Result<void> whole = first.frame.finish();
+        if (!whole && whole.code() != Code::overtaken) return whole.error();
+        whole ? ++counts.frames : ++counts.overtaken;
+        const VerdictHeader verdict{first.header.sequence, whole ? 1u : 0u};
+        on_their_way.pop_front();
+        if (Result<void> told = worker->tell(Am::verdict, verdict); !told) return std::move(told).error();
+        any = true;
+    }
+    return any;
+}
+
+Result<bool> FrameSender::Parts::take(Wait wait) {
+    Result<SharedFrame<std::uint8_t>> frame = reader.next_frame(wait);
+    if (frame) {
+        if (Result<void> began = send(std::move(frame).value()); !began) return std::move(began).error();
+        return true;
+    }
+    const Code code = frame.code();
+    // The slot of the next frame may be on its way still (in_use).
+    if (code == Code::timed_out || code == Code::not_ready || code == Code::in_use) return false;
+    ending = frame.error();
+    return true;
+}
+
+Result<void> FrameSender::Parts::send(SharedFrame<std::uint8_t> frame) {
+    missed += frame.missed();
+    counts.missed += frame.missed();
+    if (reader.elements() <= most_eager_bytes) return send_small(std::move(frame));
+    Result<HostView<const std::uint8_t>> view = frame.buffer().read_on_host();
+    if (!view) return std::move(view).error();
+    on_their_way.push_back({std::move(frame), std::move(view).value(), {sent++, std::exchange(missed, 0), 0}});
+    Sent& last = on_their_way.back();
+    Result<void*> request = worker->send(Am::frame, &last.header, sizeof last.header, last.view->span(), false);
+    if (!request) return std::move(request).error();
+    last.request = *request;
+    return {};
+}
+
+// UCX copies a small frame anyway, so it is checked before it leaves, and needs no verdict.
+Result<void> FrameSender::Parts::send_small(SharedFrame<std::uint8_t> frame) {
+    {
+        Result<HostView<const std::uint8_t>> view = frame.buffer().read_on_host();
+        if (!view) return std::move(view).error();
+        std::copy(view->begin(), view->end(), small.begin());
+    }
+    const Result<void> whole = frame.finish();
+    if (!whole && whole.code() != Code::overtaken) return whole;
+    if (!whole) {
+        ++missed;
+        ++counts.overtaken;
+        return {};
+    }
+    small_header = {sent++, std::exchange(missed, 0), 1};
+    Result<void*> request = worker->send(Am::frame, &small_header, sizeof small_header, small, true);
+    if (!request) return std::move(request).error();
+    small_request = *request;
+    ++counts.frames;
+    return {};
+}
+
+// Says how the ring ended, when the receiver has all frames.
+Result<void> FrameSender::Parts::end() {
+    std::vector<std::byte> body;
+    put(body, ending->code() == Code::ended ? 1 : 0);
+    put(body, sent);
+    if (Result<void> said = line().send(Kind::goodbye, body); !said) return said;
+    for (int round = 0; round < 100 && line().behind(); ++round) {
+        worker->sleep(line().socket.get(), std::chrono::milliseconds(10));
+        if (Result<void> pumped = line().pump(); !pumped) break;
+    }
+    return *ending;
+}
+
+}  // namespace ucx
+}  // namespace v0
+}  // namespace isthmus

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of a shared ring to another machine, over UCX (docs/network.md). The sender reads a SharedFrameReader, as any
+// reader of the ring does; the receiver fills a SharedFrameRing, which local readers open. Link libisthmus-ucx
+// (isthmus-ucx.pc, isthmus::ucx).
+//
+// UCX parses what the other machine sends before any check of this library. So use these types in a process of their
+// own, as the program isthmus-bridge does: when it ends, its remote readers end, and nothing else.
+#pragma once
+
+#include <isthmus/file_descriptor.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
+#include <isthmus/result.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus {
+inline namespace v0 {
+namespace ucx {
+
+// A pre-shared key of 32 bytes. Copies are wiped when they are destroyed.
+class ISTHMUS_API Key {
+public:
+    static constexpr std::size_t size_bytes = 32;
+    // Reads 64 hexadecimal digits, and at most one newline. Errors: not_permitted (the file is not regular, belongs to
+    // another user than this one or root, or has a mode other than 0600 and 0400), invalid_argument (other content),
+    // system_error.
+    static Result<Key> load(const std::string& path);
+    explicit Key(const std::array<std::byte, size_bytes>& bytes) noexcept : bytes_(bytes) {}
+    Key(const Key&) noexcept = default;
+    Key& operator=(const Key&) noexcept = default;
+    ~Key();
+    const std::array<std::byte, size_bytes>& bytes() const noexcept { return bytes_; }
+
+private:
+    std::array<std::byte, size_bytes> bytes_;
+};
+
+// HOST:PORT or [HOST]:PORT.
+struct Address {
+    std::string host;  // a name or a number
+    std::uint16_t port = 0;
+    // Errors: invalid_argument.
+    ISTHMUS_API static Result<Address> parse(std::string_view text);
+};
+
+struct ConnectionOptions {
+    // Both ends have the same key, or none. Without one only loopback addresses are accepted.
+    std::optional<Key> key{};
+    std::chrono::nanoseconds step_timeout = std::chrono::seconds(2);    // for connecting, and for the whole greeting
+    std::chrono::nanoseconds setup_timeout = std::chrono::seconds(30);  // until the receiver has its ring
+    // Without a word for so long the other end counts as lost. Each end says something four times as often.
+    std::chrono::nanoseconds silence = std::chrono::seconds(5);
+};
+
+// What the sender says about its frames.
+struct Offer {
+    static constexpr std::size_t max_note_bytes = 256;
+    std::uint64_t frame_bytes = 0;
+    std::uint32_t slots = 0;
+    SlowReaderPolicy policy = SlowReaderPolicy::overwrite;
+    std::vector<std::byte> note{};  // the programs' own, such as the frames' shape
+};
+
+// An authenticated TCP connection. Movable; one thread at a time.
+class ISTHMUS_API Connection {
+public:
+    // The receiving end. Errors: peer_lost (nobody listens, or the connection ended), timed_out, not_permitted (no key
+    // for an address that is not loopback; another key, or a key at one end only), unsupported (another version),
+    // invalid_argument (a name without an address), peer_broke_rules, system_error.
+    static Result<Connection> connect(const Address& address, const ConnectionOptions& options);
+    // The sending end: takes a connection that Listener::accept() returned. Waits for the other end, step_timeout at
+    // most. Errors: as connect().
+    static Result<Connection> greet(FileDescriptor accepted, const ConnectionOptions& options);
+    Connection(Connection&&) noexcept;
+    Connection& operator=(Connection&&) noexcept;
+    ~Connection();
+
+private:
+    friend class FrameSender;
+    friend class FrameReceiver;
+    struct [[gnu::visibility("hidden")]] Line;
+    explicit Connection(std::unique_ptr<Line> line) noexcept;
+    std::unique_ptr<Line> line_;
+};
+
+// Listens for receivers. It reads and sends nothing: Connection::greet() does.
+class ISTHMUS_API Listener {
+public:
+    // Port 0: one that is free. Errors: not_permitted (no key, and not a loopback address), invalid_argument,
+    // system_error.
+    static Result<Listener> create(const Address& address, const ConnectionOptions& options);
+    std::uint16_t port() const noexcept { return port_; }
+    int descriptor() const noexcept { return socket_.get(); }  // readable: accept() does not wait
+    // Errors: not_ready (no connection is pending), system_limit, system_error.
+    Result<FileDescriptor> accept();
+
+private:
+    Listener(FileDescriptor socket, std::uint16_t port) noexcept : socket_(std::move(socket)), port_(port) {}
+    FileDescriptor socket_;
+    std::uint16_t port_;
+};
+
+struct SentCounts {
+    std::uint64_t frames = 0;     // that the receiver got whole
+    std::uint64_t overtaken = 0;  // overwritten while they were sent; the receiver discarded them
+    std::uint64_t missed = 0;     // overwritten before they were sent
+};
+
+// Sends the frames of a ring to one receiver, each from where it lies. Movable; one thread at a time.
+class ISTHMUS_API FrameSender {
+public:
+    // Takes both. Waits until the receiver has a ring for the frames, setup_timeout at most. Errors: peer_lost,
+    // timed_out, peer_broke_rules, invalid_argument (a note that is too long), unsupported (UCX has no transport),
+    // out_of_memory.
+    static Result<FrameSender> create(Connection connection, SharedFrameReader<std::uint8_t> reader,
+                                      std::vector<std::byte> note);
+    FrameSender(FrameSender&&) noexcept;
+    FrameSender& operator=(FrameSender&&) noexcept;
+    ~FrameSender();
+    // Sends what is there, and waits for more, `at_most` so long. Repeat it: it also says that this end lives. Errors
+    // end the sender: ended (the ring is closed, and the receiver has all frames), peer_lost (the receiver, or the
+    // ring's producer), peer_broke_rules (either), and those of SharedFrameReader::next_frame().
+    Result<void> step(std::chrono::nanoseconds at_most);
+    SentCounts counts() const noexcept;
+
+private:
+    struct [[gnu::visibility("hidden")]] Parts;
+    explicit FrameSender(std::unique_ptr<Parts> parts) noexcept;
+    std::unique_ptr<Parts> parts_;
+};
+
+struct ReceivedCounts {
+    std::uint64_t frames = 0;     // published
+    std::uint64_t discarded = 0;  // overwritten at the sender while they were sent
+    std::uint64_t missed = 0;     // that the sender did not send
+};
+
+// Receives frames into the slots of a ring. Movable; one thread at a time.
+class ISTHMUS_API FrameReceiver {
+public:
+    // Waits for the sender's offer, setup_timeout at most. Errors: peer_lost, timed_out, peer_broke_rules.
+    static Result<FrameReceiver> create(Connection connection);
+    FrameReceiver(FrameReceiver&&) noexcept;
+    FrameReceiver& operator=(FrameReceiver&&) noexcept;
+    ~FrameReceiver();
+    const Offer& offer() const noexcept;
+    // Begins to receive; once. The ring must stay until this object ends, and nothing else may fill it. `guard` is held
+    // around each use of the ring, so that another thread can admit readers; nullptr: no other thread uses it. Errors:
+    // invalid_argument (the ring's frames have another size), peer_lost, unsupported (UCX has no transport),
+    // out_of_memory.
+    Result<void> begin(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard = nullptr);
+    // Receives what is there, publishes whole frames, and waits for more, `at_most` so long. Repeat it: it also says
+    // that this end lives, also before begin(). Errors end the receiver: ended (the sender's ring is closed, and all
+    // frames are here), peer_lost (the connection, or the sender's producer: producer_is_gone()), peer_broke_rules, and
+    // those of the ring.
+    Result<void> step(std::chrono::nanoseconds at_most);
+    // The sender said that its ring ended without being closed: another connection would find no frames.
+    bool producer_is_gone() const noexcept;
+    ReceivedCounts counts() const noexcept;
+
+private:
+    struct [[gnu::visibility("hidden")]] Parts;
+    explicit FrameReceiver(std::unique_ptr<Parts> parts) noexcept;
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace ucx
+}  // namespace v0
+}  // namespace isthmus

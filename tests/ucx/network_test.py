@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`isthmus share --listen` and `isthmus view --from`: the same frames over UCX, whoever is killed, stopped or hostile.
+
+usage: network_test.py ISTHMUS SLOW_NETWORK_LIBRARY [MACHINE...]
+"""
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ISTHMUS, SLOW_NETWORK, *MACHINES = sys.argv[1:]
+DEADLINE_S = 100
+SYNTHETIC = ("--synthetic", "320x240")
+SANITIZED = "ISTHMUS_TEST_SANITIZED" in os.environ
+HELLO = struct.Struct("<8sII32s")
+
+
+def environment(**more):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("ISTHMUS_", "UCX_"))}
+    clean["ISTHMUS_PROFILE"] = "none"
+    clean["ISTHMUS_CUDA_LIBRARY"] = "/nonexistent/libcuda.so.1"  # no GPU unless --machine plays one
+    clean["UCX_TLS"] = "tcp"  # as between machines
+    clean.update(more)
+    return clean
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]
+
+
+class Network(unittest.TestCase):
+    """A directory for the producer's socket, and what has to be so when everybody has gone."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = os.path.join(self.folder.name, "meet")
+        self.key = os.path.join(self.folder.name, "key")
+        self.write_key(self.key, "5a" * 32)
+        self.started = []
+        self.bridges = set()
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        until = time.monotonic() + 10
+        while self.bridges and time.monotonic() < until:  # no bridge outlives its parent
+            self.bridges = {pid for pid in self.bridges if os.path.exists(f"/proc/{pid}/exe")}
+            time.sleep(0.05)
+        self.assertEqual(self.bridges, set())
+        self.folder.cleanup()
+
+    @staticmethod
+    def write_key(path, digits, mode=0o600):
+        with open(path, "w") as file:
+            file.write(digits + "\n")
+        os.chmod(path, mode)
+
+    def start(self, command, *arguments, machine=None, **more):
+        played = ("--machine", machine) if machine else ()
+        process = subprocess.Popen([ISTHMUS, command, "--json", *arguments, *played], env=environment(**more),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def share(self, *arguments, listen="127.0.0.1:0", source=SYNTHETIC, **more):
+        """A producer, and the port on which its bridge listens."""
+        producer = self.start("share", *source, "--at", self.at, "--listen", listen, *arguments, **more)
+        port = None
+        said = ""
+        while port is None:
+            line = producer.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+            found = re.search(r"listens on port (\d+)", line)
+            port = int(found[1]) if found else None
+        self.note_bridges(producer)
+        return producer, port
+
+    def note_bridges(self, process):
+        for bridge in children_of(process.pid):
+            self.bridges |= {bridge, *children_of(bridge)}
+
+    def view(self, port, *arguments, **more):
+        return self.start("view", "--from", f"127.0.0.1:{port}", "--connect-deadline", "30", *arguments, **more)
+
+    def end_of(self, process, code=0):
+        out, error = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, code, error)
+        return json.loads(out) if out else error
+
+    def bridge_of(self, process, children=0):
+        """The bridge's process, when it has this many children of its own."""
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            self.assertIsNone(process.poll())
+            bridges = children_of(process.pid)
+            if bridges and len(children_of(bridges[0])) >= children:
+                self.note_bridges(process)
+                return bridges[0]
+            time.sleep(0.01)
+        self.fail("no bridge")
+
+    def whole(self, viewed, shared, step=0):
+        """Every frame that was viewed is one of the producer's, in its order."""
+        sums = [each[1] for each in shared["checksums"]]
+        at = -1
+        for _, each in viewed["checksums"]:
+            at = sums.index(each, at + 1)
+        return at
+
+
+class SameFrames(Network):
+    def meet(self, *, policy, machine=None, viewer_machine=None, frames=30, source=SYNTHETIC, key=(), **more):
+        producer, port = self.share("--frames", str(frames), "--policy", policy, "--viewers", "1",
+                                    "--viewer-deadline", "60", *key, machine=machine, source=source, **more)
+        viewer = self.view(port, *key, machine=viewer_machine, **more)
+        shared, viewed = self.end_of(producer), self.end_of(viewer)
+        self.assertEqual(viewed["digest"], shared["digest"])
+        self.assertEqual((viewed["frames"], viewed["missed"], viewed["overtaken"]), (frames, 0, 0))
+        self.assertEqual((viewed["end"], viewed["ring"]["policy"]), ("closed", policy))
+        self.assertEqual(os.listdir(self.at), [])
+
+    def test_wait_gives_the_digest_of_the_producer(self):  # keeps N1
+        self.meet(policy="wait")
+
+    def test_small_frames_that_fit_into_a_message(self):  # keeps N1
+        self.meet(policy="wait", source=("--synthetic", "96x64"), frames=100)
+
+    def test_large_frames(self):  # keeps N1, N2
+        self.meet(policy="wait", source=("--synthetic", "2048x1024"), frames=12)
+
+    def test_transports_that_ucx_chooses(self):  # keeps N1
+        self.meet(policy="wait", UCX_TLS="all")
+
+    def test_with_a_key(self):  # keeps N4
+        self.meet(policy="wait", key=("--key", self.key))
+
+    def test_on_simulated_machines(self):  # keeps N1
+        for machine in MACHINES:
+            with self.subTest(machine=machine):
+                self.meet(policy="wait", machine=machine, viewer_machine=machine)
+
+    def test_a_local_and_a_remote_viewer_see_the_same(self):  # keeps N1
+        producer, port = self.share("--frames", "40", "--policy", "wait", "--viewers", "2", "--viewer-deadline", "60")
+        local = self.start("view", "--at", self.at)
+        remote = self.view(port)
+        shared = self.end_of(producer)
+        for viewed in self.end_of(local), self.end_of(remote):
+            self.assertEqual((viewed["digest"], viewed["frames"]), (shared["digest"], 40))
+
+    def test_viewers_of_different_rates_under_drop(self):  # keeps N1, N3
+        producer, port = self.share("--frames", "150", "--policy", "drop", "--viewers", "2", "--rate", "100",
+                                    "--checksums")
+        fast = self.view(port, "--frames", "60", "--checksums")
+        slow = self.view(port, "--frames", "8", "--work", "120", "--checksums")
+        shared, quick, late = self.end_of(producer), self.end_of(fast), self.end_of(slow)
+        self.assertEqual(shared["frames"], 150)
+        self.assertLess(shared["wall_ns"], 20e9)  # no viewer slows the producer
+        self.whole(quick, shared)
+        self.whole(late, shared)
+        self.assertEqual((quick["frames"], late["frames"]), (60, 8))
+
+    def test_over_a_bad_network(self):  # keeps N1, N3
+        state = os.path.join(self.folder.name, "network")
+        with open(state, "w") as file:
+            file.write("s")
+        preload = {"LD_PRELOAD": SLOW_NETWORK, "ISTHMUS_TEST_NETWORK": state}
+        if not SANITIZED:  # their runtime wants to be first
+            self.meet(policy="wait", frames=15, **preload)
+
+
+class WhoMayConnect(Network):
+    def test_other_keys_and_none_are_refused(self):  # keeps N4
+        other = os.path.join(self.folder.name, "other")
+        self.write_key(other, "a5" * 32)
+        producer, port = self.share("--frames", "20", "--policy", "wait", "--viewers", "1", "--viewer-deadline", "60",
+                                    "--key", self.key)
+        self.assertIn("another key", self.end_of(self.view(port, "--key", other), 1))
+        self.assertIn("asks for a key", self.end_of(self.view(port), 1))
+        right = self.view(port, "--key", self.key)
+        self.assertEqual(self.end_of(right)["digest"], self.end_of(producer)["digest"])
+
+    def test_without_a_key_only_loopback(self):  # keeps N4
+        producer = self.start("share", *SYNTHETIC, "--at", self.at, "--frames", "1", "--listen", "0.0.0.0:0")
+        out, error = producer.communicate(timeout=DEADLINE_S)
+        self.assertIn("needs a key", error)
+        viewer = self.start("view", "--from", "192.0.2.1:7", "--connect-deadline", "5")
+        self.assertIn("needs a key", self.end_of(viewer, 1))
+
+    def test_a_key_that_others_may_read_is_refused(self):  # keeps N4
+        os.chmod(self.key, 0o644)
+        viewer = self.start("view", "--from", "127.0.0.1:7", "--key", self.key)
+        self.assertIn("0600", self.end_of(viewer, 1))
+
+
+class Hostile(Network):
+    def test_garbage_silence_floods_and_old_versions(self):  # keeps N3, N4
+        producer, port = self.share("--frames", "400", "--policy", "wait", "--viewers", "1", "--rate", "100",
+                                    "--viewer-deadline", "60", "--key", self.key)
+        def connect():
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+        held = [connect() for _ in range(30)]  # say nothing; they end at the greeting's deadline
+        with connect() as line:  # garbage
+            line.sendall(b"GET / HTTP/1.1\r\n" * 40)
+            try:
+                self.assertEqual(line.recv(100), b"")
+            except ConnectionResetError:
+                pass
+        with connect() as line:  # another version is told this one
+            line.sendall(HELLO.pack(b"isthmucx", 0, 1, bytes(32)))
+            said = HELLO.unpack(line.recv(HELLO.size, socket.MSG_WAITALL))
+            self.assertEqual(said[:3], (b"isthmucx", 1, 1))
+            self.assertEqual(line.recv(100), b"")  # and gets no proof
+        with connect() as line:  # half a greeting
+            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32))[:20])
+        with connect() as line:  # a proof that is none
+            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32)))
+            self.assertEqual(len(line.recv(80, socket.MSG_WAITALL)), 80)
+            line.sendall(bytes(32))
+            self.assertEqual(line.recv(100), b"")
+        with connect() as line:  # the sender's own proof, reflected
+            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32)))
+            line.sendall(line.recv(80, socket.MSG_WAITALL)[48:])
+            self.assertEqual(line.recv(100), b"")
+        viewer = self.view(port, "--key", self.key)
+        viewed, shared = self.end_of(viewer), self.end_of(producer)
+        self.assertEqual((viewed["digest"], viewed["frames"]), (shared["digest"], 400))
+        for each in held:
+            each.close()
+
+    def test_a_sender_that_is_none(self):  # keeps N3
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            viewer = self.view(server.getsockname()[1])
+            line, _ = server.accept()
+            line.sendall(os.urandom(4096))
+            self.assertIn("does not speak isthmus", self.end_of(viewer, 1))
+            line.close()
+
+
+class Deaths(Network):
+    def endless(self, *arguments, policy="drop"):
+        return self.share("--policy", policy, "--rate", "200", "--viewers", "1", "--viewer-deadline", "1", *arguments)
+
+    def frames_flow(self, producer):
+        """The producer still makes frames: a new local viewer gets some."""
+        self.assertIsNone(producer.poll())
+        self.assertEqual(self.end_of(self.start("view", "--at", self.at, "--frames", "5"))["frames"], 5)
+
+    def end_producer(self, producer):
+        producer.send_signal(signal.SIGTERM)
+        return self.end_of(producer, 128 + signal.SIGTERM)
+
+    def test_a_killed_viewer_ends_alone(self):  # keeps N3
+        for policy in "drop", "wait":
+            with self.subTest(policy=policy):
+                producer, port = self.endless(policy=policy)
+                viewer = self.view(port)
+                self.bridge_of(producer, children=1)
+                for pause in 0.0, 0.05, 0.4:
+                    time.sleep(pause)
+                    self.note_bridges(viewer)
+                    viewer.kill()
+                    viewer.wait()
+                    self.frames_flow(producer)
+                    viewer = self.view(port)
+                self.assertEqual(self.end_of(self.view(port, "--frames", "3"))["frames"], 3)
+                viewer.kill()
+                self.end_producer(producer)
+
+    def test_a_stopped_viewer_never_stops_the_producer(self):  # keeps N3
+        for policy in "drop", "wait":
+            with self.subTest(policy=policy):
+                producer, port = self.endless(policy=policy)
+                viewer = self.view(port)
+                theirs = self.bridge_of(viewer)
+                self.bridge_of(producer, children=1)
+                time.sleep(0.5)
+                for process in viewer.pid, theirs:
+                    os.kill(process, signal.SIGSTOP)
+                self.frames_flow(producer)
+                time.sleep(1.5)
+                self.frames_flow(producer)
+                for process in viewer.pid, theirs:
+                    os.kill(process, signal.SIGCONT)
+                viewer.kill()
+                self.end_producer(producer)
+
+    def test_a_killed_bridge_ends_remote_viewers_only(self):  # keeps N3
+        producer, port = self.endless()
+        viewer = self.view(port, "--connect-deadline", "1")
+        bridge = self.bridge_of(producer, children=1)
+        time.sleep(0.3)
+        self.note_bridges(producer)
+        os.kill(bridge, signal.SIGKILL)
+        viewed = self.end_of_lost(viewer)
+        self.assertIn("peer_lost", viewed)
+        self.frames_flow(producer)
+        self.end_producer(producer)
+
+    def end_of_lost(self, viewer):
+        out, error = viewer.communicate(timeout=DEADLINE_S)
+        self.assertEqual(viewer.returncode, 1, error)
+        return out + error
+
+    def test_a_killed_producer_ends_its_viewers(self):  # keeps N3
+        for policy in "drop", "wait":
+            for pause in 0.0, 0.5:
+                with self.subTest(policy=policy, pause=pause):
+                    producer, port = self.endless(policy=policy)
+                    viewer = self.view(port, "--connect-deadline", "2")
+                    self.bridge_of(producer, children=1)
+                    time.sleep(pause)
+                    self.note_bridges(producer)
+                    producer.kill()
+                    producer.wait()
+                    self.end_of_lost(viewer)
+
+    def test_a_viewer_connects_again(self):  # keeps N3
+        producer, port = self.endless("--frames", "1500", "--checksums")
+        viewer = self.view(port, "--checksums", "--frames", "400")
+        bridge = self.bridge_of(producer, children=1)
+        time.sleep(0.5)
+        self.note_bridges(producer)
+        for child in children_of(bridge):  # the process of this viewer's connection
+            os.kill(child, signal.SIGKILL)
+        viewed, shared = self.end_of(viewer), self.end_of(producer)
+        self.assertEqual(viewed["frames"], 400)
+        self.whole(viewed, shared)
+
+    @unittest.skipIf(SANITIZED, "their runtime wants to be loaded first")
+    def test_a_cut_network_is_noticed_and_then_comes_back(self):  # keeps N3
+        state = os.path.join(self.folder.name, "network")
+        producer, port = self.share("--policy", "drop", "--rate", "200", "--viewers", "1", "--frames", "3000",
+                                    "--checksums")
+        viewer = self.view(port, "--checksums", "--frames", "800", LD_PRELOAD=SLOW_NETWORK, ISTHMUS_TEST_NETWORK=state)
+        self.bridge_of(producer, children=1)
+        time.sleep(0.7)
+        with open(state, "w") as file:
+            file.write("c")
+        time.sleep(7)  # longer than the silence that is tolerated
+        os.unlink(state)
+        viewed, shared = self.end_of(viewer), self.end_of(producer)
+        self.whole(viewed, shared)
+        self.assertEqual(viewed["frames"], 800)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=2)

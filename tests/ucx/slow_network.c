@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preloaded into isthmus-bridge: a bad network at the sockets, for machines without tc netem. Loss and reordering are
+// delays and pieces to a program over TCP. ISTHMUS_TEST_NETWORK names a file; its first letter, read at each call:
+//   s  slow: one call in four gets EAGAIN after a millisecond, and no call moves more than 16 KiB
+//   c  cut: nothing moves
+//   else, and without the file: as it is
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+static char network(int fd) {
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    const char* path = getenv("ISTHMUS_TEST_NETWORK");
+    char letter = 0;
+    if (path == NULL || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0) return 0;
+    if (domain != AF_INET && domain != AF_INET6) return 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    if (read(file, &letter, 1) != 1) letter = 0;
+    close(file);
+    return letter;
+}
+
+// Whether the call fails with EAGAIN now.
+static int refuses(char letter) {
+    static unsigned calls;
+    if (letter == 'c' || (letter == 's' && ++calls % 4 == 0)) {
+        const struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        errno = EAGAIN;
+        return 1;
+    }
+    return 0;
+}
+static size_t piece(char letter, size_t size) {
+    return letter == 's' && size > 16384 ? 16384 : size;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t send(int fd, const void* data, size_t size, int flags) {
+    const char letter = network(fd);
+    return refuses(letter) ? -1 : REAL(send)(fd, data, piece(letter, size), flags);
+}
+ssize_t recv(int fd, void* data, size_t size, int flags) {
+    const char letter = network(fd);
+    return refuses(letter) ? -1 : REAL(recv)(fd, data, piece(letter, size), flags);
+}
+ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
+    return refuses(network(fd)) ? -1 : REAL(sendmsg)(fd, message, flags);
+}
+ssize_t writev(int fd, const struct iovec* parts, int count) {
+    return refuses(network(fd)) ? -1 : REAL(writev)(fd, parts, count);
+}
