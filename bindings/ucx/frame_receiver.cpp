@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds spin{50};
 constexpr std::chrono::milliseconds longest_sleep{20};
+constexpr std::chrono::milliseconds time_to_part{1000};
+constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
 
 Error broke(const char* what) {
     return Error(Code::peer_broke_rules, what, "the same version at both ends");
@@ -53,8 +55,10 @@ struct FrameReceiver::Parts {
     std::optional<std::uint64_t> total{};  // the sender's, from its goodbye
     bool closed = false;                   // its ring was
     const char* lie = nullptr;
+    std::optional<Clock::time_point> failed{};  // UCX lost the sender
     std::optional<Error> ended{};
     Clock::time_point moved = Clock::now();
+    Clock::time_point pumped{};  // the TCP connection was looked at
     ReceivedCounts counts{};
 
     Connection::Line& line() { return *connection.line_; }
@@ -200,8 +204,10 @@ Result<void> FrameReceiver::Parts::idle(std::chrono::nanoseconds at_most) {
 }
 
 Result<void> FrameReceiver::Parts::hear() {
-    Result<void> pumped = line().pump();
-    if (!pumped && !total) return pumped;
+    const Clock::time_point now = Clock::now();
+    if (now - pumped < between_pumps) return {};
+    pumped = now;
+    if (Result<void> lives = line().pump(); !lives && !total) return lives;
     while (std::optional<Message> message = line().next()) {
         std::span<const std::byte> body(message->body);
         const auto was_closed = take_number(body), frames = take_number(body);
@@ -228,10 +234,13 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
         }
         Result<bool> filled = fill();
         if (!filled) return std::move(filled).error();
-        if (!total) {  // after its goodbye the sender's end is none of an error
-            if (Result<void> fine = worker->state(); !fine) return fine;
-        }
         const Clock::time_point now = Clock::now();
+        // The sender's goodbye, or the end of its TCP connection, may come after the end of UCX's.
+        if (Result<void> fine = worker->state(); !fine && !total) {
+            pumped = {};
+            if (!failed) failed = now;
+            if (now - *failed > time_to_part) return fine;
+        }
         if (*settled || *filled) {
             moved = now;
             waited = false;

@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds spin{50};
 constexpr std::chrono::milliseconds longest_sleep{20};
+constexpr std::chrono::milliseconds time_to_part{1000};
+constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
 
 // A frame on its way. Its address must not change: UCX reads the header.
 struct Sent {
@@ -43,9 +45,11 @@ struct FrameSender::Parts {
     std::uint64_t missed = 0;    // since the last frame that began
     std::size_t most = 1;        // on their way at once
     bool lies = false;
-    std::optional<Error> ending{};  // of the ring
-    std::optional<Error> ended{};   // of this object
+    std::optional<Error> ending{};               // of the ring
+    std::optional<Clock::time_point> goodbye{};  // the receiver was told
+    std::optional<Error> ended{};                // of this object
     Clock::time_point moved = Clock::now();
+    Clock::time_point pumped{};  // the TCP connection was looked at
     SentCounts counts{};
 
     Connection::Line& line() { return *connection.line_; }
@@ -66,11 +70,16 @@ struct FrameSender::Parts {
         return UCS_OK;
     }
     Result<void> step(std::chrono::nanoseconds at_most);
+    static Error liar() {
+        return Error(Code::peer_broke_rules, "the receiver sent what no receiver sends",
+                     "the same version at both ends");
+    }
+    Result<void> hear();
     Result<bool> settle();
     Result<bool> take(Wait wait);
     Result<void> send(SharedFrame<std::uint8_t> frame);
     Result<void> send_small(SharedFrame<std::uint8_t> frame);
-    Result<void> end();
+    Result<void> end(std::chrono::nanoseconds at_most);
     bool has_room() const { return !ending && small_request == nullptr && sent - received < most; }
 };
 
@@ -139,15 +148,12 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
     bool waited = false;
     for (;;) {
         while (worker->progress()) moved = Clock::now();
-        if (Result<void> pumped = line().pump(); !pumped) return pumped;
-        if (line().next() || lies) {
-            return Error(Code::peer_broke_rules, "the receiver sent what no receiver sends",
-                         "the same version at both ends");
-        }
-        if (Result<void> fine = worker->state(); !fine) return fine;
+        if (Result<void> heard = hear(); !heard) return heard;
+        if (lies) return liar();
+        if (Result<void> fine = worker->state(); !fine && !goodbye) return fine;
         Result<bool> settled = settle();
         if (!settled) return std::move(settled).error();
-        if (ending && on_their_way.empty() && small_request == nullptr && received == sent) return end();
+        if (ending && on_their_way.empty() && small_request == nullptr && received == sent) return end(at_most);
         Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
         if (!taken) return std::move(taken).error();
         const Clock::time_point now = Clock::now();
@@ -169,6 +175,15 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
             worker->sleep(line().socket.get(), has_room() ? std::min<std::chrono::nanoseconds>(left, spin * 10) : left);
         }
     }
+}
+
+Result<void> FrameSender::Parts::hear() {
+    const Clock::time_point now = Clock::now();
+    if (now - pumped < between_pumps) return {};
+    pumped = now;
+    if (Result<void> done = line().pump(); !done) return goodbye ? Result<void>(*ending) : std::move(done);
+    if (line().next()) return liar();  // it owes signs of life alone
+    return {};
 }
 
 // Ends the frames that have left.
@@ -246,17 +261,20 @@ Result<void> FrameSender::Parts::send_small(SharedFrame<std::uint8_t> frame) {
     return {};
 }
 
-// Says how the ring ended, when the receiver has all frames.
-Result<void> FrameSender::Parts::end() {
-    std::vector<std::byte> body;
-    put(body, ending->code() == Code::ended ? 1 : 0);
-    put(body, sent);
-    if (Result<void> said = line().send(Kind::goodbye, body); !said) return said;
-    for (int round = 0; round < 100 && line().behind(); ++round) {
-        worker->sleep(line().socket.get(), std::chrono::milliseconds(10));
-        if (Result<void> pumped = line().pump(); !pumped) break;
+// Says how the ring ended, when the receiver has all frames. Then the receiver closes the connection: if this end
+// closed it first, the end of UCX's connection could arrive before the word.
+Result<void> FrameSender::Parts::end(std::chrono::nanoseconds at_most) {
+    if (!goodbye) {
+        goodbye = Clock::now();
+        std::vector<std::byte> body;
+        put(body, ending->code() == Code::ended ? 1 : 0);
+        put(body, sent);
+        if (Result<void> said = line().send(Kind::goodbye, body); !said) return said;
     }
-    return *ending;
+    if (Clock::now() - *goodbye > time_to_part) return *ending;
+    pumped = {};
+    worker->sleep(line().socket.get(), std::min<std::chrono::nanoseconds>(at_most, longest_sleep));
+    return {};
 }
 
 }  // namespace ucx

@@ -52,6 +52,7 @@ class IsthmusRecipe(ConanFile):
         for part in ('tests', 'tools', 'examples', 'docs'):
             toolchain.project_options[part] = False
         toolchain.project_options['bench'] = 'disabled'
+        toolchain.project_options['ucx'] = 'disabled'
         # The interface in C needs the shared library.
         toolchain.project_options['bindings_c'] = bool(self.options.shared)
         toolchain.project_options['simulator'] = bool(self.options.simulator)

@@ -21,13 +21,15 @@ PACKAGECONFIG[gstreamer] = "-Dgstreamer=enabled,-Dgstreamer=disabled,gstreamer1.
 PACKAGECONFIG[numa] = "-Dnuma=enabled,-Dnuma=disabled,numactl"
 PACKAGECONFIG[simulator] = "-Dsimulator=true,-Dsimulator=false,nlohmann-json"
 PACKAGECONFIG[tools] = "-Dtools=true -Djpeg=enabled -Dpng=enabled,-Dtools=false,cli11 fmt jpeg libpng nlohmann-json"
+PACKAGECONFIG[ucx] = "-Ducx=enabled,-Ducx=disabled,ucx libsodium"
 
 ISTHMUS_GPU_ARCHITECTURES ?= "${@','.join((d.getVar('CUDA_ARCHITECTURES') or 'all').split())}"
 MESON_BUILDTYPE = "release"
 EXTRA_OEMESON = "-Dgpu_architectures=${ISTHMUS_GPU_ARCHITECTURES} -Dtests=false -Dexamples=false -Dbench=disabled -Ddocs=false"
 
-PACKAGE_BEFORE_PN = "${PN}-gstreamer ${PN}-tools ${PN}-simulator"
+PACKAGE_BEFORE_PN = "${PN}-gstreamer ${PN}-ucx ${PN}-tools ${PN}-simulator"
 FILES:${PN}-gstreamer = "${libdir}/gstreamer-1.0"
+FILES:${PN}-ucx = "${bindir}/isthmus-bridge ${libdir}/libisthmus-ucx.so.*"
 FILES:${PN}-tools = "${bindir}/isthmus"
 FILES:${PN}-simulator = "${libdir}/isthmus/sim"
 FILES:${PN}-dev += "${bindir}/isthmus-kernel-image"

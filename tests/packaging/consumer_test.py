@@ -77,6 +77,8 @@ def check_headers(prefix):
     rooms = glob.glob(os.path.join(SOURCE_ROOT, 'runtime/*/include/isthmus'))
     others = ('runtime/vocabulary/isthmus', 'kernels/include/isthmus', 'bindings/c/include/isthmus',
               'bindings/trace/include/isthmus')
+    if glob.glob(os.path.join(prefix, 'lib*/**/isthmus-ucx.pc'), recursive=True):  # UCX was there
+        others += ('bindings/ucx/include/isthmus',)
     for folder in (*rooms, *(os.path.join(SOURCE_ROOT, top) for top in others)):
         expected |= {os.path.relpath(path, folder) for suffix in ('h', 'hpp')
                      for path in glob.glob(f'{folder}/**/*.{suffix}', recursive=True)}

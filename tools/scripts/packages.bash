@@ -28,6 +28,12 @@ packages_for_gstreamer=(
     "command gst-inspect-1.0 gstreamer1.0-tools"
     "file /usr/share/doc/gstreamer1.0-plugins-base/copyright gstreamer1.0-plugins-base"
 )
+# For frames to other machines and their tests; a build without them has no isthmus-bridge.
+packages_for_ucx=(
+    "header ucp/api/ucp.h libucx-dev"
+    "header sodium.h libsodium-dev"
+    "command ucx_perftest ucx-utils"
+)
 packages_to_test=(
     "${packages_to_build[@]}"
     "${packages_for_pictures[@]}"

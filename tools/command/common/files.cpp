@@ -82,6 +82,14 @@ std::optional<std::string> first_that_exists(std::initializer_list<std::string> 
 
 }  // namespace
 
+std::optional<std::string> find_bridge() {
+    for (const std::string& place :
+         {own_folder() + "/isthmus-bridge", own_folder() + "/bridge/isthmus-bridge"}) {  // installed, built
+        if (::access(place.c_str(), X_OK) == 0) return place;
+    }
+    return std::nullopt;
+}
+
 std::optional<std::string> find_simulator() {
     const std::string here = own_folder();
     return first_that_exists({here + "/" + tool_paths::simulator_from_build,

@@ -38,6 +38,9 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
 // found.
 std::optional<std::string> find_simulator();
 
+// isthmus-bridge, beside this command. Nothing: not found.
+std::optional<std::string> find_bridge();
+
 // `run-tests` of the installed tests (-Dinstall_tests=true), beside this command or where they were installed. Nothing:
 // not found.
 std::optional<std::string> find_installed_tests();

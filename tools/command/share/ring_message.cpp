@@ -19,14 +19,20 @@ std::uint32_t get(const std::byte* at) {
 
 }  // namespace
 
+std::array<std::byte, shape_bytes> encode_shape(const camera::FrameShape& shape) {
+    std::array<std::byte, shape_bytes> bytes{};
+    put(bytes.data(), static_cast<std::uint32_t>(shape.format));
+    put(bytes.data() + 4, shape.width);
+    put(bytes.data() + 8, shape.height);
+    put(bytes.data() + 12, shape.pitch_bytes);
+    return bytes;
+}
+
 RingMessage ring_message(const SharedRingDescriptor& descriptor, const camera::FrameShape& shape) {
     RingMessage message{};
     std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), message.begin());
-    std::byte* const at = message.data() + SharedRingDescriptor::size_bytes;
-    put(at, static_cast<std::uint32_t>(shape.format));
-    put(at + 4, shape.width);
-    put(at + 8, shape.height);
-    put(at + 12, shape.pitch_bytes);
+    const std::array<std::byte, shape_bytes> encoded = encode_shape(shape);
+    std::copy(encoded.begin(), encoded.end(), message.begin() + SharedRingDescriptor::size_bytes);
     return message;
 }
 
@@ -37,13 +43,17 @@ Result<camera::FrameShape> shape_in(std::span<const std::byte> message) {
                          std::to_string(RingMessage().size()),
                      "an `isthmus share` of this version at the other end");
     }
-    const std::byte* const at = message.data() + SharedRingDescriptor::size_bytes;
-    const std::uint32_t format = get(at);
+    return decode_shape(message.subspan(SharedRingDescriptor::size_bytes));
+}
+
+Result<camera::FrameShape> decode_shape(std::span<const std::byte> bytes) {
+    const std::uint32_t format = bytes.size() == shape_bytes ? get(bytes.data()) : 0x100;
     if (format > 0xff || camera::name(static_cast<camera::PixelFormat>(format)) == "unknown") {
         return Error(Code::invalid_argument, "the producer's frames have no known format",
                      "an `isthmus share` of this version at the other end");
     }
-    return camera::make_frame_shape(static_cast<camera::PixelFormat>(format), get(at + 4), get(at + 8), get(at + 12));
+    return camera::make_frame_shape(static_cast<camera::PixelFormat>(format), get(bytes.data() + 4),
+                                    get(bytes.data() + 8), get(bytes.data() + 12));
 }
 
 }  // namespace isthmus::tools::share

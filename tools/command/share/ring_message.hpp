@@ -18,6 +18,11 @@ inline constexpr std::uint32_t ring_message_kind = 0x676e6972;  // "ring"
 inline constexpr std::size_t shape_bytes = 16;
 using RingMessage = std::array<std::byte, SharedRingDescriptor::size_bytes + shape_bytes>;
 
+// The shape alone, as the message ends.
+std::array<std::byte, shape_bytes> encode_shape(const camera::FrameShape& shape);
+// Its reverse, of bytes that are not trusted. Errors: as shape_in().
+Result<camera::FrameShape> decode_shape(std::span<const std::byte> bytes);
+
 RingMessage ring_message(const SharedRingDescriptor& descriptor, const camera::FrameShape& shape);
 
 // Parses the shape after the descriptor's bytes, which are not trusted. Errors: invalid_argument (another length,

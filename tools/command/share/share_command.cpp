@@ -8,6 +8,7 @@
 #include "common/report_text.hpp"
 #include "common/session.hpp"
 #include "admission.hpp"
+#include "bridge_process.hpp"
 #include "checksums.hpp"
 #include "memory_text.hpp"
 #include "synthetic.hpp"
@@ -22,7 +23,9 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 namespace isthmus::tools {
 namespace {
@@ -34,11 +37,16 @@ using camera::StopSignal;
 using Json = nlohmann::ordered_json;
 using Ring = SharedFrameRing<std::uint8_t>;
 
+// Longer than the bridge gives its viewers.
+constexpr std::chrono::seconds time_to_drain{12};
+
 struct ShareOptions {
     std::string input;
     std::string synthetic;  // WIDTHxHEIGHT
     std::uint64_t frames = 0;
     std::string at;
+    std::string listen;  // HOST:PORT for viewers on other machines; empty: none
+    std::string key;
     std::string policy = "drop";
     std::size_t slots = 4;
     std::uint32_t wait_for = 0;
@@ -217,6 +225,19 @@ std::string as_text(const Json& document, const camera::RanOn& where) {
     return text;
 }
 
+// The bridge connects to the ring's socket as any viewer.
+std::optional<share::BridgeProcess> start_bridge(const ShareOptions& options, const std::string& place) {
+    if (options.listen.empty()) {
+        if (!options.key.empty()) bad_input("share: --key is for --listen");
+        return std::nullopt;
+    }
+    std::vector<std::string> words{"send", "--until-stdin-ends", "--listen", options.listen, "--at", place};
+    if (!options.key.empty()) words.insert(words.end(), {"--key", options.key});
+    Result<share::BridgeProcess> bridge = share::BridgeProcess::start(words);
+    if (!bridge) fail(exit_code_of(bridge.error()), bridge.error());
+    return std::move(bridge).value();
+}
+
 int share_frames(const ShareOptions& options, const CommandContext& context) {
     const std::string problem = share::checksums_problem(options.checksums, options.frames);
     if (!problem.empty()) bad_input("share: " + problem);
@@ -230,7 +251,10 @@ int share_frames(const ShareOptions& options, const CommandContext& context) {
     if (!ring) fail(exit_code_of(ring.error()), ring.error());
     Result<Listener> listener = Listener::create(place);
     if (!listener) fail(exit_bad_usage, listener.error());
+    std::optional<share::BridgeProcess> bridge = start_bridge(options, place);
     const Shared shared = share_all(options, *input, *ring, std::move(listener).value());
+    // Its viewers get the last frames.
+    if (bridge) bridge->end(time_to_drain);
     const camera::RanOn where = ran_on(*runtime, device, context);
     const Json document = as_json(shared, options, *ring, where, *input, context, place);
     print(context.json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
@@ -259,6 +283,12 @@ void add_share_command(CLI::App& app, CommandContext& context) {
                "end after so many frames; default: at the input's end");
     command->add_option("--at", options->at, "directory of the socket; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
+    command
+        ->add_option("--listen", options->listen,
+                     "also for viewers on other machines, which connect to this address; port 0: one that is free")
+        ->type_name("HOST:PORT");
+    command->add_option("--key", options->key, "key file of --listen; without one only loopback addresses are accepted")
+        ->type_name("FILE");
     command
         ->add_option("--policy", options->policy,
                      "drop: overwrite frames that slow viewers read; wait: wait for slow viewers")

@@ -2,6 +2,7 @@
 // The options of `isthmus view`, and its final report.
 #include "view_command.hpp"
 
+#include "bridge_process.hpp"
 #include "camera/stop_signal.hpp"
 #include "common/console.hpp"
 #include "common/number_options.hpp"
@@ -15,7 +16,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <unistd.h>
+#include <vector>
 
 namespace isthmus::tools {
 namespace {
@@ -80,13 +87,63 @@ std::string as_text(const Viewed& viewed, const ViewOptions& options, const came
     return text + fmt::format("ended by   {}\n", ended ? viewed.end : std::string(name(ended.code())));
 }
 
-int view(const ViewOptions& options, const CommandContext& context) {
+// Where frames of another machine come from, and the directory in which the bridge makes a ring of them.
+struct Remote {
+    std::string from, key;  // empty: none
+};
+// A directory of this process alone, removed at its end.
+class PrivatePlace {
+public:
+    PrivatePlace() {
+        const char* const folder = std::getenv("XDG_RUNTIME_DIR");
+        path_ = std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/isthmus-view-XXXXXX";
+        if (::mkdtemp(path_.data()) == nullptr) bad_input("view: " + path_ + ": " + std::strerror(errno));
+    }
+    PrivatePlace(const PrivatePlace&) = delete;
+    PrivatePlace& operator=(const PrivatePlace&) = delete;
+    ~PrivatePlace() {
+        // Where the bridge was killed, its socket and its lock are left.
+        for (const char* const name : {"/channel", "/lock"}) ::unlink((path_ + name).c_str());
+        ::rmdir(path_.c_str());
+    }
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+};
+
+share::BridgeProcess start_bridge(const Remote& remote, const ViewOptions& options) {
+    std::vector<std::string> words{"receive",
+                                   "--until-stdin-ends",
+                                   "--from",
+                                   remote.from,
+                                   "--at",
+                                   options.at,
+                                   "--connect-deadline",
+                                   fmt::format("{:.3f}", options.connect_s)};
+    if (!remote.key.empty()) words.insert(words.end(), {"--key", remote.key});
+    Result<share::BridgeProcess> bridge = share::BridgeProcess::start(words);
+    if (!bridge) throw Failure(exit_code_of(bridge.error()), "view: " + bridge.error().text());
+    return std::move(bridge).value();
+}
+
+int view(ViewOptions options, const Remote& remote, const CommandContext& context) {
     const StopSignal stop;
+    std::optional<PrivatePlace> place;
+    std::optional<share::BridgeProcess> bridge;
+    if (!remote.from.empty()) {
+        if (options.at.empty()) options.at = place.emplace().path();
+        bridge.emplace(start_bridge(remote, options));
+        options.hopeless = [&bridge] { return !bridge->runs(); };
+        // The bridge's own time to connect comes before that of this process.
+        options.connect_s += 2;
+    }
     Result<Runtime> runtime = context.open_runtime();
     if (!runtime) throw Failure(exit_failed, "view: " + runtime.error().text());
     Device& device = choose_device(*runtime, context);
     Viewed viewed(options.checksums);
     const Result<void> ended = share::view_frames(device, options, viewed);
+    if (bridge) bridge->end(std::chrono::seconds(2));
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
     if (!viewed.reason.empty()) {  // reports what was seen, whatever ended the view
         const camera::RanOn where = ran_on(*runtime, device, context);
@@ -109,6 +166,7 @@ int view(const ViewOptions& options, const CommandContext& context) {
 void add_view_command(CLI::App& app, CommandContext& context) {
     struct Choices {
         ViewOptions options;
+        Remote remote;
         std::string waiting = "adaptive";
     };
     const auto choices = std::make_shared<Choices>();
@@ -116,6 +174,12 @@ void add_view_command(CLI::App& app, CommandContext& context) {
     ViewOptions& options = choices->options;
     command->add_option("--at", options.at, "directory of the socket; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
+    command
+        ->add_option("--from", choices->remote.from,
+                     "frames of an `isthmus share --listen` on another machine; --at: where other viewers may join")
+        ->type_name("HOST:PORT");
+    command->add_option("--key", choices->remote.key, "key file of --from; without one only loopback is accepted")
+        ->type_name("FILE");
     add_number(*command, "-n,--frames", options.frames, {1, std::uint64_t{1} << 40},
                "end after so many whole frames; default: at the ring's end");
     add_number(*command, "--connect-deadline", options.connect_s, {0.0, 3600.0}, "seconds to wait for a producer")
@@ -133,11 +197,12 @@ void add_view_command(CLI::App& app, CommandContext& context) {
         ViewOptions chosen = choices->options;
         const std::string problem = share::checksums_problem(chosen.checksums, chosen.frames);
         if (!problem.empty()) bad_input("view: " + problem);
-        chosen.at = meeting_place(chosen.at);
+        if (choices->remote.from.empty() && !choices->remote.key.empty()) bad_input("view: --key is for --from");
+        if (choices->remote.from.empty()) chosen.at = meeting_place(chosen.at);
         chosen.waiting = choices->waiting == "spin"    ? WaitPolicy::spin
                          : choices->waiting == "sleep" ? WaitPolicy::sleep
                                                        : WaitPolicy::adaptive;
-        context.exit_code = view(chosen, context);
+        context.exit_code = view(chosen, choices->remote, context);
     });
 }
 

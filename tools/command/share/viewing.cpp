@@ -104,10 +104,12 @@ Result<void> take_all(Reader& reader, std::optional<Corners>& corners, const Vie
 }  // namespace
 
 Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed) {
-    Result<OpenedRing> ring = open_ring(device, {.at = options.at,
-                                                 .connect_deadline = of_seconds(options.connect_s),
-                                                 .waiting = options.waiting,
-                                                 .stopped = [] { return StopSignal::received() != 0; }});
+    Result<OpenedRing> ring = open_ring(
+        device,
+        {.at = options.at,
+         .connect_deadline = of_seconds(options.connect_s),
+         .waiting = options.waiting,
+         .stopped = [&options] { return StopSignal::received() != 0 || (options.hopeless && options.hopeless()); }});
     if (!ring) return std::move(ring).error();
     viewed.shape = ring->shape;
     Reader& reader = ring->reader;

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -24,6 +25,8 @@ struct ViewOptions {
     WaitPolicy waiting = WaitPolicy::adaptive;
     bool corners = false;
     bool checksums = false;
+    // Asked between attempts to connect; true ends them. Empty: signals alone end them.
+    std::function<bool()> hopeless{};
 };
 
 struct Viewed {
