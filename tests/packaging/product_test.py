@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a built library or program what it needs and what it shows, with readelf and nm.
 
-usage: product_test.py needs|exports|c-needs|c-exports|c-soname|imports|versions READELF FILE...
+usage: product_test.py QUESTION READELF FILE...
 needs:    shared libraries beyond those that every machine has
 exports:  dynamic symbols outside namespace isthmus and the prefix isthmus_
 c-…:      the same of the interface in C, which exports no C++; and that its SONAME ends with 1
+gst-exports: symbols of the GStreamer plugin beside its entry: a process has other plugins, and their C++ libraries
 imports:  functions that print, end the process or start a thread, which a library leaves to its user. pthread_create is
           lawful: RuntimeOptions::cpu_threads asks for workers (tests/unit/cpu counts the threads without it)
 versions: symbol versions newer than glibc 2.35 and GLIBCXX_3.4.30 (JetPack 6)
@@ -18,6 +19,7 @@ ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|l
 ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN[KRO]*7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
 C_NEEDS = re.compile(ALLOWED_NEEDS.pattern + r'|^libisthmus(-c)?\.so')
 C_EXPORT = re.compile(r'^(isthmus_[a-z0-9_]+|ISTHMUS_C_1)$')
+GST_EXPORT = re.compile(r'^gst_plugin_isthmus_(get_desc|register)$')
 FORBIDDEN_IMPORT = re.compile(r'^(stdout|stderr|_ZSt4(cout|cerr|clog)|(__)?(printf|fprintf|vprintf|vfprintf|dprintf)(_chk)?|'
                               r'puts|putchar|fputs|fputc|fwrite|perror|syslog|exit|_exit|_Exit|quick_exit|abort|__assert_fail|'
                               r'_ZNSt6thread\w*)$')
@@ -72,6 +74,9 @@ CHECKS = {
     'c-exports': (['--dyn-syms', '-W'], lambda text: unlawful_exports(text, C_EXPORT),
                   ' 7: 0 0 FUNC GLOBAL DEFAULT 12 _ZN7isthmus2v04nameEv', ' 7: 0 0 FUNC GLOBAL DEFAULT 12 isthmus_version@@ISTHMUS_C_1'),
     'c-soname': (['-d', '-W'], other_soname, '(SONAME) [libisthmus-c.so.1.0]', '(SONAME) [libisthmus-c.so.1]'),
+    'gst-exports': (['--dyn-syms', '-W'], lambda text: unlawful_exports(text, GST_EXPORT),
+                    ' 7: 0 0 FUNC WEAK DEFAULT 12 _ZN3fmt2v96detailE',
+                    ' 7: 0 0 FUNC GLOBAL DEFAULT 12 gst_plugin_isthmus_get_desc'),
     'imports': (['--dyn-syms', '-W'], unlawful_imports, ' 7: 0 0 OBJECT GLOBAL DEFAULT UND stderr@GLIBC_2.2.5 (3)',
                 ' 7: 0 0 FUNC GLOBAL DEFAULT UND dlopen@GLIBC_2.34 (3)'),
     'versions': (['--version-info', '-W'], too_new, '  Name: GLIBC_2.36  Flags', '  Name: GLIBC_2.35  Flags'),
