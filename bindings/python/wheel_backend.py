@@ -5,6 +5,10 @@
     pip wheel . --no-deps -C setup-args=-Dgpu_prebuilt=/path/to/images      # GPU code that was compiled before
     pip wheel . --no-deps -C build-dir=build-wheel                          # keeps what was built, for the next time
     pip wheel . --no-deps -C require-gpu=yes -C require-manylinux=yes -C setup-args=-Dboard=true    # what is published
+    pip wheel . --no-deps -C setup-args='--cross-file=cross/aarch64-linux-gnu.ini -Dboard=true'     # for aarch64
+
+setup-args are arguments of `meson setup`, split and quoted as in a shell; where pip allows it (23.1), the setting may also
+be repeated. Relative paths begin in the source tree. require-gpu and require-manylinux take yes or no.
 
 Why not meson-python: 0.22.1 tags a wheel with libraries beside the package as cp311-cp311, or as `any` where they are in
 purelib, although nothing in it depends on CPython's version; it drops the links of SONAMEs; and it cannot pack a tree that
@@ -18,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,9 +41,29 @@ TARGETS = {'libisthmus.so.0': 'isthmus', 'libisthmus-c.so.1': 'isthmus-c', 'libi
            'libisthmus-python.so': 'isthmus-python', 'isthmus': 'isthmus', 'sim/libcuda.so.1': 'cuda'}
 
 
+SETTINGS = ('setup-args', 'build-dir', 'require-gpu', 'require-manylinux')
+
+
 def _list(settings: dict[str, Any] | None, name: str) -> list[str]:
     given = (settings or {}).get(name, [])
     return [given] if isinstance(given, str) else list(given)
+
+
+def _setup_args(settings: dict[str, Any] | None) -> list[str]:
+    return [word for text in _list(settings, 'setup-args') for word in shlex.split(text)]
+
+
+def _wanted(settings: dict[str, Any] | None, name: str) -> bool:
+    given = _list(settings, name)[-1:]
+    if given not in ([], ['yes'], ['no']):
+        sys.exit(f'wheel_backend.py: {name}={given[0]}: yes or no')
+    return given == ['yes']
+
+
+def _check_names(settings: dict[str, Any] | None) -> None:
+    unknown = sorted(set(settings or {}) - set(SETTINGS))
+    if unknown:
+        sys.exit(f'wheel_backend.py: no such setting: {", ".join(unknown)}; there are {", ".join(SETTINGS)}')
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
@@ -88,21 +113,23 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: d
 
 def build_wheel(wheel_directory: str, config_settings: dict[str, Any] | None = None,
                 metadata_directory: str | None = None) -> str:
+    _check_names(config_settings)
+    require_gpu, require_manylinux = (_wanted(config_settings, name) for name in ('require-gpu', 'require-manylinux'))
     with tempfile.TemporaryDirectory() as temporary:
         kept = _list(config_settings, 'build-dir')
         build = os.path.abspath(kept[0]) if kept else os.path.join(temporary, 'build')
         again = ['--reconfigure'] if os.path.exists(os.path.join(build, 'build.ninja')) else []
-        _run('meson', 'setup', *again, build, *OPTIONS, *_list(config_settings, 'setup-args'))
+        _run('meson', 'setup', *again, build, *OPTIONS, *_setup_args(config_settings))
         targets = _asked(build, 'targets')
         files = {file: _file_of(targets, file, name) for file, name in TARGETS.items()}
         _run('ninja', '-C', build, *(os.path.relpath(file, build) for file in files.values()))
         if not _has_gpu_code(build):
             said = 'the camera kernels have no GPU code: nvcc was not found, and no -Dgpu_prebuilt given'
-            if _list(config_settings, 'require-gpu'):
+            if require_gpu:
                 sys.exit(f'wheel_backend.py: {said}')
             print(f'wheel_backend.py: {said}; they run on the CPU device', file=sys.stderr)
         wheel = make_wheel.pack(pathlib.Path(wheel_directory), _version(), ROOT / 'bindings' / 'python' / 'isthmus', files,
-                                strip=True, manylinux=bool(_list(config_settings, 'require-manylinux')))
+                                strip=True, manylinux=require_manylinux)
         return wheel.name
 
 
