@@ -81,6 +81,8 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) =
               offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
               sizeof(AllocationNodeParameters) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) &&
               offsetof(AllocationNodeParameters, address) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
+              sizeof(DevResource) == sizeof(CUdevResource) &&
+              offsetof(DevResource, count) == offsetof(CUdevResource, sm) &&
               sizeof(InstantiateParameters) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
               offsetof(InstantiateParameters, result) == offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
               sizeof(FillNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&

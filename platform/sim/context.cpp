@@ -38,6 +38,16 @@ Result create(Driver& d, Context** context, unsigned flags, DeviceOrdinal device
     return push_current(made) ? result::ok : result::out_of_memory;
 }
 
+Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
+    if (!d.valid(device)) return result::invalid_device;
+    const std::lock_guard lock(d.mutex);
+    state_of(d, device).primary_flags = flags;
+    state_of(d, device).primary.flags = flags;
+    return result::ok;
+}
+
+}  // namespace
+
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     if (!d.valid(device)) return result::invalid_device;
     const Result lost = d.engine().device_code(device);
@@ -62,15 +72,15 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     return result::ok;
 }
 
-Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
-    if (!d.valid(device)) return result::invalid_device;
-    const std::lock_guard lock(d.mutex);
-    state_of(d, device).primary_flags = flags;
-    state_of(d, device).primary.flags = flags;
-    return result::ok;
+void retain_primary(Driver& d, int device) {
+    DeviceState& state = state_of(d, device);
+    // Observed: the handle is the same as before, the id is new.
+    ++state.retained;
+    if (state.active) return;
+    state.active = true;
+    state.primary.id = d.next_context_id++;
+    d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
 }
-
-}  // namespace
 
 std::size_t count_contexts(const Driver& d) {
     std::size_t count = d.contexts.count();
@@ -112,15 +122,8 @@ Result cuDevicePrimaryCtxRetain(Context** context, DeviceOrdinal device) {
         if (!d.valid(device)) return result::invalid_device;
         if (const Result lost = d.engine().device_code(device)) return lost;
         const std::lock_guard lock(d.mutex);
-        DeviceState& state = state_of(d, device);
-        // Observed: the handle is the same as before, the id is new.
-        ++state.retained;
-        if (!state.active) {
-            state.active = true;
-            state.primary.id = d.next_context_id++;
-            d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
-        }
-        *context = &state.primary;
+        retain_primary(d, device);
+        *context = &state_of(d, device).primary;
         return result::ok;
     });
 }
@@ -179,7 +182,7 @@ Result cuCtxDestroy_v2(Context* context) {
         {
             const std::lock_guard lock(d.mutex);
             if (const Result code = context_code(d, context)) return code;
-            if (context->primary) return result::invalid_context;
+            if (context->primary || context->green) return result::invalid_context;  // green ones: assumed
         }
         if (const Result lost = d.engine().device_code(context->device)) return lost;
         d.engine().synchronize_device(context->device);

@@ -68,7 +68,13 @@ Result context_code(const Driver& d, const Context* context) {
 }
 
 Context* current_context(Driver& d) {
-    return depth == 0 || current_is_dead(d) ? nullptr : stack[depth - 1].context;
+    if (depth == 0 || current_is_dead(d)) return nullptr;
+    Context* const top = stack[depth - 1].context;
+    return top->green ? &d.devices[static_cast<std::size_t>(top->device)].primary : top;
+}
+
+GreenContext* current_green(Driver& d) {
+    return depth == 0 || current_is_dead(d) ? nullptr : stack[depth - 1].context->green;
 }
 
 Result need_context(Driver& d, Context*& context) {
@@ -86,7 +92,8 @@ bool works_beside_a_dead_context(CallId id) noexcept {
         case CallId::cuCtxCreate_v2:
         case CallId::cuCtxCreate_v4:
         case CallId::cuCtxDestroy_v2:
-        case CallId::cuMemPoolDestroy:  // observed
+        case CallId::cuGreenCtxDestroy:  // assumed
+        case CallId::cuMemPoolDestroy:   // observed
         case CallId::cuThreadExchangeStreamCaptureMode: return true;
         default: {  // queries of devices, and references of primary contexts
             const char* const device = "cuDevice";

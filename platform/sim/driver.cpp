@@ -4,6 +4,7 @@
 
 #include "access.hpp"
 #include "call.hpp"
+#include "green_contexts.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
 #include "statistics.hpp"

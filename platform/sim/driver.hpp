@@ -30,7 +30,8 @@ struct Context {
     bool primary = false;
     unsigned flags = 0;
     std::uint64_t id = 0;
-    std::set<int> peers;  // devices whose memory this context may reach (cuCtxEnablePeerAccess)
+    std::set<int> peers;            // devices whose memory this context may reach (cuCtxEnablePeerAccess)
+    GreenContext* green = nullptr;  // whose context this is; all but its streams is the primary context's
 };
 
 struct Stream {
@@ -38,6 +39,7 @@ struct Stream {
     Context* context = nullptr;
     unsigned flags = 0;  // 1: does not wait for the legacy stream
     int priority = 0;
+    GreenContext* green = nullptr;  // that it belongs to
     // The last answer of cuStreamGetCaptureInfo: valid until the next call for the stream.
     std::vector<NodeObject*> capture_dependencies;
     std::vector<EdgeData> capture_edges;
@@ -131,6 +133,9 @@ public:
     Handles<GraphExec> instances;
     Handles<NodeObject> nodes;
     Handles<UserObject> user_objects;
+    Handles<GreenContext> green_contexts;
+    Handles<ResourceDescription> resource_descriptions;
+    std::uint64_t splits = 0;                                        // of multiprocessors, so far
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed
     std::vector<ConditionFacts> condition_facts;                     // of the same handles
     // Of open captures, by capture id; created by the first query.
@@ -153,8 +158,10 @@ private:
 // nullptr until cuInit succeeded.
 Driver* driver() noexcept;
 
-// The calling thread's current context; nullptr: no live one. Locks the driver's mutex, as the next two functions do.
+// The calling thread's current context, or the primary one that a current green context shares; nullptr: no live one.
+// Locks the driver's mutex, as the next three functions do.
 Context* current_context(Driver& d);
+GreenContext* current_green(Driver& d);  // nullptr: an ordinary context is current, or none
 // Whether the calling thread's current context was destroyed; fast while no context is created or destroyed.
 bool current_is_dead(Driver& d);
 
@@ -196,6 +203,13 @@ Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
     if (handles.lost(handle) || handles.was_alive(handle)) undefined("a handle of an object that is destroyed");
     return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
 }
+
+// A stream of the device's primary context, and of a green one where that is given. Requires the driver's mutex.
+Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags, int priority);
+// Takes a reference of the device's primary context. Requires the driver's mutex.
+void retain_primary(Driver& d, int device);
+// Gives one back, or resets the context.
+Result release_primary(Driver& d, DeviceOrdinal device, bool reset);
 
 // Releases the objects of a context: its streams, events, modules, and memory except that of pools.
 void release_context_resources(Driver& d, Context* context);

@@ -18,12 +18,10 @@ constexpr int highest_priority = -5;
 
 Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int priority) {
     if (!stream || flags > non_blocking) return result::invalid_value;
-    const bool prioritised = d.fact(context.device, attribute::stream_priorities) != 0;
-    const int clamped = prioritised ? std::clamp(priority, highest_priority, 0) : 0;
-    const engine::StreamId id = d.engine().create_stream(context.device, {flags != non_blocking, clamped});
+    GreenContext* const green = current_green(d);
     const std::lock_guard lock(d.mutex);
-    Stream* made = d.streams.create();
-    *made = {id, &context, flags, clamped, {}, {}};
+    Stream* const made = create_stream(d, context.device, green, flags, priority);
+    made->context = &context;
     *stream = made;
     return result::ok;
 }
@@ -88,6 +86,17 @@ Result call_about_stream(CallId id, Stream* handle, Body&& body) {
 }
 
 }  // namespace
+
+Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags, int priority) {
+    const bool prioritised = d.fact(device, attribute::stream_priorities) != 0;
+    Stream* const made = d.streams.create();
+    made->priority = prioritised ? std::clamp(priority, highest_priority, 0) : 0;
+    made->id = d.engine().create_stream(device, {flags != non_blocking, made->priority});
+    made->context = &d.devices[static_cast<std::size_t>(device)].primary;
+    made->flags = flags;
+    made->green = green;
+    return made;
+}
 
 Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
     if (handle == nullptr || handle == legacy_handle) {

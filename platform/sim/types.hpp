@@ -26,6 +26,8 @@ struct GraphObject;
 struct GraphExec;
 struct NodeObject;
 struct UserObject;
+struct GreenContext;
+struct ResourceDescription;
 class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
@@ -158,6 +160,13 @@ struct FillNodeParameters {  // CUDA_MEMSET_NODE_PARAMS
     std::size_t width, height;  // in elements, and rows
 };
 
+struct DevResource {  // CUdevResource
+    int type;         // 1 multiprocessors; 0 none
+    unsigned char hidden[92];
+    unsigned count, least, multiple;
+    unsigned char more[36];
+};
+
 struct alignas(64) TensorMap {  // CUtensorMap
     unsigned char bytes[128];
 };
@@ -208,7 +217,8 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
                         not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
-                        graph_update_failure = 910, unknown = 999;
+                        graph_update_failure = 910, invalid_resource_type = 914, invalid_resource_configuration = 915,
+                        unknown = 999;
 }  // namespace result
 
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares of a device's multiprocessors, and green contexts that have them.
+#include "green_contexts.hpp"
+
+#include "call.hpp"
+#include "graph_objects.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr int multiprocessor_type = 1;
+constexpr unsigned ignore_coscheduling = 1, all_split_flags = 3, with_default_stream = 1, non_blocking = 1;
+constexpr char magic[8] = "simshar";
+
+// In the bytes of CUdevResource that are the driver's own.
+struct Hidden {
+    char magic[8];
+    Share share;
+};
+static_assert(sizeof(Hidden) <= sizeof(DevResource::hidden));
+
+void write(const Driver& d, const Share& share, bool fine, DevResource& out) {
+    out = {};
+    if (share.count == 0) return;  // type 0: none
+    const ShareSizes sizes = share_sizes(d.fact(share.device, attribute::cc_major), fine);
+    out.type = multiprocessor_type;
+    out.count = share.count;
+    out.least = sizes.least;
+    out.multiple = sizes.multiple;
+    Hidden hidden = {};
+    std::memcpy(hidden.magic, magic, sizeof magic);
+    hidden.share = share;
+    std::memcpy(out.hidden, &hidden, sizeof hidden);
+}
+
+Result read(const Driver& d, const DevResource& resource, Share& out) {
+    if (resource.type != multiprocessor_type) return result::invalid_resource_type;
+    Hidden hidden;
+    std::memcpy(&hidden, resource.hidden, sizeof hidden);
+    out = hidden.share;
+    const bool ours = std::memcmp(hidden.magic, magic, sizeof magic) == 0 && d.valid(out.device);
+    return ours ? result::ok : result::invalid_resource_configuration;
+}
+
+Share whole(const Driver& d, int device) {
+    return {device, 0, static_cast<unsigned>(d.fact(device, attribute::multiprocessors)), 0};
+}
+
+Result give(const Driver& d, const Share& share, DevResource* resource, int type) {
+    if (!resource) return result::invalid_value;
+    if (type != multiprocessor_type) return result::invalid_resource_type;
+    write(d, share, false, *resource);
+    return result::ok;
+}
+
+Result split(Driver& d, DevResource* groups, unsigned* count, const DevResource* input, DevResource* remaining,
+             unsigned flags, unsigned least) {
+    if (!count || !input || flags > all_split_flags || (groups && *count == 0)) return result::invalid_value;
+    Share from;
+    if (const Result code = read(d, *input, from)) return code;
+    // Documented: a part is not split again before it is a green context's. The code is assumed.
+    if (from.split != 0) return result::invalid_resource_configuration;
+    if (least > from.count) return result::invalid_value;
+    const bool fine = (flags & ignore_coscheduling) != 0;
+    const ShareSizes sizes = share_sizes(d.fact(from.device, attribute::cc_major), fine);
+    const unsigned wanted = std::max(least, sizes.least);
+    const unsigned size = (wanted + sizes.multiple - 1) / sizes.multiple * sizes.multiple;
+    unsigned made = size > from.count ? 0 : from.count / size;
+    if (groups) made = std::min(made, *count);
+    *count = made;
+    const std::lock_guard lock(d.mutex);
+    const std::uint64_t number = ++d.splits;
+    for (unsigned i = 0; groups && i < made; ++i) {
+        write(d, {from.device, from.begin + i * size, size, number}, fine, groups[i]);
+    }
+    if (remaining) {
+        write(d, {from.device, from.begin + made * size, from.count - made * size, number}, fine, *remaining);
+    }
+    return result::ok;
+}
+
+Result describe(Driver& d, ResourceDescription** description, const DevResource* resources, unsigned count) {
+    if (!description || !resources || count == 0) return result::invalid_value;
+    std::vector<Share> shares(count);
+    ResourceDescription all;
+    for (unsigned i = 0; i < count; ++i) {
+        if (const Result code = read(d, resources[i], shares[i])) return code;
+        all.count += shares[i].count;
+        // Documented: of one device, and of one split.
+        const bool fits = shares[i].device == shares[0].device && shares[i].split == shares[0].split;
+        bool again = false;
+        for (unsigned before = 0; before < i; ++before) again = again || shares[before].begin == shares[i].begin;
+        if (!fits || again) return result::invalid_resource_configuration;
+    }
+    all.device = shares[0].device;
+    const std::lock_guard lock(d.mutex);
+    *description = d.resource_descriptions.create();
+    **description = all;
+    return result::ok;
+}
+
+Result create(Driver& d, GreenContext** green, ResourceDescription* description, int device, unsigned flags) {
+    if (!green || flags != with_default_stream) return result::invalid_value;
+    if (!d.valid(device)) return result::invalid_device;
+    if (const Result lost = d.engine().device_code(device)) return lost;
+    const std::lock_guard lock(d.mutex);
+    if (!d.resource_descriptions.alive(description) || description->device != device) return result::invalid_value;
+    retain_primary(d, device);
+    GreenContext* const made = d.green_contexts.create();
+    made->context = d.contexts.create();
+    made->context->device = device;
+    made->context->green = made;
+    made->context->id = made->id = d.next_context_id++;
+    made->device = device;
+    made->count = description->count;
+    *green = made;
+    return result::ok;
+}
+
+// Documented: its streams are lost, and answer 709.
+Result destroy(Driver& d, GreenContext* green) {
+    int device = 0;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (!d.green_contexts.alive(green)) {
+            return d.green_contexts.was_alive(green) ? result::context_is_destroyed : result::invalid_context;
+        }
+        device = green->device;
+    }
+    if (const Result lost = d.engine().device_code(device)) return lost;
+    d.engine().synchronize_device(device);
+    {
+        const std::lock_guard lock(d.mutex);
+        for (Stream* stream : d.streams.all()) {
+            if (stream->green != green) continue;
+            end_stream(d, *stream);
+            d.streams.lose(stream);
+        }
+        d.contexts.destroy(green->context);
+        d.green_contexts.destroy(green);
+        d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
+    }
+    return release_primary(d, device, false);
+}
+
+// Body: Result(), called with a live green context and the driver's mutex held.
+template <class Body>
+Result call_for_green(CallId id, GreenContext* green, Body&& body) {
+    return call(id, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.green_contexts.alive(green)) {
+            return d.green_contexts.was_alive(green) ? result::context_is_destroyed : result::invalid_context;
+        }
+        return body(d);
+    });
+}
+
+std::vector<engine::StreamId> streams_of(const Driver& d, const GreenContext* green) {
+    std::vector<engine::StreamId> streams;
+    for (const Stream* stream : d.streams.all()) {
+        if (stream->green == green) streams.push_back(stream->id);
+    }
+    return streams;
+}
+
+// Documented: 400 for an event of another primary context.
+Result check_event(Driver& d, const GreenContext* green, const Event* event) {
+    if (!d.events.alive(event)) return lost_or_unknown(d.events, event);
+    if (event->shared) {
+        say("an interprocess event and a green context are not modelled together");
+        return result::not_supported;
+    }
+    return event->context == &d.devices[static_cast<std::size_t>(green->device)].primary ? result::ok
+                                                                                         : result::invalid_handle;
+}
+
+}  // namespace
+
+// Documented for splitting by count: 7.x 2 and 2, 8.x 4 and 2, from 9.0 on 8 and 8; without co-scheduling 2 and 2.
+ShareSizes share_sizes(int cc_major, bool ignore) noexcept {
+    if (cc_major < 7) return {1, 1};
+    if (cc_major == 7 || ignore) return {2, 2};
+    return cc_major == 8 ? ShareSizes{4, 2} : ShareSizes{8, 8};
+}
+
+extern "C" {
+
+Result cuDeviceGetDevResource(DeviceOrdinal device, DevResource* resource, int type) {
+    return call(CallId::cuDeviceGetDevResource, [&](Driver& d) -> Result {
+        return d.valid(device) ? give(d, whole(d, device), resource, type) : result::invalid_device;
+    });
+}
+
+Result cuCtxGetDevResource(Context* context, DevResource* resource, int type) {
+    return call(CallId::cuCtxGetDevResource, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = context_code(d, context)) return code;
+        Share share = whole(d, context->device);
+        if (context->green) share.count = context->green->count;
+        return give(d, share, resource, type);
+    });
+}
+
+Result cuGreenCtxGetDevResource(GreenContext* green, DevResource* resource, int type) {
+    return call_for_green(CallId::cuGreenCtxGetDevResource, green, [&](Driver& d) {
+        return give(d, {green->device, 0, green->count, 0}, resource, type);
+    });
+}
+
+Result cuDevSmResourceSplitByCount(DevResource* groups, unsigned* count, const DevResource* input,
+                                   DevResource* remaining, unsigned flags, unsigned least) {
+    return call(CallId::cuDevSmResourceSplitByCount,
+                [&](Driver& d) { return split(d, groups, count, input, remaining, flags, least); });
+}
+
+Result cuDevResourceGenerateDesc(ResourceDescription** description, DevResource* resources, unsigned count) {
+    return call(CallId::cuDevResourceGenerateDesc,
+                [&](Driver& d) { return describe(d, description, resources, count); });
+}
+
+Result cuGreenCtxCreate(GreenContext** green, ResourceDescription* description, DeviceOrdinal device, unsigned flags) {
+    return call(CallId::cuGreenCtxCreate, [&](Driver& d) { return create(d, green, description, device, flags); });
+}
+
+Result cuGreenCtxDestroy(GreenContext* green) {
+    return call(CallId::cuGreenCtxDestroy, [&](Driver& d) { return destroy(d, green); });
+}
+
+Result cuCtxFromGreenCtx(Context** context, GreenContext* green) {
+    return call_for_green(CallId::cuCtxFromGreenCtx, green, [&](Driver&) -> Result {
+        if (!context) return result::invalid_value;
+        *context = green->context;
+        return result::ok;
+    });
+}
+
+Result cuGreenCtxGetId(GreenContext* green, unsigned long long* id) {
+    return call_for_green(CallId::cuGreenCtxGetId, green, [&](Driver&) -> Result {
+        if (!id) return result::invalid_value;
+        *id = green->id;
+        return result::ok;
+    });
+}
+
+Result cuGreenCtxStreamCreate(Stream** stream, GreenContext* green, unsigned flags, int priority) {
+    return call_for_green(CallId::cuGreenCtxStreamCreate, green, [&](Driver& d) -> Result {
+        if (!stream || flags != non_blocking) return result::invalid_value;  // documented
+        if (const Result lost = d.engine().device_code(green->device)) return lost;
+        *stream = create_stream(d, green->device, green, flags, priority);
+        return result::ok;
+    });
+}
+
+Result cuStreamGetGreenCtx(Stream* stream, GreenContext** green) {
+    return call(CallId::cuStreamGetGreenCtx, [&](Driver& d) -> Result {
+        StreamTarget target;
+        if (const Result code = resolve(d, stream, target)) return code;
+        if (!green) return result::invalid_value;
+        *green = target.legacy ? current_green(d) : stream->green;
+        return result::ok;
+    });
+}
+
+Result cuGreenCtxRecordEvent(GreenContext* green, Event* event) {
+    return call_for_green(CallId::cuGreenCtxRecordEvent, green, [&](Driver& d) -> Result {
+        if (const Result code = check_event(d, green, event)) return code;
+        // It also waits for the legacy stream and for destroyed streams: for more than the driver does, never for less.
+        return d.engine().record_all(event->id, streams_of(d, green), green->device);
+    });
+}
+
+Result cuGreenCtxWaitEvent(GreenContext* green, Event* event) {
+    return call_for_green(CallId::cuGreenCtxWaitEvent, green, [&](Driver& d) -> Result {
+        if (const Result code = check_event(d, green, event)) return code;
+        for (const engine::StreamId stream : streams_of(d, green)) {
+            if (const Result code = d.engine().wait(stream, event->id)) return code;
+        }
+        return result::ok;
+    });
+}
+}
+
+}  // namespace isthmus::sim
