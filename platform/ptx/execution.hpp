@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs an entry of a program. Every access to memory beyond a block's own goes through an interface that judges it.
+#pragma once
+
+#include "program.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace isthmus::ptx {
+
+// A run of addresses with the same answer.
+struct MemoryWindow {
+    std::uint64_t begin = 0;     // as the program names it
+    std::uint64_t size_bytes = 0;  // 0: the access is refused
+    std::byte* host = nullptr;   // where `begin` lies in this process
+    // Whether atomic updates are atomic for everything that accesses this memory. Otherwise update() does them.
+    bool whole_updates = true;
+    std::string refusal;  // the fact that forbids the access, and the nearest allocation
+};
+
+// An atomic update of memory whose updates are not whole.
+class Update {
+public:
+    virtual ~Update() = default;
+    virtual std::uint64_t changed(std::uint64_t old) = 0;
+};
+
+// Calls come from every thread that runs blocks.
+class Memory {
+public:
+    virtual ~Memory() = default;
+    // The window around an access. It is asked again after each quantum of a block at the latest.
+    virtual MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) = 0;
+    // Loads `bytes` (2, 4 or 8) at `word`, and stores what the update makes of them, as this device does it. Returns
+    // what it loaded. Only for windows without whole updates.
+    virtual std::uint64_t update(void* word, std::uint32_t bytes, Update& update) = 0;
+    // Text of vprintf and of a failed assertion.
+    virtual void print(std::string_view text) = 0;
+    // A block waits for something outside of it: lets others run.
+    virtual void pause() = 0;
+    // cudaGraphSetConditional(); false: no such handle.
+    virtual bool set_condition(std::uint64_t handle, std::uint32_t value) = 0;
+};
+
+enum class FaultKind : std::uint8_t {
+    none,
+    illegal_address,     // CUDA_ERROR_ILLEGAL_ADDRESS (700)
+    assertion,           // CUDA_ERROR_ASSERT (710)
+    illegal_instruction, // CUDA_ERROR_ILLEGAL_INSTRUCTION (715): what this room does not model, noticed at run time
+    misaligned,          // CUDA_ERROR_MISALIGNED_ADDRESS (716)
+    invalid_pc,          // CUDA_ERROR_INVALID_PC (718): an indirect call of what is no function
+    launch_failed,       // CUDA_ERROR_LAUNCH_FAILED (719): trap, a deadlock
+};
+
+struct Fault {
+    FaultKind kind = FaultKind::none;
+    std::string message;  // kernel, PTX line, source line, block, thread, address and the fact
+};
+
+struct Dimensions {
+    std::uint32_t x = 1, y = 1, z = 1;
+};
+
+struct ExecutionShape {
+    Dimensions grid, block;
+    std::uint32_t dynamic_shared_bytes = 0;
+    bool cooperative = false;  // grid.sync() is lawful
+    std::uint32_t multiprocessors = 1;
+};
+
+// One launch. Several threads may call run(), each returns when no block is left for it; blocks that wait for each
+// other are run in turns. Results can be read when all have returned.
+class Execution {
+public:
+    // `parameters`: the parameter block; copied. The program must stay.
+    Execution(const Program& program, const Entry& entry, const ExecutionShape& shape,
+              std::span<const std::byte> parameters, Memory& memory);
+    ~Execution();
+    Execution(const Execution&) = delete;
+    Execution& operator=(const Execution&) = delete;
+
+    void run();
+    // After a signal left run() on this thread in the middle: records the fault at what this thread ran.
+    void fail_here(const std::string& why);
+
+    const Fault& fault() const noexcept;
+    std::uint64_t thread_instructions() const noexcept;
+
+    struct State;
+
+private:
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace isthmus::ptx

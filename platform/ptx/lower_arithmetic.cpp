@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes arithmetic, bits, comparisons, selections, moves and conversions.
+#include "lowering.hpp"
+
+#include <algorithm>
+
+namespace isthmus::ptx {
+namespace {
+
+constexpr std::string_view roundings[] = {".rn", ".rz", ".rm", ".rp"};
+Rounding rounding_named(std::string_view name) {
+    if (name == "rz" || name == "rzi") return Rounding::zero;
+    if (name == "rm" || name == "rmi") return Rounding::down;
+    if (name == "rp" || name == "rpi") return Rounding::up;
+    return Rounding::nearest;
+}
+
+Type unsigned_of(std::uint32_t bytes) {
+    return bytes == 1 ? Type::b8 : bytes == 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64;
+}
+Type doubled(Type type) {
+    switch (type) {
+        case Type::u16: return Type::u32;
+        case Type::s16: return Type::s32;
+        case Type::u32: return Type::u64;
+        case Type::s32: return Type::s64;
+        default: return Type::none;
+    }
+}
+bool is_half(Type type) {
+    return type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
+}
+std::string_view name_of(Type type) {
+    return type == Type::u32 ? ".u32" : type == Type::s32 ? ".s32" : type == Type::b32 ? ".b32" : ".?";
+}
+
+}  // namespace
+
+// One operation for an instruction with a result and up to three operands; false: refused.
+bool Lowering::simple(Run run, Type to, std::initializer_list<Type> from) {
+    if (run == nullptr) {
+        refuse_this("is not modelled");
+        return false;
+    }
+    if (!want(1 + from.size(), 1 + from.size())) return false;
+    Place places[3] = {};
+    std::size_t at = 0;
+    for (const Type type : from) {
+        places[at] = value(now_->operands[1 + at], type);
+        ++at;
+    }
+    const Place d = destination(now_->operands[0], to);
+    Op& op = emit(run);
+    op.d = d;
+    op.a = places[0];
+    op.b = places[1];
+    op.c = places[2];
+    return true;
+}
+
+bool Lowering::integer_arithmetic(std::string_view opcode, Type type) {
+    std::string name(opcode);
+    const bool product = opcode == "mul" || opcode == "mad" || opcode == "madc";
+    bool wide = false;
+    if (product) {
+        constexpr std::string_view parts[] = {".lo", ".hi", ".wide"};
+        const std::string_view part = words_->take_one_of(parts);
+        if (part.empty()) return refuse_this("needs .lo, .hi or .wide"), false;
+        wide = part == "wide";
+        name += "." + std::string(part);
+    }
+    if (words_->take(".sat")) name += ".sat";
+    if (words_->take(".cc")) name += ".cc";
+    const Type wider = wide ? doubled(type) : type;
+    const Run run = integer_run(name, type);
+    const bool three = opcode == "mad" || opcode == "madc" || opcode == "sad";
+    const bool one = opcode == "abs" || opcode == "neg";
+    if (one) return simple(run, type, {type});
+    return three ? simple(run, wider, {type, type, wider}) : simple(run, wider, {type, type});
+}
+
+bool Lowering::float_arithmetic(std::string_view opcode, Type type) {
+    std::string name(opcode == "mad" ? "fma" : opcode);
+    const bool ftz = words_->take(".ftz"), saturate = words_->take(".sat");
+    const bool approximate = words_->take(".approx");
+    const bool full = words_->take(".full");
+    const std::string_view rounding = words_->take_one_of(roundings);
+    if (approximate) name += ".approx";
+    if (full) name += ".full";
+    if (words_->take(".NaN")) name += ".NaN";
+    const bool rounded = opcode == "add" || opcode == "sub" || opcode == "mul" || name == "fma" || name == "div" ||
+                         name == "rcp" || name == "sqrt";
+    if (!rounding.empty() && !rounded) return refuse_this("is not modelled"), false;
+    const bool three = name == "fma";
+    const bool two = opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "div" || opcode == "min" ||
+                     opcode == "max" || opcode == "copysign";
+    if (is_half(type)) {
+        const bool relu = words_->take(".relu");
+        if (!rounding.empty() && rounding != "rn") return refuse_this("is not modelled"), false;
+        const Run run = half_run(name, type);
+        const bool emitted = three ? simple(run, type, {type, type, type})
+                             : two ? simple(run, type, {type, type})
+                                   : simple(run, type, {type});
+        if (!emitted) return false;
+        out_.ops.back().flag = ftz;
+        out_.ops.back().value2 = (saturate ? 1u : 0u) | (relu ? 2u : 0u);
+        return true;
+    }
+    const Run run = float_run(name, type, ftz, saturate);
+    const bool emitted = three ? simple(run, type, {type, type, type})
+                         : two ? simple(run, type, {type, type})
+                               : simple(run, type, {type});
+    if (emitted) out_.ops.back().mode = static_cast<std::uint8_t>(rounding_named(rounding));
+    return emitted;
+}
+
+bool Lowering::arithmetic() {
+    constexpr std::string_view both[] = {"add", "sub", "mul", "mad", "div", "min", "max", "abs", "neg"};
+    constexpr std::string_view integers[] = {"addc", "subc", "madc", "rem", "sad"};
+    constexpr std::string_view floats[] = {"fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "copysign"};
+    const auto in = [&](const auto& list) {
+        return std::find(std::begin(list), std::end(list), now_->opcode) != std::end(list);
+    };
+    if (!in(both) && !in(integers) && !in(floats)) return false;
+    if (words_->types.size() != 1) {
+        refuse_this("is not modelled");
+        return true;
+    }
+    const Type type = words_->type();
+    if (is_float(type) ? in(integers) : in(floats)) {
+        refuse_this("is not modelled");
+    } else if (is_float(type)) {
+        float_arithmetic(now_->opcode, type);
+    } else {
+        integer_arithmetic(now_->opcode, type);
+    }
+    return true;
+}
+
+bool Lowering::bits() {
+    const std::string_view opcode = now_->opcode;
+    const Type type = words_->type();
+    const auto run = [&](std::string_view name) { return integer_run(name, type); };
+    if (opcode == "and" || opcode == "or" || opcode == "xor" || opcode == "not") {
+        if (type != Type::pred) {
+            opcode == "not" ? simple(run(opcode), type, {type}) : simple(run(opcode), type, {type, type});
+            return true;
+        }
+        const bool one = opcode == "not";
+        if (!want(one ? 2 : 3, one ? 2 : 3)) return true;
+        const std::int32_t a = predicate(now_->operands[1]);
+        const bool negated = predicate_negated_;
+        const std::int32_t b = one ? 0 : predicate(now_->operands[2]);
+        if (!one && predicate_negated_) refuse_this("has a negated operand");
+        const std::int32_t p = predicate(now_->operands[0], true);
+        if (p < 0) return true;
+        Op& op = emit(predicate_run(opcode));
+        op.a = a;
+        op.b = b;
+        op.p = p;
+        op.flag = negated;
+        return true;
+    }
+    if (opcode == "cnot") return simple(run(opcode), type, {type}), true;
+    if (opcode == "shl" || opcode == "shr") return simple(run(opcode), type, {type, Type::u32}), true;
+    if (opcode == "popc" || opcode == "clz") return simple(run(opcode), Type::u32, {type}), true;
+    if (opcode == "brev") return simple(run(opcode), type, {type}), true;
+    if (opcode == "bfind") {
+        return simple(run(words_->take(".shiftamt") ? "bfind.shiftamt" : "bfind"), Type::u32, {type}), true;
+    }
+    if (opcode == "bfe") return simple(run(opcode), type, {type, Type::u32, Type::u32}), true;
+    if (opcode == "bfi") {
+        const Run insert = run(opcode);
+        if (insert == nullptr) return refuse_this("is not modelled"), true;
+        if (!want(5, 5)) return true;
+        const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type);
+        const Place c = value(now_->operands[3], Type::u32), e = value(now_->operands[4], Type::u32);
+        const Place d = destination(now_->operands[0], type);
+        Op& op = emit(insert);
+        op.d = d;
+        op.a = a;
+        op.b = b;
+        op.c = c;
+        op.extra = static_cast<std::uint32_t>(e);
+        return true;
+    }
+    if (opcode == "lop3") {
+        const Run logic = run(opcode);
+        if (logic == nullptr) return refuse_this("is not modelled"), true;
+        if (!want(5, 5)) return true;
+        const Operand& table = now_->operands[4];
+        if (table.kind != OperandKind::integer || table.value > 255) return refuse_this("needs a table of 8 bits"), true;
+        const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type), c = value(now_->operands[3], type);
+        const Place d = destination(now_->operands[0], type);
+        Op& op = emit(logic);
+        op.d = d;
+        op.a = a;
+        op.b = b;
+        op.c = c;
+        op.value = table.value;
+        return true;
+    }
+    constexpr std::string_view ways[] = {".l", ".r"}, ends[] = {".wrap", ".clamp"};
+    constexpr std::string_view modes[] = {".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"}, halves[] = {".lo", ".hi"};
+    if (opcode == "shf") {
+        std::string name = "shf.";
+        name += words_->take_one_of(ways);
+        name += ".";
+        name += words_->take_one_of(ends);
+        return simple(run(name), type, {type, type, Type::u32}), true;
+    }
+    if (opcode == "prmt") {
+        std::string name = "prmt";
+        const std::string_view mode = words_->take_one_of(modes);
+        if (!mode.empty()) name += "." + std::string(mode);
+        return simple(run(name), type, {type, type, type}), true;
+    }
+    if (opcode == "dp4a" || opcode == "dp2a") {
+        if (words_->types.size() != 2) return refuse_this("needs two types"), true;
+        std::string name(opcode);
+        if (opcode == "dp2a") name += "." + std::string(words_->take_one_of(halves));
+        name += std::string(name_of(words_->type(0))) + std::string(name_of(words_->type(1)));
+        return simple(integer_run(name, Type::b32), Type::b32, {Type::b32, Type::b32, Type::b32}), true;
+    }
+    return false;
+}
+
+bool Lowering::compare_parts(Comparison& comparison, Combine& combine) {
+    static constexpr std::string_view names[] = {".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge",  ".equ", ".neu", ".ltu",
+                                                 ".leu", ".gtu", ".geu", ".num", ".nan", ".lo",  ".ls",  ".hi",  ".hs"};
+    static constexpr Comparison values[] = {
+        Comparison::eq,  Comparison::ne,  Comparison::lt,  Comparison::le,  Comparison::gt,  Comparison::ge,
+        Comparison::equ, Comparison::neu, Comparison::ltu, Comparison::leu, Comparison::gtu, Comparison::geu,
+        Comparison::num, Comparison::nan, Comparison::lt,  Comparison::le,  Comparison::gt,  Comparison::ge};
+    const Type type = words_->types.empty() ? Type::none : words_->types.back();
+    for (std::size_t at = 0; at < std::size(names); ++at) {
+        if (!words_->take(names[at])) continue;
+        comparison = values[at];
+        const bool unordered = at >= 6 && at <= 13, unsigned_name = at > 13;
+        if (unordered && !is_float(type)) return refuse_this("compares integers as floats"), false;
+        if (unsigned_name && (is_float(type) || is_signed(type))) return refuse_this("compares as unsigned numbers"), false;
+        combine = words_->take(".and") ? Combine::and_
+                  : words_->take(".or") ? Combine::or_
+                  : words_->take(".xor") ? Combine::xor_
+                                         : Combine::none;
+        return true;
+    }
+    refuse_this("needs a comparison");
+    return false;
+}
+
+// The predicate that is combined with the comparison's result.
+void Lowering::end_parts(Op& op, Combine combine, std::size_t at) {
+    op.value = static_cast<std::uint64_t>(combine);
+    if (combine == Combine::none) return;
+    const std::int32_t with = predicate(now_->operands[at]);
+    if (with < 0) return refuse_this("needs a predicate in a register");
+    op.c = with;
+    op.flag = predicate_negated_;
+}
+
+bool Lowering::comparison() {
+    const bool to_predicate = now_->opcode == "setp";
+    if (!to_predicate && now_->opcode != "set") return false;
+    const Type type = words_->types.empty() ? Type::none : words_->types.back();
+    if (words_->types.size() != (to_predicate ? 1 : 2)) return refuse_this("needs its types"), true;
+    Comparison comparison{};
+    Combine combine{};
+    if (!compare_parts(comparison, combine)) return true;
+    const bool ftz = words_->take(".ftz");
+    const std::size_t count = combine == Combine::none ? 3 : 4;
+    if (!want(count, count)) return true;
+    const Run run = to_predicate ? compare_run(type, ftz) : set_run(type, ftz);
+    if (run == nullptr) return refuse_this("is not modelled"), true;
+    const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type);
+    Op op;
+    op.a = a;
+    op.b = b;
+    op.mode = static_cast<std::uint8_t>(comparison);
+    end_parts(op, combine, 3);
+    const Operand& result = now_->operands[0];
+    if (to_predicate) {
+        const bool pair = result.kind == OperandKind::pair;
+        op.p = predicate(pair ? result.elements[0] : result, true);
+        op.q = pair ? predicate(result.elements[1], true) : -1;
+    } else {
+        const Type to = words_->type(0);
+        const bool pairs = type == Type::f16x2 || type == Type::bf16x2;
+        if (pairs ? size_bytes(to) != 4 : (size_bytes(to) != 4 && size_bytes(to) != 2)) return refuse_this("is not modelled"), true;
+        op.bytes = static_cast<std::uint8_t>(size_bytes(to));
+        op.value2 = to == Type::f32 ? 1 : to == Type::f16 || to == Type::f16x2 ? 2 : to == Type::bf16 || to == Type::bf16x2 ? 3 : 0;
+        if (pairs && op.value2 == 1) return refuse_this("is not modelled"), true;
+        op.d = destination(result, to);
+    }
+    Op& emitted = emit(run);
+    op.run = emitted.run;
+    op.line = emitted.line;
+    op.source = emitted.source;
+    op.guard = emitted.guard;
+    op.guard_negated = emitted.guard_negated;
+    emitted = op;
+    return true;
+}
+
+bool Lowering::select() {
+    if (now_->opcode == "testp") {
+        constexpr std::string_view properties[] = {".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"};
+        const std::string name = "testp." + std::string(words_->take_one_of(properties));
+        const Run run = float_run(name, words_->type(), false, false);
+        if (run == nullptr) return refuse_this("is not modelled"), true;
+        if (!want(2, 2)) return true;
+        const Place a = value(now_->operands[1], words_->type());
+        const std::int32_t p = predicate(now_->operands[0]);
+        if (p < 0) return refuse_this("needs a predicate"), true;
+        Op& op = emit(run);
+        op.a = a;
+        op.p = p;
+        return true;
+    }
+    if (now_->opcode != "selp") return false;
+    if (!want(4, 4)) return true;
+    const Type type = words_->type();
+    if (type == Type::none || type == Type::pred) return refuse_this("is not modelled"), true;
+    Place a = value(now_->operands[1], type), b = value(now_->operands[2], type);
+    const std::int32_t p = predicate(now_->operands[3]);
+    if (p < 0) return refuse_this("needs a predicate in a register"), true;
+    if (predicate_negated_) std::swap(a, b);
+    const Place d = destination(now_->operands[0], type);
+    Op& op = emit(select_run());
+    op.d = d;
+    op.a = a;
+    op.b = b;
+    op.p = p;
+    return true;
+}
+
+// Places of a vector's elements, or of one operand. Sinks are -1.
+void Lowering::element_places(const Operand& operand, Type type, bool written, Op& op) {
+    op.count = static_cast<std::uint8_t>(operand.elements.size());
+    op.extra = static_cast<std::uint32_t>(out_.extra.size());
+    std::vector<std::int32_t> places;
+    for (const Operand& element : operand.elements) {
+        if (written) {
+            places.push_back(element.kind == OperandKind::sink ? -1 : destination(element, type));
+        } else {
+            places.push_back(value(element, type));
+        }
+    }
+    out_.extra.insert(out_.extra.end(), places.begin(), places.end());
+}
+
+bool Lowering::move() {
+    if (now_->opcode != "mov") return false;
+    if (!want(2, 2)) return true;
+    const Type type = words_->type();
+    const Operand &to = now_->operands[0], &from = now_->operands[1];
+    if (type == Type::pred) {
+        const std::int32_t source = predicate(from), p = predicate(to, true);
+        const bool negated = predicate_negated_;
+        if (negated || p < 0) return refuse_this("has operands that are not known"), true;
+        Op& op = emit(predicate_run("mov"));
+        op.a = source;
+        op.p = p;
+        op.flag = from.negated;
+        return true;
+    }
+    const bool packs = from.kind == OperandKind::vector, unpacks = to.kind == OperandKind::vector;
+    if (type == Type::none || type == Type::b128) return refuse_this("is not modelled"), true;
+    if (!packs && !unpacks) return simple(move_run(), type, {type}), true;
+    const std::size_t count = (packs ? from : to).elements.size();
+    if ((packs && unpacks) || (count != 2 && count != 4 && count != 8) || size_bytes(type) % count != 0) {
+        return refuse_this("is not modelled"), true;
+    }
+    const auto bytes = static_cast<std::uint32_t>(size_bytes(type) / count);
+    Op parts;
+    const Place whole = packs ? destination(to, type) : value(from, type);
+    element_places(packs ? from : to, unsigned_of(bytes), unpacks, parts);
+    Op& op = emit(packs ? pack_run() : unpack_run());
+    op.count = parts.count;
+    op.extra = parts.extra;
+    op.bytes = static_cast<std::uint8_t>(bytes);
+    (packs ? op.d : op.a) = whole;
+    return true;
+}
+
+bool Lowering::convert() {
+    if (now_->opcode != "cvt") return false;
+    constexpr std::string_view modes[] = {".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"};
+    if (words_->types.size() != 2) return refuse_this("is not modelled"), true;
+    Conversion conversion;
+    conversion.to = words_->type(0);
+    conversion.from = words_->type(1);
+    const std::string_view mode = words_->take_one_of(modes);
+    conversion.rounding = rounding_named(mode);
+    conversion.to_integral = mode.ends_with('i');
+    conversion.ftz = words_->take(".ftz");
+    conversion.saturate = words_->take(".sat");
+    conversion.relu = words_->take(".relu");
+    const bool to_float = is_float(conversion.to), from_float = is_float(conversion.from);
+    const std::uint64_t options = (conversion.ftz ? 1u : 0u) | (conversion.saturate ? 2u : 0u) | (conversion.relu ? 4u : 0u);
+    if (conversion.to == Type::f16x2 || conversion.to == Type::bf16x2) {
+        if (conversion.from != Type::f32 || (mode != "rn" && mode != "rz")) return refuse_this("is not modelled"), true;
+        if (!simple(pair_conversion_run(conversion.to), Type::b32, {Type::f32, Type::f32})) return true;
+        out_.ops.back().mode = static_cast<std::uint8_t>(conversion.rounding);
+        out_.ops.back().value2 = options;
+        return true;
+    }
+    const Run run = conversion_run(conversion);
+    const bool narrows = to_float && from_float && size_bytes(conversion.to) < size_bytes(conversion.from);
+    const bool needs_rounding = (to_float && !from_float) || narrows;
+    const bool same_size = to_float && from_float && size_bytes(conversion.to) == size_bytes(conversion.from);
+    const bool mixed_halves = same_size && conversion.to != conversion.from;
+    // PTX ISA: what must have a rounding mode, and which. An integer result needs one for integers.
+    const bool wrong = (from_float && !to_float && !conversion.to_integral) ||
+                       (needs_rounding && (mode.empty() || conversion.to_integral)) ||
+                       (!from_float && !to_float && !mode.empty()) || mixed_halves ||
+                       (conversion.relu && !(to_float && size_bytes(conversion.to) == 2));
+    if (run == nullptr || wrong) return refuse_this("is not modelled"), true;
+    if (!simple(run, conversion.to, {conversion.from})) return true;
+    Op& op = out_.ops.back();
+    op.mode = static_cast<std::uint8_t>(conversion.rounding);
+    op.flag = conversion.to_integral;
+    op.value2 = options;
+    const auto binding = find(now_->operands[0].name);
+    op.value = binding ? mask_of(size_bytes(binding->type)) : mask_of(size_bytes(conversion.to));
+    return true;
+}
+
+}  // namespace isthmus::ptx

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes branches, calls, barriers and operations between lanes.
+#include "lowering.hpp"
+
+namespace isthmus::ptx {
+
+bool Lowering::between_lanes() {
+    Qualifiers& words = *words_;
+    const std::string_view opcode = now_->opcode;
+    if (opcode == "activemask") {
+        simple(warp_run("activemask"), Type::b32, {});
+        return true;
+    }
+    const bool known = opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux" || opcode == "elect";
+    if (!known) return false;
+    constexpr std::string_view ways[] = {".up",  ".down", ".bfly", ".idx", ".all", ".any", ".uni",
+                                         ".ballot", ".add", ".min", ".max", ".and", ".or", ".xor"};
+    if (!words.take(".sync")) return refuse_this("is not modelled: only .sync is"), true;
+    std::string name(opcode);
+    const std::string_view way = words.take_one_of(ways);
+    if (!way.empty()) name += "." + std::string(way);
+    const Type type = words.type();
+    if (opcode == "redux") name += type == Type::u32 ? ".u32" : type == Type::s32 ? ".s32" : type == Type::b32 ? ".b32" : ".?";
+    const Run run = warp_run(name);
+    if (run == nullptr) return refuse_this("is not modelled"), true;
+    Op made;
+    Place members = 0;
+    const Operand& result = now_->operands.empty() ? Operand() : now_->operands[0];
+    const Operand first = result.kind == OperandKind::pair ? result.elements[0] : result;
+    if (result.kind == OperandKind::pair) made.p = predicate(result.elements[1], true);
+    if (opcode == "shfl") {
+        if (!want(5, 5) || type != Type::b32) return refuse_this("is not modelled"), true;
+        made.a = value(now_->operands[1], Type::b32);
+        made.b = value(now_->operands[2], Type::u32);
+        made.c = value(now_->operands[3], Type::u32);
+        members = value(now_->operands[4], Type::b32);
+        made.d = destination(first, Type::b32);
+    } else if (opcode == "vote") {
+        if (!want(3, 3)) return true;
+        made.q = predicate(now_->operands[1]);
+        made.flag = predicate_negated_;
+        members = value(now_->operands[2], Type::b32);
+        if (name == "vote.ballot") {
+            made.d = destination(first, Type::b32);
+        } else {
+            made.p = predicate(first, true);
+        }
+    } else if (opcode == "elect") {
+        if (!want(2, 2)) return true;
+        made.d = destination(first, Type::b32);
+        members = value(now_->operands[1], Type::b32);
+    } else {
+        if (!want(3, 3)) return true;
+        if (opcode == "match" && type != Type::b32 && type != Type::b64) return refuse_this("is not modelled"), true;
+        made.a = value(now_->operands[1], type);
+        members = value(now_->operands[2], Type::b32);
+        made.bytes = static_cast<std::uint8_t>(size_bytes(type));
+        made.d = destination(first, Type::b32);
+    }
+    Op& op = emit(run, OpKind::warp_sync);
+    op.a = made.a;
+    op.b = made.b;
+    op.c = made.c;
+    op.d = made.d;
+    op.p = made.p;
+    op.q = made.q;
+    op.flag = made.flag;
+    op.bytes = made.bytes;
+    op.extra = static_cast<std::uint32_t>(members);
+    return true;
+}
+
+bool Lowering::barrier() {
+    if (now_->opcode != "bar" && now_->opcode != "barrier") return false;
+    Qualifiers& words = *words_;
+    if (words.take(".warp")) {
+        if (!words.take(".sync") || !want(1, 1)) return refuse_this("is not modelled"), true;
+        const Place members = value(now_->operands[0], Type::b32);
+        Op& op = emit(warp_run("bar.warp"), OpKind::warp_sync);
+        op.extra = static_cast<std::uint32_t>(members);
+        op.flag = true;
+        return true;
+    }
+    words.take(".cta");
+    words.take(".aligned");
+    Op made;
+    constexpr std::string_view results[] = {".popc", ".and", ".or"};
+    std::string name;
+    std::size_t first = 0, most = 2;
+    if (words.take(".sync")) {
+        name = "sync";
+    } else if (words.take(".arrive")) {
+        name = "arrive";
+        made.value2 = 1;
+    } else if (words.take(".red")) {
+        name = "red." + std::string(words.take_one_of(results));
+        made.value2 = 2;
+        first = 1;
+        most = 4;
+    } else {
+        return refuse_this("is not modelled"), true;
+    }
+    if (!want(first + 1 + (made.value2 == 2 ? 1 : 0), most)) return true;
+    const bool red = made.value2 == 2;
+    const std::size_t numbers = now_->operands.size() - first - (red ? 1 : 0);
+    made.a = value(now_->operands[first], Type::u32);
+    made.flag = numbers > 1;
+    if (made.flag) made.b = value(now_->operands[first + 1], Type::u32);
+    if (red) {
+        made.q = predicate(now_->operands.back());
+        made.c = predicate_negated_ ? 1 : 0;
+        if (name == "red.popc") {
+            made.d = destination(now_->operands[0], Type::u32);
+        } else {
+            made.p = predicate(now_->operands[0], true);
+        }
+    }
+    Op& op = emit(barrier_run(name), OpKind::barrier);
+    op.a = made.a;
+    op.b = made.b;
+    op.c = made.c;
+    op.d = made.d;
+    op.p = made.p;
+    op.q = made.q;
+    op.flag = made.flag;
+    op.value2 = made.value2;
+    return true;
+}
+
+bool Lowering::branch_table() {
+    if (now_->opcode != "brx") return false;
+    if (!words_->take(".idx") || !want(2, 2)) return refuse_this("is not modelled"), true;
+    const auto list = scopes_[0].targets.find(now_->operands[1].name);
+    if (list == scopes_[0].targets.end()) return refuse_this("names no list of targets"), true;
+    const std::vector<std::string_view>& labels = syntax_.targets[list->second];
+    const Place index = value(now_->operands[0], Type::u32);
+    Op& op = emit(nullptr, OpKind::branch_table);
+    op.a = index;
+    op.value = labels.size();
+    op.extra = static_cast<std::uint32_t>(out_.extra.size());
+    for (const std::string_view label : labels) {
+        fixups_.push_back({out_.ops.size() - 1, label, scope_, static_cast<std::int32_t>(out_.extra.size()), line_});
+        out_.extra.push_back(0);
+    }
+    return true;
+}
+
+bool Lowering::call() {
+    if (now_->opcode != "call") return false;
+    const std::vector<Operand>& operands = now_->operands;
+    std::size_t at = 0;
+    CallSite site;
+    const auto take_list = [&](const Operand& list, std::vector<LocalPlace>& out) {
+        for (const Operand& element : list.elements) {
+            const auto binding = element.kind == OperandKind::name ? find(element.name) : std::nullopt;
+            if (!binding || binding->kind != Binding::Kind::local) {
+                refuse_this("passes what is no variable of .param");
+                return;
+            }
+            out.push_back({static_cast<std::uint32_t>(binding->place), binding->bytes});
+        }
+    };
+    if (operands.size() > 1 && operands[0].kind == OperandKind::list) take_list(operands[at++], site.results);
+    if (at >= operands.size() || operands[at].kind != OperandKind::name) return refuse_this("names no function"), true;
+    const Operand& target = operands[at++];
+    if (at < operands.size() && operands[at].kind == OperandKind::list) take_list(operands[at], site.arguments);
+    const auto number = static_cast<std::uint32_t>(out_.sites.size());
+    out_.sites.push_back(std::move(site));
+    const auto binding = find(target.name);
+    if (binding && binding->kind == Binding::Kind::row) {
+        out_.calls_indirectly = true;
+        Op& op = emit(nullptr, OpKind::call_indirect);
+        op.a = binding->place;
+        op.extra = number;
+        return true;
+    }
+    const auto symbol = program_.symbols.find(target.name);
+    if (symbol == program_.symbols.end() || symbol->second.kind != Symbol::Kind::function) {
+        return refuse_this("names no function"), true;
+    }
+    const FunctionCode& callee = program_.functions[symbol->second.index];
+    if (callee.intrinsic == Intrinsic::missing) return refuse_this("of " + callee.name + " is not modelled"), true;
+    out_.calls.push_back(symbol->second.index);
+    // Intrinsics read memory: they need a window of their own.
+    Op& op = emit(nullptr, OpKind::call);
+    op.value = symbol->second.index;
+    op.extra = number;
+    op.slot = program_.memory_slots++;
+    return true;
+}
+
+bool Lowering::control() {
+    const std::string_view opcode = now_->opcode;
+    Qualifiers& words = *words_;
+    if (opcode == "bra") {
+        words.take(".uni");
+        if (!want(1, 1)) return true;
+        fixups_.push_back({out_.ops.size(), now_->operands[0].name, scope_, -1, line_});
+        emit(nullptr, OpKind::branch);
+        return true;
+    }
+    if (opcode == "ret" || opcode == "exit") {
+        words.take(".uni");
+        emit(nullptr, opcode == "ret" ? OpKind::return_ : OpKind::exit);
+        return true;
+    }
+    if (opcode == "trap") return emit(trap_run(), OpKind::may_fault), true;
+    if (opcode == "nanosleep") {
+        if (!words.types.empty() && want(1, 1)) emit(nullptr, OpKind::pause);
+        return true;
+    }
+    // Counts an event for a profiler, and the order of launches, which is the stream's here.
+    if (opcode == "pmevent" || opcode == "griddepcontrol") {
+        words.left.clear();
+        return true;
+    }
+    words.take(".uni");
+    return branch_table() || call();
+}
+
+void Lowering::instruction(const Instruction& instruction) {
+    now_ = &instruction;
+    line_ = instruction.line;
+    Qualifiers words(instruction);
+    words_ = &words;
+    guard_ = -1;
+    if (!instruction.guard.empty()) {
+        const auto binding = find(instruction.guard);
+        if (!binding || binding->kind != Binding::Kind::predicate) return refuse_this("has no predicate as its guard");
+        guard_ = binding->place;
+    }
+    const bool known = arithmetic() || bits() || comparison() || select() || move() || convert() || memory() ||
+                       between_lanes() || barrier() || control();
+    if (!known) return refuse_this("is not modelled");
+    if (!words.left.empty()) {
+        std::string rest;
+        for (const std::string_view word : words.left) rest += word;
+        refuse_this("is not modelled: " + rest + " is not known");
+    }
+}
+
+}  // namespace isthmus::ptx

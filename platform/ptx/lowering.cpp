@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, operands and the frame of a function; the instructions are in lower_*.cpp.
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace isthmus::ptx {
+
+Qualifiers::Qualifiers(const Instruction& instruction) {
+    for (const std::string_view word : instruction.qualifiers) {
+        if (const auto type = type_named(word)) {
+            types.push_back(*type);
+        } else {
+            left.push_back(word);
+        }
+    }
+}
+bool Qualifiers::take(std::string_view dotted) {
+    const auto found = std::find(left.begin(), left.end(), dotted);
+    if (found == left.end()) return false;
+    left.erase(found);
+    return true;
+}
+std::string_view Qualifiers::take_one_of(std::span<const std::string_view> dotted) {
+    for (const std::string_view word : dotted) {
+        if (take(word)) return word.substr(1);
+    }
+    return {};
+}
+void Qualifiers::ignore(std::span<const std::string_view> dotted) {
+    for (const std::string_view word : dotted) take(word);
+}
+void Qualifiers::ignore_prefixed(std::string_view prefix) {
+    std::erase_if(left, [&](std::string_view word) { return word.starts_with(prefix); });
+}
+
+Lowering::Lowering(const FunctionSyntax& syntax, ProgramCode& program, FunctionCode& out, std::uint32_t& shared)
+    : syntax_(syntax), program_(program), out_(out), shared_(shared) {
+    scopes_.emplace_back();
+}
+
+void Lowering::refuse(std::string what, std::uint32_t line) {
+    if (!out_.refusal.refused()) out_.refusal = {std::move(what), line};
+}
+
+void Lowering::refuse_this(std::string_view why) {
+    std::string words(now_->opcode);
+    for (const std::string_view word : now_->qualifiers) words += word;
+    refuse(words + " " + std::string(why));
+}
+
+std::uint32_t Lowering::local_place(std::uint64_t bytes, std::uint32_t alignment) {
+    constexpr std::uint64_t most = 1 << 20;
+    const std::uint64_t place = (std::uint64_t{out_.local_bytes} + alignment - 1) & ~std::uint64_t{alignment - 1};
+    if (alignment > 4096 || bytes > most || place + bytes > most) {
+        refuse("local memory of more than 1 MiB");
+        return 0;
+    }
+    out_.local_bytes = static_cast<std::uint32_t>(place + bytes);
+    return static_cast<std::uint32_t>(place);
+}
+
+// An entry's parameters lie in its parameter block; those of a function in its frame's local memory.
+void Lowering::declare_parameters() {
+    std::uint32_t offset = 0;
+    const auto bind = [&](const Variable& variable, Binding::Kind kind, std::uint32_t place) {
+        Binding binding;
+        binding.kind = kind;
+        binding.type = variable.type;
+        binding.place = static_cast<std::int32_t>(place);
+        binding.bytes = static_cast<std::uint32_t>(variable.bytes());
+        scopes_[0].names[variable.name] = binding;
+    };
+    for (const Variable& parameter : syntax_.parameters) {
+        if (parameter.bytes() > 65536 || parameter.unsized) return refuse("a parameter of no size", parameter.line);
+        const auto bytes = static_cast<std::uint32_t>(parameter.bytes());
+        if (syntax_.is_entry) {
+            offset = (offset + parameter.alignment - 1) & ~(parameter.alignment - 1);
+            bind(parameter, Binding::Kind::entry_parameter, offset);
+            offset += bytes;
+        } else {
+            const std::uint32_t place = local_place(bytes, parameter.alignment);
+            bind(parameter, Binding::Kind::local, place);
+            out_.parameters.push_back({place, bytes});
+        }
+    }
+    for (const Variable& result : syntax_.returns) {
+        const std::uint32_t place = local_place(result.bytes(), result.alignment);
+        bind(result, Binding::Kind::local, place);
+        out_.returns.push_back({place, static_cast<std::uint32_t>(result.bytes())});
+    }
+}
+
+void Lowering::declare(const Register& registers) {
+    constexpr std::uint32_t most = 1u << 20;
+    Binding binding;
+    binding.type = registers.type;
+    binding.kind = registers.type == Type::pred ? Binding::Kind::predicate : Binding::Kind::row;
+    if (registers.type == Type::b128) return refuse("registers of type .b128");
+    std::uint32_t& next = registers.type == Type::pred ? out_.predicates : out_.rows;
+    const std::uint32_t count = registers.count == 0 ? 1 : registers.count;
+    if (next > most - count) return refuse("more than a million registers");
+    binding.place = static_cast<std::int32_t>(next);
+    binding.count = registers.count;
+    next += count;
+    Scope& scope = scopes_[scope_];
+    (registers.count == 0 ? scope.names : scope.ranges)[registers.name] = binding;
+}
+
+void Lowering::declare(const Variable& variable) {
+    Binding binding;
+    binding.type = variable.type;
+    line_ = variable.line;
+    if (variable.space == Space::local || variable.space == Space::param) {
+        if (variable.unsized || !variable.initial.empty()) return refuse("a local variable without a size, or with a value");
+        binding.kind = Binding::Kind::local;
+        binding.place = static_cast<std::int32_t>(local_place(variable.bytes(), variable.alignment));
+    } else if (variable.space == Space::shared && !variable.unsized && variable.initial.empty()) {
+        constexpr std::uint64_t most = 1 << 20;
+        const std::uint64_t place = (std::uint64_t{shared_} + variable.alignment - 1) & ~std::uint64_t{variable.alignment - 1};
+        if (place > most || variable.bytes() > most || place + variable.bytes() > most) {
+            return refuse("shared memory of more than 1 MiB");
+        }
+        binding.kind = Binding::Kind::shared;
+        binding.place = static_cast<std::int32_t>(place);
+        shared_ = static_cast<std::uint32_t>(place + variable.bytes());
+    } else {
+        return refuse("a variable of this kind in a function");
+    }
+    binding.bytes = static_cast<std::uint32_t>(variable.bytes());
+    scopes_[scope_].names[variable.name] = binding;
+}
+
+std::optional<Lowering::Binding> Lowering::find(std::string_view name) const {
+    const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+    const std::string_view prefix = name.substr(0, digits), number = name.substr(digits);
+    for (std::size_t scope = scope_;; scope = scopes_[scope].parent) {
+        const Scope& here = scopes_[scope];
+        if (const auto found = here.names.find(name); found != here.names.end()) return found->second;
+        if (const auto range = here.ranges.find(prefix);
+            range != here.ranges.end() && !number.empty() && number.size() < 8) {
+            std::uint32_t index = 0;
+            for (const char c : number) index = index * 10 + static_cast<std::uint32_t>(c - '0');
+            if (index < range->second.count) {
+                Binding binding = range->second;
+                binding.place += static_cast<std::int32_t>(index);
+                return binding;
+            }
+        }
+        if (scope == 0) return std::nullopt;
+    }
+}
+
+Place Lowering::constant(std::uint64_t value) {
+    const auto [known, is_new] = constants_.try_emplace(value, 0);
+    if (is_new) {
+        known->second = ~static_cast<Place>(out_.constants.size());
+        out_.constants.emplace_back().fill(value);
+    }
+    return known->second;
+}
+
+Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
+    const auto symbol = program_.symbols.find(name);
+    if (symbol == program_.symbols.end()) {
+        refuse_this("names " + std::string(name) + ", which is not declared");
+        return 0;
+    }
+    if (symbol->second.kind == Symbol::Kind::shared) {
+        if (symbol->second.index == 0) return constant(symbol->second.offset + static_cast<std::uint64_t>(offset));
+        // Dynamic shared memory begins behind the entry's own.
+        const Place start = emit_special(special_run(dynamic_shared_name, {}));
+        if (offset == 0) return start;
+        const Place sum = new_row();
+        Op& op = emit(integer_run("add", Type::u64));
+        op.d = sum;
+        op.a = start;
+        op.b = constant(static_cast<std::uint64_t>(offset));
+        return sum;
+    }
+    const auto row = static_cast<std::uint32_t>(out_.constants.size());
+    out_.constants.emplace_back().fill(0);
+    out_.relocations.push_back({row, symbol->second, offset});
+    return ~static_cast<Place>(row);
+}
+
+Op& Lowering::emit(Run run, OpKind kind) {
+    Op op;
+    op.run = run;
+    op.kind = kind;
+    op.line = line_;
+    op.guard = guard_;
+    if (now_ != nullptr) {
+        op.source = now_->source;
+        op.guard_negated = now_->guard_negated;
+    }
+    out_.ops.push_back(op);
+    return out_.ops.back();
+}
+
+Place Lowering::emit_special(Run run) {
+    const Place row = new_row();
+    emit(run).d = row;
+    return row;
+}
+
+Place Lowering::value(const Operand& operand, Type type) {
+    const std::uint64_t mask = mask_of(size_bytes(type));
+    if (operand.negated) {
+        refuse_this("has a negated operand");
+        return 0;
+    }
+    switch (operand.kind) {
+        case OperandKind::integer:
+            if (is_float(type) && size_bytes(type) > 2 && type != Type::f16x2 && type != Type::bf16x2) {
+                refuse_this("has an integer as an operand of a float");
+            }
+            return constant(operand.value & mask);
+        case OperandKind::single_float:
+            if (type == Type::f64) {
+                return constant(std::bit_cast<std::uint64_t>(
+                    static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(operand.value)))));
+            }
+            if (size_bytes(type) < 4) refuse_this("has a float that is larger than its type");
+            return constant(operand.value);
+        case OperandKind::double_float:
+            if (type == Type::f32) {
+                return constant(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(operand.value))));
+            }
+            if (size_bytes(type) != 8) refuse_this("has a float that is larger than its type");
+            return constant(operand.value);
+        case OperandKind::name: break;
+        default: refuse_this("has an operand of another kind than is known"); return 0;
+    }
+    const auto binding = find(operand.name);
+    if (!binding || operand.part.size() > 1) {
+        if (operand.name.starts_with('%') || operand.name == "WARP_SZ") {
+            const Run run = special_run(operand.name, operand.part);
+            if (run != nullptr && operand.offset == 0) return emit_special(run);
+            refuse_this("reads " + std::string(operand.name) + std::string(operand.part) + ", which is not modelled");
+            return 0;
+        }
+        return symbol_constant(operand.name, operand.offset);
+    }
+    switch (binding->kind) {
+        case Binding::Kind::row:
+            if (operand.offset != 0 || size_bytes(binding->type) < size_bytes(type)) {
+                refuse_this("has a register that is too small for its type");
+            }
+            return binding->place;
+        case Binding::Kind::shared:
+            return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
+        case Binding::Kind::entry_parameter:
+            return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
+        case Binding::Kind::local: {
+            const Place row = new_row();
+            Op& op = emit(local_address_run());
+            op.d = row;
+            op.value = static_cast<std::uint64_t>(binding->place + operand.offset);
+            return row;
+        }
+        case Binding::Kind::predicate: break;
+    }
+    refuse_this("has a predicate where a number is needed");
+    return 0;
+}
+
+Place Lowering::destination(const Operand& operand, Type type) {
+    if (operand.kind == OperandKind::sink) return new_row();
+    const auto binding = operand.kind == OperandKind::name && operand.offset == 0 ? find(operand.name) : std::nullopt;
+    if (!binding || binding->kind != Binding::Kind::row || size_bytes(binding->type) < size_bytes(type)) {
+        refuse_this("writes to what is no register of its size");
+        return 0;
+    }
+    return binding->place;
+}
+
+// ~0: false, ~1: true, and -1 for a sink, which is the same as false.
+std::int32_t Lowering::predicate(const Operand& operand, bool sink_allowed) {
+    predicate_negated_ = operand.negated;
+    if (operand.kind == OperandKind::integer && !sink_allowed) return operand.value != 0 ? ~1 : ~0;
+    if (operand.kind == OperandKind::sink && sink_allowed) return -1;
+    const auto binding = operand.kind == OperandKind::name ? find(operand.name) : std::nullopt;
+    if (!binding || binding->kind != Binding::Kind::predicate) {
+        refuse_this("has another operand where a predicate is needed");
+        return -1;
+    }
+    return binding->place;
+}
+
+Lowering::AddressParts Lowering::address(const Operand& operand, Space space) {
+    AddressParts out;
+    out.space = space;
+    if (operand.kind != OperandKind::address) {
+        refuse_this("needs an address");
+        return out;
+    }
+    out.offset = static_cast<std::uint64_t>(operand.offset);
+    if (operand.name.empty()) {
+        out.base = constant(0);
+        return out;
+    }
+    const auto binding = find(operand.name);
+    if (!binding) {
+        out.base = symbol_constant(operand.name, 0);
+        const auto symbol = program_.symbols.find(operand.name);
+        const bool is_shared = symbol != program_.symbols.end() && symbol->second.kind == Symbol::Kind::shared;
+        if (is_shared != (space == Space::shared)) refuse_this("names a variable of another space");
+        return out;
+    }
+    switch (binding->kind) {
+        case Binding::Kind::row:
+            out.base = binding->place;
+            if (size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared && space != Space::local && space != Space::param)) {
+                refuse_this("has an address in a register that is too small");
+            }
+            // A parameter whose address was taken in a function lies in local memory.
+            if (space == Space::param && !syntax_.is_entry) out.space = Space::local;
+            return out;
+        case Binding::Kind::shared:
+            if (space != Space::shared) refuse_this("names a variable of another space");
+            out.base = constant(static_cast<std::uint64_t>(binding->place));
+            return out;
+        case Binding::Kind::entry_parameter:
+            if (space != Space::param) refuse_this("names a variable of another space");
+            out.base = constant(static_cast<std::uint64_t>(binding->place));
+            return out;
+        case Binding::Kind::local:
+            if (space != Space::param && space != Space::local) refuse_this("names a variable of another space");
+            out.space = Space::local;
+            {
+                Op& op = emit(local_address_run());
+                op.d = out.base = new_row();
+                op.value = static_cast<std::uint64_t>(binding->place);
+            }
+            return out;
+        case Binding::Kind::predicate: break;
+    }
+    refuse_this("has a predicate as an address");
+    return out;
+}
+
+bool Lowering::want(std::size_t least, std::size_t most) {
+    if (now_->operands.size() >= least && now_->operands.size() <= most) return true;
+    refuse_this("has " + std::to_string(now_->operands.size()) + " operands");
+    return false;
+}
+
+void Lowering::resolve_labels() {
+    for (const Fixup& fixup : fixups_) {
+        bool found = false;
+        for (std::size_t scope = fixup.scope; !found; scope = scopes_[scope].parent) {
+            const auto label = scopes_[scope].labels.find(fixup.label);
+            if (label != scopes_[scope].labels.end()) {
+                found = true;
+                if (fixup.extra < 0) {
+                    out_.ops[fixup.op].value = label->second;
+                } else {
+                    out_.extra[static_cast<std::size_t>(fixup.extra)] = static_cast<std::int32_t>(label->second);
+                }
+            }
+            if (scope == 0) break;
+        }
+        if (!found) refuse("the label " + std::string(fixup.label) + " is not there", fixup.line);
+    }
+}
+
+void Lowering::lower() {
+    line_ = syntax_.line;
+    if (!syntax_.refused_directive.empty()) refuse(syntax_.refused_directive + " is not modelled");
+    declare_parameters();
+    // Lists of targets may stand behind their use.
+    for (const Statement& statement : syntax_.statements) {
+        if (statement.kind == StatementKind::targets) scopes_[0].targets[statement.name] = statement.at;
+    }
+    for (const Statement& statement : syntax_.statements) {
+        if (refused()) return;
+        switch (statement.kind) {
+            case StatementKind::open_scope:
+                scopes_.emplace_back().parent = scope_;
+                scope_ = scopes_.size() - 1;
+                break;
+            case StatementKind::close_scope: scope_ = scopes_[scope_].parent; break;
+            case StatementKind::registers: declare(syntax_.registers[statement.at]); break;
+            case StatementKind::variable: declare(syntax_.variables[statement.at]); break;
+            case StatementKind::label:
+                scopes_[scope_].labels[statement.name] = static_cast<std::uint32_t>(out_.ops.size());
+                break;
+            case StatementKind::instruction: instruction(syntax_.instructions[statement.at]); break;
+            default: break;
+        }
+    }
+    if (refused()) return;
+    now_ = nullptr;
+    guard_ = -1;
+    emit(nullptr, OpKind::return_);  // where the text has none
+    resolve_labels();
+    constexpr std::uint32_t alignment = 32;
+    out_.local_bytes = (out_.local_bytes + alignment - 1) & ~(alignment - 1);
+}
+
+}  // namespace isthmus::ptx

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes one function: names become places, instructions operations. What is not known is refused, with its line.
+#pragma once
+
+#include "code.hpp"
+#include "operations.hpp"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::ptx {
+
+// The qualifiers of an instruction. What is left at the end was not understood.
+class Qualifiers {
+public:
+    explicit Qualifiers(const Instruction& instruction);
+    bool take(std::string_view dotted);
+    // The one that is there, without its dot; empty: none is.
+    std::string_view take_one_of(std::span<const std::string_view> dotted);
+    void ignore(std::span<const std::string_view> dotted);
+    void ignore_prefixed(std::string_view prefix);
+    Type type(std::size_t at = 0) const { return at < types.size() ? types[at] : Type::none; }
+    std::vector<Type> types;
+    std::vector<std::string_view> left;
+};
+
+class Lowering {
+public:
+    // `shared`: where the function's own shared variables begin; the bytes they need are added.
+    Lowering(const FunctionSyntax& syntax, ProgramCode& program, FunctionCode& out, std::uint32_t& shared);
+    void lower();
+
+private:
+    struct Binding {
+        enum class Kind : std::uint8_t { row, predicate, local, shared, entry_parameter } kind = Kind::row;
+        Type type = Type::none;
+        std::int32_t place = 0;
+        std::uint32_t count = 0;  // of a range of registers
+        std::uint32_t bytes = 0;  // of a variable
+    };
+    struct Scope {
+        std::map<std::string_view, Binding> names, ranges;
+        std::map<std::string_view, std::uint32_t> labels;
+        std::map<std::string_view, std::uint32_t> targets;
+        std::size_t parent = 0;
+    };
+    struct Fixup {
+        std::size_t op = 0;
+        std::string_view label;
+        std::size_t scope = 0;
+        std::int32_t extra = -1;  // index of a table's element; -1: the operation's target
+        std::uint32_t line = 0;
+    };
+    struct AddressParts {
+        Space space = Space::generic;
+        Place base = 0;
+        std::uint64_t offset = 0;
+    };
+
+    void refuse(std::string what) { refuse(std::move(what), line_); }
+    void refuse(std::string what, std::uint32_t line);
+    // The instruction's own words.
+    void refuse_this(std::string_view why);
+    bool refused() const { return out_.refusal.refused(); }
+
+    void declare_parameters();
+    void declare(const Register& registers);
+    void declare(const Variable& variable);
+    std::uint32_t local_place(std::uint64_t bytes, std::uint32_t alignment);
+    void resolve_labels();
+
+    std::optional<Binding> find(std::string_view name) const;
+    Place constant(std::uint64_t value);
+    Place symbol_constant(std::string_view name, std::int64_t offset);
+    Place new_row() { return static_cast<Place>(out_.rows++); }
+    Place value(const Operand& operand, Type type);
+    Place destination(const Operand& operand, Type type);
+    std::int32_t predicate(const Operand& operand, bool sink_allowed = false);
+    AddressParts address(const Operand& operand, Space space);
+    Op& emit(Run run, OpKind kind = OpKind::plain);
+    Place emit_special(Run run);
+    bool want(std::size_t least, std::size_t most);
+
+    void instruction(const Instruction& instruction);
+    bool arithmetic();
+    bool integer_arithmetic(std::string_view name, Type type);
+    bool float_arithmetic(std::string_view name, Type type);
+    bool bits();
+    bool comparison();
+    bool select();
+    bool move();
+    bool convert();
+    bool memory();
+    bool load_or_store(bool is_load);
+    bool atomic();
+    bool spaces();
+    bool between_lanes();
+    bool barrier();
+    bool control();
+    bool call();
+    bool branch_table();
+    bool simple(Run run, Type to, std::initializer_list<Type> from);
+    void element_places(const Operand& operand, Type type, bool written, Op& op);
+    bool compare_parts(Comparison& comparison, Combine& combine);
+    void end_parts(Op& op, Combine combine, std::size_t at);
+
+    const FunctionSyntax& syntax_;
+    ProgramCode& program_;
+    FunctionCode& out_;
+    std::uint32_t& shared_;
+    std::vector<Scope> scopes_;
+    std::size_t scope_ = 0;
+    std::vector<Fixup> fixups_;
+    std::map<std::uint64_t, Place> constants_;
+    const Instruction* now_ = nullptr;
+    Qualifiers* words_ = nullptr;
+    std::uint32_t line_ = 0;
+    std::int32_t guard_ = -1;
+    bool predicate_negated_ = false;  // of the last predicate()
+};
+
+}  // namespace isthmus::ptx

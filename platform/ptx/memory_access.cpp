@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads, stores, and the translation of addresses. Each access is judged: its alignment, and the window that it lies
+// in. The window is asked for once for each instruction and quantum.
+#include "operations.hpp"
+#include "state.hpp"
+
+namespace isthmus::ptx {
+namespace {
+
+std::string in_hex(std::uint64_t value) {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string out;
+    do out.insert(out.begin(), digits[value & 15]);
+    while ((value >>= 4) != 0);
+    return "0x" + out;
+}
+
+// The access itself is described by the caller: "a load of 4 bytes at 0x10".
+void refuse(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes,
+            FaultKind kind, const std::string& why) {
+    fail(warp, op, lane, kind,
+         std::string(writes ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes at " + in_hex(address) +
+             ": " + why);
+}
+
+std::byte* within(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t offset, std::uint32_t bytes, bool writes,
+                  std::byte* begin, std::uint64_t size, const char* name) {
+    if (size >= bytes && offset <= size - bytes) return begin + offset;
+    refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address,
+           std::string("it leaves the ") + name + " (" + std::to_string(size) + " bytes)");
+    return nullptr;
+}
+
+std::byte* ask(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes) {
+    Worker& worker = *warp.worker;
+    MemoryWindow window = worker.state->memory->window(address, bytes, writes);
+    const std::uint64_t offset = address - window.begin;
+    if (window.size_bytes < bytes || offset > window.size_bytes - bytes) {
+        refuse(warp, op, lane, address, bytes, writes, FaultKind::illegal_address, window.refusal);
+        return nullptr;
+    }
+    worker.windows[op.slot] = {window.begin, window.size_bytes, window.host, window.whole_updates};
+    worker.last_whole = window.whole_updates;
+    return window.host + offset;
+}
+
+template <class T>
+std::uint64_t loaded(const std::byte* from, bool acquire) {
+    const auto* const word = reinterpret_cast<const T*>(from);
+    return acquire ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+template <class T>
+void stored(std::byte* to, std::uint64_t value, bool release) {
+    auto* const word = reinterpret_cast<T*>(to);
+    if (release) {
+        __atomic_store_n(word, static_cast<T>(value), __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n(word, static_cast<T>(value), __ATOMIC_RELAXED);
+    }
+}
+
+template <class T>
+std::uint64_t widened(const Op& op, std::uint64_t value) {
+    if (!op.flag) return value;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(value))) & op.value2;
+}
+
+// An access to global memory within the window of the instruction's last one; nullptr: it needs the long way.
+inline std::byte* quickly(const CachedWindow& cached, std::uint64_t address, std::uint32_t bytes) {
+    const std::uint64_t offset = address - cached.begin;
+    if (offset >= cached.size_bytes || cached.size_bytes - offset < bytes || (address & (bytes - 1)) != 0) return nullptr;
+    return cached.host + offset;
+}
+
+template <class T>
+void load(Warp& warp, const Op& op, LaneMask mask) {
+    Worker& worker = *warp.worker;
+    worker.op = &op;
+    const Row& base = warp.in(op.a);
+    const bool acquire = op.mode != 0;
+    const bool direct = op.space == Space::global || op.space == Space::constant || op.space == Space::generic;
+    if (op.count == 1) {
+        Row& d = warp.out(op.d);
+        const CachedWindow cached = direct ? worker.windows[op.slot] : CachedWindow{};
+        for_lanes(mask, [&](std::uint32_t lane) {
+            const std::uint64_t address = base[lane] + op.value;
+            const std::byte* from = quickly(cached, address, sizeof(T));
+            if (from == nullptr) from = reach(warp, op, lane, address, sizeof(T), false);
+            if (from != nullptr) d[lane] = widened<T>(op, loaded<T>(from, acquire));
+        });
+        return;
+    }
+    const std::int32_t* const places = warp.now.frame->function->extra.data() + op.extra;
+    const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * op.count;
+    for_lanes(mask, [&](std::uint32_t lane) {
+        const std::byte* const from = reach(warp, op, lane, base[lane] + op.value, bytes, false);
+        if (from == nullptr) return;
+        for (unsigned at = 0; at < op.count; ++at) {
+            if (places[at] < 0) continue;  // a sink
+            warp.out(places[at])[lane] = widened<T>(op, loaded<T>(from + at * sizeof(T), acquire));
+        }
+    });
+}
+
+template <class T>
+void store(Warp& warp, const Op& op, LaneMask mask) {
+    Worker& worker = *warp.worker;
+    worker.op = &op;
+    const Row& base = warp.in(op.a);
+    const bool release = op.mode != 0;
+    const bool direct = op.space == Space::global || op.space == Space::generic;
+    if (op.count == 1) {
+        const Row& value = warp.in(op.b);
+        const CachedWindow cached = direct ? worker.windows[op.slot] : CachedWindow{};
+        for_lanes(mask, [&](std::uint32_t lane) {
+            const std::uint64_t address = base[lane] + op.value;
+            std::byte* to = quickly(cached, address, sizeof(T));
+            if (to == nullptr) to = reach(warp, op, lane, address, sizeof(T), true);
+            if (to != nullptr) stored<T>(to, value[lane], release);
+        });
+        return;
+    }
+    const std::int32_t* const places = warp.now.frame->function->extra.data() + op.extra;
+    const std::uint32_t bytes = static_cast<std::uint32_t>(sizeof(T)) * op.count;
+    for_lanes(mask, [&](std::uint32_t lane) {
+        std::byte* const to = reach(warp, op, lane, base[lane] + op.value, bytes, true);
+        if (to == nullptr) return;
+        for (unsigned at = 0; at < op.count; ++at) stored<T>(to + at * sizeof(T), warp.in(places[at])[lane], release);
+    });
+}
+
+void fence(Warp&, const Op&, LaneMask) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+std::uint64_t window_of(Space space) {
+    switch (space) {
+        case Space::shared: return shared_window;
+        case Space::local: return local_window;
+        case Space::param: return param_window;
+        default: return 0;
+    }
+}
+template <Space space>
+void to_generic(Warp& warp, const Op& op, LaneMask mask) {
+    const Row& a = warp.in(op.a);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) { d[lane] = a[lane] + window_of(space); });
+}
+template <Space space>
+void from_generic(Warp& warp, const Op& op, LaneMask mask) {
+    const Row& a = warp.in(op.a);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) { d[lane] = a[lane] - window_of(space); });
+}
+template <Space space>
+void is_space(Warp& warp, const Op& op, LaneMask mask) {
+    const Row& a = warp.in(op.a);
+    LaneMask yes = 0;
+    for_lanes(mask, [&](std::uint32_t lane) {
+        const std::uint64_t window = a[lane] & window_mask;
+        const bool global = window != shared_window && window != local_window && window != param_window;
+        yes |= LaneMask{space == Space::global ? global : window == window_of(space)} << lane;
+    });
+    warp.predicates[op.p] = (warp.predicates[op.p] & ~mask) | yes;
+}
+
+void local_address(Warp& warp, const Op& op, LaneMask mask) {
+    Row& d = warp.out(op.d);
+    const std::uint64_t address = warp.now.frame->local_base + op.value;
+    for_lanes(mask, [&](std::uint32_t lane) { d[lane] = address; });
+}
+
+}  // namespace
+
+std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes) {
+    Worker& worker = *warp.worker;
+    Execution::State& state = *worker.state;
+    worker.last_whole = true;
+    if ((address & (bytes - 1)) != 0) {
+        refuse(warp, op, lane, address, bytes, writes, FaultKind::misaligned,
+               "the address is not a multiple of " + std::to_string(bytes));
+        return nullptr;
+    }
+    Space space = op.space;
+    std::uint64_t offset = address;
+    if (space == Space::generic) {
+        offset = address & ~window_mask;
+        switch (address & window_mask) {
+            case shared_window: space = Space::shared; break;
+            case local_window: space = Space::local; break;
+            case param_window: space = Space::param; break;
+            case grid_window:
+                return within(warp, op, lane, offset, bytes, writes, state.grid_workspace.data(),
+                              state.grid_workspace.size(), "workspace of the grid");
+            default: space = Space::global;
+        }
+    }
+    switch (space) {
+        case Space::shared: {
+            std::vector<std::byte>& shared = warp.block->shared;
+            return within(warp, op, lane, offset, bytes, writes, shared.data(), shared.size(), "block's shared memory");
+        }
+        case Space::local:
+            return within(warp, op, lane, offset, bytes, writes, warp.local_at(lane), warp.local_bytes,
+                          "thread's local memory");
+        case Space::param:
+            if (writes) {
+                refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address, "parameters are read-only");
+                return nullptr;
+            }
+            return within(warp, op, lane, offset, bytes, writes, state.parameters.data(), state.parameters.size(),
+                          "kernel's parameters");
+        default: break;
+    }
+    const CachedWindow& cached = worker.windows[op.slot];
+    if (std::byte* const found = quickly(cached, address, bytes)) {
+        worker.last_whole = cached.whole_updates;
+        return found;
+    }
+    return ask(warp, op, lane, address, bytes, writes);
+}
+
+Run load_run(std::uint32_t bytes) {
+    switch (bytes) {
+        case 1: return load<std::uint8_t>;
+        case 2: return load<std::uint16_t>;
+        case 4: return load<std::uint32_t>;
+        case 8: return load<std::uint64_t>;
+        default: return nullptr;
+    }
+}
+Run store_run(std::uint32_t bytes) {
+    switch (bytes) {
+        case 1: return store<std::uint8_t>;
+        case 2: return store<std::uint16_t>;
+        case 4: return store<std::uint32_t>;
+        case 8: return store<std::uint64_t>;
+        default: return nullptr;
+    }
+}
+Run fence_run() {
+    return fence;
+}
+Run local_address_run() {
+    return local_address;
+}
+Run to_generic_run(Space space) {
+    switch (space) {
+        case Space::shared: return to_generic<Space::shared>;
+        case Space::local: return to_generic<Space::local>;
+        case Space::param: return to_generic<Space::param>;
+        default: return move_run();
+    }
+}
+Run from_generic_run(Space space) {
+    switch (space) {
+        case Space::shared: return from_generic<Space::shared>;
+        case Space::local: return from_generic<Space::local>;
+        case Space::param: return from_generic<Space::param>;
+        default: return move_run();
+    }
+}
+Run is_space_run(Space space) {
+    switch (space) {
+        case Space::shared: return is_space<Space::shared>;
+        case Space::local: return is_space<Space::local>;
+        case Space::param: return is_space<Space::param>;
+        case Space::global: return is_space<Space::global>;
+        default: return nullptr;
+    }
+}
+
+}  // namespace isthmus::ptx

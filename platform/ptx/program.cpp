@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// From text to a checked program: variables, functions, and what each entry needs.
+#include "program.hpp"
+
+#include "code.hpp"
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace isthmus::ptx {
+namespace {
+
+constexpr std::uint32_t recursion_bytes = 16384;  // of local memory, where the depth of calls is not known
+
+Intrinsic intrinsic_named(std::string_view name) {
+    if (name == "vprintf") return Intrinsic::vprintf;
+    if (name == "__assertfail") return Intrinsic::assertfail;
+    if (name == "cudaGraphSetConditional") return Intrinsic::set_condition;
+    return Intrinsic::missing;
+}
+
+class Builder {
+public:
+    Builder(const ModuleSyntax& syntax, ProgramCode& out) : syntax_(syntax), out_(out) {}
+
+    void build() {
+        out_.files = syntax_.files;
+        for (const char c : syntax_.target) {
+            if (c >= '0' && c <= '9') out_.target = out_.target * 10 + static_cast<std::uint32_t>(c - '0');
+        }
+        declare_functions();
+        declare_variables();
+        if (!out_.refusal.refused()) fill_contents();
+        if (out_.refusal.refused()) return;
+        lower(false);
+        lower(true);
+        for (Entry& entry : out_.entries) entry.shared_bytes = align(entry.shared_bytes, dynamic_alignment_);
+        for (std::size_t at = 0; at < out_.entries.size(); ++at) inspect(at);
+    }
+
+private:
+    void refuse(std::string what, std::uint32_t line) {
+        if (!out_.refusal.refused()) out_.refusal = {std::move(what), line};
+    }
+    static std::uint32_t align(std::uint32_t value, std::uint32_t to) { return (value + to - 1) & ~(to - 1); }
+
+    void declare_functions() {
+        for (const FunctionSyntax& one : syntax_.functions) {
+            const auto [symbol, is_new] = out_.symbols.try_emplace(std::string(one.name));
+            if (is_new) {
+                symbol->second = {Symbol::Kind::function, static_cast<std::uint32_t>(out_.functions.size()), 0};
+                FunctionCode& code = out_.functions.emplace_back();
+                code.name = one.name;
+                code.is_entry = one.is_entry;
+                bodies_.push_back(nullptr);
+            }
+            if (!one.has_body) continue;
+            const FunctionSyntax*& body = bodies_[symbol->second.index];
+            if (body != nullptr) refuse("the function " + std::string(one.name) + " has two bodies", one.line);
+            body = &one;
+            out_.functions[symbol->second.index].has_body = true;
+            out_.functions[symbol->second.index].is_entry = one.is_entry;
+        }
+        for (std::size_t at = 0; at < out_.functions.size(); ++at) {
+            FunctionCode& code = out_.functions[at];
+            if (!code.has_body) code.intrinsic = intrinsic_named(code.name);
+        }
+    }
+
+    void declare_variables() {
+        for (const Variable& one : syntax_.variables) {
+            Symbol symbol;
+            if (one.alignment > 4096) refuse("an alignment of more than 4096 bytes", one.line);
+            if (one.space == Space::shared) {
+                symbol.kind = Symbol::Kind::shared;
+                if (one.unsized || one.is_extern) {
+                    symbol.index = 1;
+                    dynamic_alignment_ = std::max(dynamic_alignment_, one.alignment);
+                } else if (one.bytes() > (1 << 20)) {
+                    refuse("shared memory of more than 1 MiB", one.line);
+                } else {
+                    shared_ = align(shared_, one.alignment);
+                    symbol.offset = shared_;
+                    shared_ += static_cast<std::uint32_t>(one.bytes());
+                }
+            } else {
+                if (one.unsized && !one.is_extern) refuse("a variable without a size", one.line);
+                if (one.bytes() > std::uint64_t{1} << 34) refuse("a variable of more than 16 GiB", one.line);
+                symbol.index = static_cast<std::uint32_t>(out_.variables.size());
+                out_.variables.push_back({std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant,
+                                          one.is_extern});
+                declared_.push_back(&one);
+            }
+            // A declaration with .extern may come before the definition: the latter counts.
+            out_.symbols[std::string(one.name)] = symbol;
+        }
+        out_.addresses.resize(out_.variables.size());
+        out_.contents.resize(out_.variables.size());
+    }
+
+    void fill_contents() {
+        for (std::size_t at = 0; at < declared_.size(); ++at) {
+            const Variable& variable = *declared_[at];
+            if (variable.initial.empty()) continue;
+            ProgramCode::Content& content = out_.contents[at];
+            const std::uint32_t bytes = size_bytes(variable.type);
+            if (variable.initial.size() > variable.count * variable.vector) {
+                return refuse("more values than the variable has elements", variable.line);
+            }
+            content.bytes.resize(variable.initial.size() * bytes);
+            for (std::size_t element = 0; element < variable.initial.size(); ++element) {
+                fill(variable, variable.initial[element], element * bytes, content);
+            }
+        }
+    }
+    void fill(const Variable& variable, const Initial& initial, std::size_t at, ProgramCode::Content& content) {
+        const std::uint32_t bytes = size_bytes(variable.type);
+        std::uint64_t value = initial.value;
+        if (initial.kind == Initial::Kind::symbol) {
+            const auto symbol = out_.symbols.find(initial.symbol);
+            if (symbol == out_.symbols.end() || bytes != 8 || symbol->second.kind == Symbol::Kind::shared) {
+                return refuse("the address of " + std::string(initial.symbol) + " as a value", variable.line);
+            }
+            content.symbols.push_back({at, symbol->second, initial.offset});
+            value = 0;
+        } else if (initial.kind == Initial::Kind::single_float && bytes == 8) {
+            value = std::bit_cast<std::uint64_t>(
+                static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value))));
+        } else if (initial.kind == Initial::Kind::double_float && bytes == 4) {
+            value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(value)));
+        } else if (initial.kind != Initial::Kind::integer && bytes < 4) {
+            return refuse("a float as a value of fewer bytes", variable.line);
+        } else if (initial.kind == Initial::Kind::integer && is_float(variable.type) && bytes >= 4) {
+            return refuse("an integer as a value of a float", variable.line);
+        }
+        std::memcpy(content.bytes.data() + at, &value, std::min<std::size_t>(bytes, sizeof value));
+    }
+
+    // Functions first: entries lay their own shared variables behind those of all functions.
+    void lower(bool entries) {
+        for (std::size_t at = 0; at < out_.functions.size(); ++at) {
+            const FunctionSyntax* const body = bodies_[at];
+            if (body == nullptr || body->is_entry != entries) continue;
+            std::uint32_t own = shared_;
+            Lowering(*body, out_, out_.functions[at], entries ? own : shared_).lower();
+            if (entries) add_entry(*body, static_cast<std::uint32_t>(at), own);
+        }
+    }
+    void add_entry(const FunctionSyntax& body, std::uint32_t function, std::uint32_t shared) {
+        Entry entry;
+        entry.name = body.name;
+        entry.shared_bytes = shared;
+        for (const Variable& parameter : body.parameters) {
+            entry.parameter_bytes = align(entry.parameter_bytes, parameter.alignment);
+            entry.parameters.push_back({entry.parameter_bytes, static_cast<std::uint32_t>(parameter.bytes())});
+            entry.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes());
+        }
+        out_.entries.push_back(std::move(entry));
+        out_.entry_functions.push_back(function);
+    }
+
+    // The refusals of what an entry calls, and the local memory of its deepest call.
+    void inspect(std::size_t entry) {
+        visited_.assign(out_.functions.size(), false);
+        depth_.assign(out_.functions.size(), 0);
+        done_.assign(out_.functions.size(), false);
+        unbounded_ = false;
+        const std::uint32_t bytes = depth_of(out_.entry_functions[entry], out_.entries[entry].refusal, 0);
+        out_.local_bytes_needed = std::max(out_.local_bytes_needed, bytes + (unbounded_ ? recursion_bytes : 0));
+    }
+    std::uint32_t depth_of(std::uint32_t function, Refusal& refusal, int nesting) {
+        const FunctionCode& code = out_.functions[function];
+        if (done_[function]) return depth_[function];
+        if (visited_[function] || nesting > 1000) {
+            unbounded_ = true;
+            return 0;
+        }
+        visited_[function] = true;
+        if (code.refusal.refused() && !refusal.refused()) refusal = code.refusal;
+        unbounded_ = unbounded_ || code.calls_indirectly;
+        std::uint32_t deepest = 0;
+        for (const std::uint32_t called : code.calls) deepest = std::max(deepest, depth_of(called, refusal, nesting + 1));
+        done_[function] = true;
+        return depth_[function] = code.local_bytes + deepest;
+    }
+
+    const ModuleSyntax& syntax_;
+    ProgramCode& out_;
+    std::vector<const FunctionSyntax*> bodies_;
+    std::vector<const Variable*> declared_;
+    std::uint32_t shared_ = 0;
+    std::uint32_t dynamic_alignment_ = 16;
+    std::vector<bool> visited_, done_;
+    std::vector<std::uint32_t> depth_;
+    bool unbounded_ = false;
+};
+
+}  // namespace
+
+std::uint64_t ProgramCode::address_of(const Symbol& symbol) const noexcept {
+    switch (symbol.kind) {
+        case Symbol::Kind::variable: return addresses[symbol.index];
+        case Symbol::Kind::function: return function_window | (std::uint64_t{symbol.index} << 4);
+        case Symbol::Kind::shared: break;
+    }
+    return symbol.offset;
+}
+
+Program::Program(std::string_view text) : code_(std::make_unique<ProgramCode>()) {
+    const ModuleSyntax syntax = parse_module(text);
+    if (!syntax.error.empty()) {
+        code_->refusal = {syntax.error, syntax.error_line};
+        return;
+    }
+    Builder(syntax, *code_).build();
+    if (code_->refusal.refused()) code_->entries.clear();
+}
+
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+
+const Refusal& Program::refusal() const noexcept {
+    return code_->refusal;
+}
+std::uint32_t Program::target() const noexcept {
+    return code_->target;
+}
+const std::vector<Entry>& Program::entries() const noexcept {
+    return code_->entries;
+}
+const Entry* Program::entry(std::string_view name) const noexcept {
+    for (const Entry& one : code_->entries) {
+        if (one.name == name) return &one;
+    }
+    return nullptr;
+}
+const std::vector<GlobalVariable>& Program::variables() const noexcept {
+    return code_->variables;
+}
+
+void Program::place(const std::vector<std::uint64_t>& addresses) {
+    for (std::size_t at = 0; at < code_->addresses.size() && at < addresses.size(); ++at) {
+        code_->addresses[at] = addresses[at];
+    }
+    for (FunctionCode& function : code_->functions) {
+        for (const Relocation& one : function.relocations) {
+            function.constants[one.constant].fill(code_->address_of(one.symbol) + static_cast<std::uint64_t>(one.offset));
+        }
+    }
+}
+
+std::vector<std::byte> Program::content(std::size_t variable) const {
+    const ProgramCode::Content& content = code_->contents[variable];
+    std::vector<std::byte> out = content.bytes;
+    for (const auto& place : content.symbols) {
+        const std::uint64_t address = code_->address_of(place.symbol) + static_cast<std::uint64_t>(place.offset);
+        std::memcpy(out.data() + place.at, &address, sizeof address);
+    }
+    return out;
+}
+
+}  // namespace isthmus::ptx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one execution: blocks, and the threads that run them.
+#pragma once
+
+#include "warp.hpp"
+
+#include <deque>
+#include <mutex>
+
+namespace isthmus::ptx {
+
+struct Barrier {
+    std::uint32_t arrived = 0;
+    std::uint32_t expected = 0;  // 0: all threads of the block
+    std::uint32_t waiting = 0;
+    std::uint32_t count = 0;  // of bar.red: threads whose predicate is true
+    std::uint32_t result_count = 0, result_threads = 0;
+};
+
+struct Block {
+    Dimensions at;
+    std::uint64_t number = 0;
+    std::uint32_t threads = 0, exited = 0;
+    std::vector<std::byte> shared;
+    std::array<Barrier, 16> barriers;
+    std::deque<Warp> warps;
+    bool progressed = false;  // in the current pass
+};
+
+// The answer about a window of memory that an instruction used last.
+struct CachedWindow {
+    std::uint64_t begin = 0, size_bytes = 0;
+    std::byte* host = nullptr;
+    bool whole_updates = true;
+};
+
+// A thread that runs blocks.
+struct Worker {
+    Execution::State* state = nullptr;
+    std::vector<CachedWindow> windows;
+    std::deque<std::unique_ptr<Block>> resident;
+    Warp* warp = nullptr;  // that runs now
+    const Op* op = nullptr;  // memory access that runs now
+    bool stop = false;
+    bool last_whole = true;  // of the window of the last reach()
+    std::uint64_t thread_instructions = 0;
+};
+
+}  // namespace isthmus::ptx
+
+struct isthmus::ptx::Execution::State {
+    const Program* program = nullptr;
+    const ProgramCode* code = nullptr;
+    const Entry* entry = nullptr;
+    const FunctionCode* function = nullptr;
+    ExecutionShape shape;
+    std::vector<std::byte> parameters;
+    Memory* memory = nullptr;
+    std::uint64_t blocks = 0;
+    std::uint32_t threads = 0;  // of a block
+    std::uint32_t local_bytes = 0;
+    std::atomic<std::uint64_t> next_block{0};
+    std::atomic<bool> stopped{false};
+    std::mutex mutex;  // guards what follows
+    Fault fault;
+    std::vector<std::unique_ptr<Worker>> workers;
+    std::uint64_t thread_instructions = 0;
+    alignas(16) std::array<std::byte, 64> grid_workspace{};  // of grid.sync()
+};

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a warp, as the operations see it.
+#pragma once
+
+#include "code.hpp"
+#include "execution.hpp"
+
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace isthmus::ptx {
+
+struct Block;
+struct Worker;
+
+// A call of a function by some lanes of a warp.
+struct Frame {
+    const FunctionCode* function = nullptr;
+    Frame* parent = nullptr;
+    std::uint32_t return_pc = 0;
+    std::uint32_t depth = 0;
+    const Op* call = nullptr;  // the parent's
+    LaneMask live = 0;  // lanes that have not returned
+    std::uint32_t local_base = 0;
+    std::vector<Row> rows;
+    std::vector<LaneMask> predicates;
+};
+
+enum class Waiting : std::uint8_t { nothing, warp, barrier };
+
+// Lanes that execute in lockstep.
+struct Group {
+    Frame* frame = nullptr;
+    std::uint32_t pc = 0;
+    LaneMask mask = 0;
+    Waiting waiting = Waiting::nothing;
+    LaneMask member_mask = 0;  // of the instruction that waits for lanes
+};
+
+struct Warp {
+    // Of the group that executes.
+    Row* rows = nullptr;
+    const Row* constants = nullptr;
+    LaneMask* predicates = nullptr;
+    Group now;
+
+    Block* block = nullptr;
+    Worker* worker = nullptr;
+    std::uint32_t number = 0;
+    LaneMask all = 0;     // lanes that exist
+    LaneMask exited = 0;
+    LaneMask carry = 0;   // CC.CF
+    std::vector<Group> others;
+    std::deque<Frame> frames;
+    std::vector<Frame*> free_frames;
+    std::vector<std::byte> local;  // of all lanes, one after the other
+    std::uint32_t local_bytes = 0;
+    bool finished = false;
+
+    const Row& in(Place place) const { return place >= 0 ? rows[place] : constants[~place]; }
+    Row& out(Place place) { return rows[place]; }
+    std::byte* local_at(std::uint32_t lane) { return local.data() + std::size_t{lane} * local_bytes; }
+};
+
+// Calls body(lane) for the lanes of a mask; the full warp without a test, so that the compiler can use vectors.
+template <class Body>
+inline void for_lanes(LaneMask mask, Body&& body) {
+    if (mask == ~LaneMask{0}) {
+        for (std::uint32_t lane = 0; lane < lanes; ++lane) body(lane);
+        return;
+    }
+    for (LaneMask rest = mask; rest != 0; rest &= rest - 1) body(static_cast<std::uint32_t>(std::countr_zero(rest)));
+}
+
+// A value of a register's slot, and back. Narrow values are zero-extended.
+template <class T>
+inline T from_slot(std::uint64_t slot) {
+    if constexpr (sizeof(T) == 8) {
+        return std::bit_cast<T>(slot);
+    } else if constexpr (sizeof(T) == 4) {
+        return std::bit_cast<T>(static_cast<std::uint32_t>(slot));
+    } else if constexpr (sizeof(T) == 2) {
+        return std::bit_cast<T>(static_cast<std::uint16_t>(slot));
+    } else {
+        return std::bit_cast<T>(static_cast<std::uint8_t>(slot));
+    }
+}
+template <class T>
+inline std::uint64_t to_slot(T value) {
+    if constexpr (sizeof(T) == 8) {
+        return std::bit_cast<std::uint64_t>(value);
+    } else if constexpr (sizeof(T) == 4) {
+        return std::bit_cast<std::uint32_t>(value);
+    } else if constexpr (sizeof(T) == 2) {
+        return std::bit_cast<std::uint16_t>(value);
+    } else {
+        return std::bit_cast<std::uint8_t>(value);
+    }
+}
+
+// Records the first fault of the execution, at this lane. `address`: of an access, or nullptr.
+void fail(Warp& warp, const Op& op, std::uint32_t lane, FaultKind kind, const std::string& why);
+
+// Where an access of a lane goes; nullptr: it failed.
+std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes);
+
+}  // namespace isthmus::ptx

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole kernels: calls, barriers, shared and dynamic memory, atomics, printf, assert, faults, and blocks that wait.
+#include "ptx_machine.hpp"
+
+#include <atomic>
+#include <thread>
+
+namespace isthmus::ptx::test {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+ExecutionShape shape_of(u32 grid, u32 block, u32 dynamic = 0) {
+    ExecutionShape out;
+    out.grid.x = grid;
+    out.block.x = block;
+    out.dynamic_shared_bytes = dynamic;
+    return out;
+}
+
+TEST(PtxExecution, CallsPassParametersAndReturn) {
+    Buffers buffers;
+    std::vector<u32> out(64);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.func (.param .b32 r) factorial(.param .b32 n) {
+    .reg .pred %p; .reg .b32 %r<5>;
+    ld.param.u32 %r1, [n];
+    setp.lt.u32 %p, %r1, 2;
+    @%p bra ONE;
+    sub.u32 %r2, %r1, 1;
+    { .param .b32 a; .param .b32 b;
+      st.param.b32 [a+0], %r2; call.uni (b), factorial, (a); ld.param.b32 %r3, [b+0]; }
+    mul.lo.u32 %r3, %r3, %r1;
+    st.param.b32 [r+0], %r3; ret;
+ONE: st.param.b32 [r+0], 1; ret;
+}
+.func (.param .b32 r) twice(.param .b32 n) { .reg .b32 %r<2>; ld.param.u32 %r0, [n]; add.u32 %r0, %r0, %r0; st.param.b32 [r], %r0; ret; }
+.global .align 8 .u64 table[2] = {twice, factorial};
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<5>; .reg .b64 %d<5>;
+    mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+    and.b32 %r1, %r0, 1; mul.wide.u32 %d1, %r1, 8; mov.u64 %d2, table; add.u64 %d2, %d2, %d1; ld.global.u64 %d3, [%d2];
+    rem.u32 %r2, %r0, 12;
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r2;
+      prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);
+      call (b), %d3, (a), prototype_0; ld.param.b32 %r3, [b]; }
+    st.global.u32 [%d0], %r3; ret;
+})"), buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    const Fault fault = loaded.run("k", shape_of(1, 64), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 thread = 0; thread < 64; ++thread) {
+        u32 factorial = 1;
+        for (u32 n = 2; n <= thread % 12; ++n) factorial *= n;
+        EXPECT_EQ(out[thread], (thread & 1) != 0 ? factorial : 2 * (thread % 12)) << thread;
+    }
+}
+
+TEST(PtxExecution, AnIndirectCallOfNoFunctionIsAFault) {
+    Buffers buffers;
+    Loaded loaded(module_of(".visible .entry k(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; p : .callprototype _ (); call %d, p; ret; }"), buffers);
+    EXPECT_EQ(loaded.run("k", shape_of(1, 1), u64{64}).kind, FaultKind::invalid_pc);
+}
+
+TEST(PtxExecution, BarriersOrderSharedMemoryAndCountThreads) {
+    Buffers buffers;
+    std::vector<u32> out(256), counted(1);
+    const u64 place = buffers.add(out), count = buffers.add(counted);
+    Loaded loaded(module_of(R"(
+.extern .shared .align 16 .b8 dynamic[];
+.visible .entry k(.param .u64 out, .param .u64 counted) {
+    .reg .pred %p, %q; .reg .b32 %r<9>; .reg .b64 %d<5>;
+    .shared .align 4 .b8 own[1024];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, dynamic; shl.b32 %r2, %r0, 2; add.u32 %r1, %r1, %r2;
+    st.shared.u32 [%r1], %r0; mov.u32 %r3, own; add.u32 %r3, %r3, %r2; st.shared.u32 [%r3], 5;
+    bar.sync 0;
+    xor.b32 %r4, %r2, 1020; mov.u32 %r5, dynamic; add.u32 %r5, %r5, %r4; ld.shared.u32 %r6, [%r5];
+    setp.gt.u32 %p, %r0, 249; bar.red.popc.u32 %r7, 0, %p;
+    ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r6;
+    ld.param.u64 %d2, [counted]; setp.eq.u32 %q, %r0, 77; @%q st.global.u32 [%d2], %r7; ret;
+})"), buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    const Fault fault = loaded.run("k", shape_of(1, 256, 1024), place, count);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 thread = 0; thread < 256; ++thread) EXPECT_EQ(out[thread], 255 - thread);
+    EXPECT_EQ(counted[0], 6u);
+    EXPECT_EQ(loaded.run("k", shape_of(1, 256, 512), place, count).kind, FaultKind::illegal_address);  // too little shared memory
+}
+
+TEST(PtxExecution, ABarrierThatNobodyCanReachIsADeadlock) {
+    Buffers buffers;
+    Loaded loaded(module_of(".visible .entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.lt.u32 %p, %r, 32; @%p bar.sync 1, 64; ret; }"), buffers);
+    const Fault fault = loaded.run("k", shape_of(1, 64));
+    EXPECT_EQ(fault.kind, FaultKind::launch_failed);
+    EXPECT_NE(fault.message.find("waits"), std::string::npos) << fault.message;
+}
+
+std::string atomics_module() {
+    return module_of(R"(
+.visible .entry k(.param .u64 w) {
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<3>; .reg .f64 %e<3>;
+    ld.param.u64 %d0, [w]; mov.u32 %r0, %tid.x; cvt.s32.u32 %r1, %r0; neg.s32 %r1, %r1;
+    atom.global.add.u32 %r2, [%d0], 1;
+    red.global.max.u32 [%d0+4], %r0;
+    red.global.min.s32 [%d0+8], %r1;
+    atom.global.or.b32 %r3, [%d0+12], %r0;
+    atom.global.inc.u32 %r4, [%d0+16], 9;
+    atom.global.dec.u32 %r4, [%d0+20], 9;
+    red.global.add.f32 [%d0+24], 0f3F000000;
+    red.global.add.u64 [%d0+32], 0x100000000;
+    red.global.add.f64 [%d0+40], 0d3FF8000000000000;
+    atom.global.cas.b32 %r5, [%d0+28], 0, %r0;
+    red.global.xor.b32 [%d0+48], 1;
+    red.relaxed.sys.global.add.noftz.f16x2 [%d0+52], 0x3c003c00; ret;
+})");
+}
+
+TEST(PtxExecution, AtomicsUpdateWholeWords) {
+    for (const bool whole : {true, false}) {
+        Buffers buffers;
+        std::vector<u32> words(14);
+        const u64 place = buffers.add(words);
+        buffers.buffers[0].whole_updates = whole;
+        Loaded loaded(atomics_module(), buffers);
+        ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what << loaded.program.refusal().line;
+        loaded.threads = 2;
+        const Fault fault = loaded.run("k", shape_of(4, 32), place);
+        ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+        EXPECT_EQ(words[0], 128u);
+        EXPECT_EQ(words[1], 31u);
+        EXPECT_EQ(static_cast<std::int32_t>(words[2]), -31);
+        EXPECT_EQ(words[3], 31u);
+        EXPECT_EQ(words[4], 128u % 10);
+        EXPECT_EQ(words[5], (10 - 128 % 10) % 10u);
+        EXPECT_EQ(words[6], 0x42800000u);  // 64.0
+        EXPECT_LT(words[7], 32u);
+        EXPECT_EQ(words[9], 128u);
+        double sum = 0;
+        std::memcpy(&sum, &words[10], 8);
+        EXPECT_EQ(sum, 192.0);
+        EXPECT_EQ(words[12], 0u);
+        EXPECT_EQ(words[13], 0x58005800u);  // 128.0, twice
+        EXPECT_EQ(buffers.split_updates, whole ? 0 : 128 * 12);
+    }
+}
+
+TEST(PtxExecution, AtomicAddsOfSinglesFlushInGlobalMemoryAlone) {
+    Buffers buffers;
+    std::vector<u32> words(2);
+    const u64 place = buffers.add(words);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 w) {
+    .reg .b32 %r<3>; .reg .b64 %d<2>; .shared .align 4 .f32 s;
+    ld.param.u64 %d0, [w]; st.shared.u32 [s], 1; red.shared.add.f32 [s], 0f00000001; ld.shared.u32 %r0, [s];
+    st.global.u32 [%d0+4], %r0; red.global.add.f32 [%d0], 0f00000001; ret;
+})"), buffers);
+    ASSERT_EQ(loaded.run("k", shape_of(1, 1), place).kind, FaultKind::none);
+    EXPECT_EQ(words[0], 0u);
+    EXPECT_EQ(words[1], 2u);
+}
+
+TEST(PtxExecution, PrintfAndAssert) {
+    Buffers buffers;
+    Loaded loaded(module_of(R"(
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);
+.global .align 1 .b8 text[] = {37, 100, 32, 37, 115, 32, 37, 46, 50, 102, 32, 37, 108, 108, 120, 32, 37, 99, 37, 37, 10, 0};
+.global .align 1 .b8 word[3] = {104, 105};
+.visible .entry prints() {
+    .reg .b64 %d<9>; .reg .b32 %r<2>; .local .align 8 .b8 depot[40];
+    mov.u64 %d0, depot; cvta.local.u64 %d1, %d0; mov.u64 %d2, word; cvta.global.u64 %d2, %d2;
+    st.local.u32 [%d0], -7; st.local.u64 [%d0+8], %d2; st.local.f64 [%d0+16], 0d3FF8000000000000; st.local.u64 [%d0+24], 0x1ffffffff; st.local.u32 [%d0+32], 65;
+    mov.u64 %d3, text; { .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d3; st.param.b64 [a], %d1; call.uni (r), vprintf, (f, a); }
+    ret;
+}
+.visible .entry fails() {
+    .reg .b64 %d<3>; mov.u64 %d0, word;
+    { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 s;
+      st.param.b64 [m], %d0; st.param.b64 [f], %d0; st.param.b32 [l], 12; st.param.b64 [n], %d0; st.param.b64 [s], 1;
+      call.uni __assertfail, (m, f, l, n, s); }
+    ret;
+}
+.visible .entry traps() { trap; ret; })"), buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    Fault fault = loaded.run("prints", shape_of(1, 2));
+    EXPECT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(buffers.printed, "-7 hi 1.50 1ffffffff A%\n-7 hi 1.50 1ffffffff A%\n");
+    fault = loaded.run("fails", shape_of(1, 1));
+    EXPECT_EQ(fault.kind, FaultKind::assertion);
+    EXPECT_NE(fault.message.find("hi:12: hi: Assertion `hi` failed."), std::string::npos) << fault.message;
+    EXPECT_EQ(loaded.run("traps", shape_of(1, 1)).kind, FaultKind::launch_failed);
+}
+
+// The message names the kernel, both lines, the thread, the address and the reason.
+TEST(PtxExecution, FaultsNameTheirPlace) {
+    Buffers buffers;
+    std::vector<u32> data(8);
+    const u64 place = buffers.add(data);
+    Loaded loaded(module_of(R"(.file 1 "saxpy.cu"
+.visible .entry k(.param .u64 w, .param .u32 step) {
+    .reg .b32 %r<3>; .reg .b64 %d<3>;
+    ld.param.u64 %d0, [w]; mov.u32 %r0, %tid.x; ld.param.u32 %r1, [step]; mul.lo.u32 %r0, %r0, %r1; cvt.u64.u32 %d1, %r0; add.u64 %d0, %d0, %d1;
+    .loc 1 42 7
+    st.global.u32 [%d0], 1; ret;
+})"), buffers);
+    EXPECT_EQ(loaded.run("k", shape_of(1, 8), place, 4u).kind, FaultKind::none);
+    Fault fault = loaded.run("k", shape_of(1, 9), place, 4u);
+    EXPECT_EQ(fault.kind, FaultKind::illegal_address);
+    for (const char* const part : {"kernel k", "PTX line 9", "saxpy.cu:42", "thread (8, 0, 0)", "write of 4 bytes at 0x", "it is no buffer"}) {
+        EXPECT_NE(fault.message.find(part), std::string::npos) << part << " is not in: " << fault.message;
+    }
+    fault = loaded.run("k", shape_of(1, 2), place, 2u);
+    EXPECT_EQ(fault.kind, FaultKind::misaligned);
+    EXPECT_NE(fault.message.find("thread (1, 0, 0)"), std::string::npos) << fault.message;
+    buffers.buffers[0].writable = false;
+    EXPECT_EQ(loaded.run("k", shape_of(1, 8), place, 4u).kind, FaultKind::illegal_address);
+}
+
+TEST(PtxExecution, LocalMemoryBelongsToEachThread) {
+    Buffers buffers;
+    std::vector<u32> out(64);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 w) {
+    .reg .b32 %r<5>; .reg .b64 %d<9>; .reg .pred %p; .local .align 4 .b8 depot[16];
+    ld.param.u64 %d0, [w]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+    mov.u64 %d2, depot; st.local.u32 [%d2+4], %r0; cvta.local.u64 %d3, %d2; ld.u32 %r1, [%d3+4];
+    isspacep.local %p, %d3; selp.u32 %r2, 1, 0, %p; mad.lo.u32 %r1, %r1, 2, %r2; st.u32 [%d0], %r1; ret;
+})"), buffers);
+    const Fault fault = loaded.run("k", shape_of(1, 64), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 thread = 0; thread < 64; ++thread) EXPECT_EQ(out[thread], 2 * thread + 1);
+}
+
+TEST(PtxExecution, TablesOfBranchesAndVectors) {
+    Buffers buffers;
+    std::vector<u32> in(128), out(128);
+    for (u32 at = 0; at < 128; ++at) in[at] = at;
+    const u64 from = buffers.add(in), to = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 a, .param .u64 b) {
+    .reg .b32 %r<9>; .reg .b64 %d<9>;
+    ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 16; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+    ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d0];
+    and.b32 %r5, %r0, 3;
+    targets: .branchtargets A, B, C, D;
+    brx.idx %r5, targets;
+A: mov.u32 %r1, 1000; bra.uni END;
+B: mov.u32 %r2, 2000; bra.uni END;
+C: mov.u32 %r3, 3000; bra.uni END;
+D: mov.u32 %r4, 4000;
+END: st.global.v4.u32 [%d1], {%r1, %r2, %r3, %r4}; ret;
+})"), buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    const Fault fault = loaded.run("k", shape_of(1, 32), from, to);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 at = 0; at < 128; ++at) {
+        const u32 thread = at / 4, part = at % 4;
+        EXPECT_EQ(out[at], thread % 4 == part ? 1000 * (part + 1) : at);
+    }
+}
+
+// A persistent kernel and the CPU, which answer each other while the kernel runs.
+TEST(PtxExecution, APersistentKernelTalksToTheRunningCpu) {
+    Buffers buffers;
+    std::vector<u32> words(2);
+    const u64 place = buffers.add(words);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 w) {
+    .reg .pred %p; .reg .b32 %r<5>; .reg .b64 %d<2>;
+    ld.param.u64 %d0, [w]; mov.u32 %r0, 1;
+WAIT: ld.acquire.sys.global.u32 %r1, [%d0]; setp.ne.u32 %p, %r1, %r0; @%p bra WAIT;
+    st.release.sys.global.u32 [%d0+4], %r0; add.u32 %r0, %r0, 1; setp.lt.u32 %p, %r0, 50; @%p bra WAIT;
+    ret;
+})"), buffers);
+    Fault fault;
+    std::thread kernel([&] { fault = loaded.run("k", shape_of(1, 1), place); });
+    for (u32 round = 1; round < 50; ++round) {
+        __atomic_store_n(&words[0], round, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&words[1], __ATOMIC_ACQUIRE) != round) std::this_thread::yield();
+    }
+    kernel.join();
+    EXPECT_EQ(fault.kind, FaultKind::none) << fault.message;
+}
+
+// Blocks that wait for each other are run in turns, although one thread runs them.
+TEST(PtxExecution, BlocksThatWaitForEachOtherMakeProgress) {
+    Buffers buffers;
+    std::vector<u32> words(1);
+    const u64 place = buffers.add(words);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 w, .param .u32 blocks) {
+    .reg .pred %p; .reg .b32 %r<5>; .reg .b64 %d<2>;
+    ld.param.u64 %d0, [w]; ld.param.u32 %r0, [blocks]; mov.u32 %r3, %tid.x; setp.ne.u32 %p, %r3, 0; @%p bra MEET;
+    atom.global.add.u32 %r1, [%d0], 1;
+WAIT: ld.volatile.global.u32 %r2, [%d0]; setp.lt.u32 %p, %r2, %r0; @%p bra WAIT;
+MEET: bar.sync 0; ret;
+})"), buffers);
+    EXPECT_EQ(loaded.run("k", shape_of(20, 64), place, 20u).kind, FaultKind::none);
+    EXPECT_EQ(words[0], 20u);
+}
+
+}  // namespace
+}  // namespace isthmus::ptx::test

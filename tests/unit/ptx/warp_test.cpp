@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes of a warp: shuffles, votes, matches, reductions, and how groups part and meet.
+#include "ptx_machine.hpp"
+
+#include <bit>
+
+namespace isthmus::ptx::test {
+namespace {
+
+using u64 = std::uint64_t;
+
+// One warp; lane i has a = i.
+Values of_lanes(const std::string& instructions, char result, std::size_t count = 32) {
+    Values lane(count), zero(count);
+    for (std::size_t at = 0; at < count; ++at) lane[at] = at;
+    return evaluate(instructions, result, lane, zero, zero);
+}
+
+TEST(PtxWarps, ShufflesMoveValuesWithinSegments) {
+    const Values up = of_lanes("shfl.sync.up.b32 %r3|%p, %r0, 3, 0, -1;", 'r');
+    const Values down = of_lanes("shfl.sync.down.b32 %r3, %r0, 5, 31, -1;", 'r');
+    const Values butterfly = of_lanes("shfl.sync.bfly.b32 %r3, %r0, 9, 31, 0xffffffff;", 'r');
+    const Values index = of_lanes("shfl.sync.idx.b32 %r3, %r0, 33, 31, -1;", 'r');
+    // Segments of 8 lanes: mask 0b11000 in bits 8 to 12.
+    const Values segment = of_lanes("shfl.sync.down.b32 %r3, %r0, 3, 0x181f, -1;", 'r');
+    const Values inside = of_lanes("shfl.sync.down.b32 %r3|%p, %r0, 3, 0x181f, -1;", 'p');
+    for (u64 lane = 0; lane < 32; ++lane) {
+        EXPECT_EQ(up[lane], lane < 3 ? lane : lane - 3);
+        EXPECT_EQ(down[lane], lane + 5 > 31 ? lane : lane + 5);
+        EXPECT_EQ(butterfly[lane], lane ^ 9);
+        EXPECT_EQ(index[lane], 1u);
+        EXPECT_EQ(segment[lane], lane % 8 + 3 > 7 ? lane : lane + 3);
+        EXPECT_EQ(inside[lane], lane % 8 + 3 > 7 ? 0u : 1u);
+    }
+}
+
+TEST(PtxWarps, VotesMatchesAndReductions) {
+    const Values ballot = of_lanes("setp.gt.u32 %q, %r0, 29; vote.sync.ballot.b32 %r3, %q, -1;", 'r');
+    const Values any = of_lanes("setp.gt.u32 %q, %r0, 29; vote.sync.any.pred %p, %q, -1;", 'p');
+    const Values all = of_lanes("setp.gt.u32 %q, %r0, 29; vote.sync.all.pred %p, !%q, -1;", 'p');
+    const Values uniform = of_lanes("setp.gt.u32 %q, %r0, 40; vote.sync.uni.pred %p, %q, -1;", 'p');
+    const Values same = of_lanes("and.b32 %r4, %r0, 3; match.any.sync.b32 %r3, %r4, -1;", 'r');
+    const Values not_all = of_lanes("match.all.sync.b32 %r3|%p, %r0, -1;", 'r');
+    const Values sum = of_lanes("redux.sync.add.s32 %r3, %r0, -1;", 'r');
+    const Values least = of_lanes("sub.s32 %r4, %r0, 7; redux.sync.min.s32 %r3, %r4, -1;", 'r');
+    const Values largest = of_lanes("sub.s32 %r4, %r0, 7; redux.sync.max.u32 %r3, %r4, -1;", 'r');
+    const Values active = of_lanes("setp.lt.u32 %q, %r0, 4; @%q bra SKIP; activemask.b32 %r3; SKIP:", 'r');
+    for (u64 lane = 0; lane < 32; ++lane) {
+        EXPECT_EQ(ballot[lane], 0xc0000000u);
+        EXPECT_EQ(any[lane], 1u);
+        EXPECT_EQ(all[lane], 0u);
+        EXPECT_EQ(uniform[lane], 1u);
+        EXPECT_EQ(same[lane], u64{0x11111111} << (lane & 3));
+        EXPECT_EQ(not_all[lane], 0u);
+        EXPECT_EQ(sum[lane], 31u * 32 / 2);
+        EXPECT_EQ(least[lane], 0xfffffff9u);
+        EXPECT_EQ(largest[lane], 0xffffffffu);
+        EXPECT_EQ(active[lane], lane < 4 ? 0u : 0xfffffff0u);
+    }
+}
+
+TEST(PtxWarps, AWarpThatIsNotFullCountsItsLanesAlone) {
+    EXPECT_EQ(of_lanes("mov.u32 %r3, %tid.x; setp.lt.u32 %q, %r3, 100; vote.sync.ballot.b32 %r3, %q, 0x3ff;", 'r', 10)[9], 0x3ffu);
+}
+
+// Lanes leave a loop after different counts, and meet behind it.
+TEST(PtxWarps, DivergentLoopsMeetAgain) {
+    const Values found = of_lanes(R"(
+        mov.u32 %r3, 0; mov.u32 %r4, 0;
+    LOOP: setp.ge.u32 %q, %r4, %r0; @%q bra END;
+        mad.lo.u32 %r3, %r4, 3, %r3; add.u32 %r4, %r4, 1; bra LOOP;
+    END: vote.sync.ballot.b32 %r5, 1, -1; activemask.b32 %r6; setp.eq.u32 %q, %r5, %r6; @!%q mov.u32 %r3, 999;)", 'r');
+    for (u64 lane = 0; lane < 32; ++lane) EXPECT_EQ(found[lane], 3 * (lane * (lane - 1) / 2) * (lane > 0));
+}
+
+// The path behind the branch lies before it in the text.
+TEST(PtxWarps, BranchesBackwardAndNestedOnesMeet) {
+    const Values found = of_lanes(R"(
+        bra START;
+    JOIN: activemask.b32 %r4; popc.b32 %r4, %r4; mad.lo.u32 %r3, %r3, 100, %r4; bra OUT;
+    START: and.b32 %r4, %r0, 1; setp.eq.u32 %q, %r4, 0; @%q bra EVEN;
+        and.b32 %r4, %r0, 2; setp.eq.u32 %q, %r4, 0; @%q bra ONE; mov.u32 %r3, 3; bra MEET;
+    ONE: mov.u32 %r3, 1; bra MEET;
+    EVEN: mov.u32 %r3, 2;
+    MEET: bra JOIN;
+    OUT:)", 'r');
+    for (u64 lane = 0; lane < 32; ++lane) EXPECT_EQ(found[lane], ((lane & 1) == 0 ? 2u : (lane & 2) == 0 ? 1u : 3u) * 100 + 32);
+}
+
+// A lock that lanes of one warp take from each other: each lane must make progress.
+TEST(PtxWarps, LanesThatWaitForEachOtherMakeProgress) {
+    const Values found = of_lanes(R"(
+        .shared .align 4 .u32 lock; .shared .align 4 .u32 count;
+        setp.eq.u32 %q, %r0, 0; @%q st.shared.u32 [lock], 0; @%q st.shared.u32 [count], 0; bar.warp.sync -1;
+    TRY: atom.shared.cas.b32 %r4, [lock], 0, 1; setp.ne.u32 %q, %r4, 0; @%q bra TRY;
+        ld.shared.u32 %r5, [count]; add.u32 %r5, %r5, 1; st.shared.u32 [count], %r5;
+        atom.shared.exch.b32 %r4, [lock], 0;
+        bar.warp.sync -1; ld.shared.u32 %r3, [count];)", 'r');
+    EXPECT_EQ(found[0], 32u);
+    EXPECT_EQ(found[31], 32u);
+}
+
+TEST(PtxWarps, MasksWithoutTheLaneAreAFault) {
+    Buffers buffers;
+    Values none(1);
+    const std::uint64_t p = buffers.add(none);
+    Loaded loaded(kernel_of("mov.u32 %r3, %tid.x; shfl.sync.idx.b32 %r3, %r3, 0, 31, 2;", 'r'), buffers);
+    const Fault fault = loaded.run("k", {}, p, p, p, p, 1u);
+    EXPECT_EQ(fault.kind, FaultKind::illegal_instruction);
+    EXPECT_NE(fault.message.find("mask"), std::string::npos) << fault.message;
+}
+
+}  // namespace
+}  // namespace isthmus::ptx::test
