@@ -82,9 +82,12 @@ bool ready(int socket, short events, std::chrono::nanoseconds at_most) {
     return ppoll(&wait, 1, &time, nullptr) > 0;
 }
 
-// Sends or receives all of the bytes before the deadline. Sockets do not block.
+// Sends or receives all of the bytes before the deadline, which holds for an end that drips, too. Sockets do not block.
 Result<void> exactly(int socket, std::byte* bytes, std::size_t count, bool sends, Clock::time_point until) {
     while (count > 0) {
+        if (Clock::now() >= until) {
+            return Error(Code::timed_out, "the other machine did not greet in time", "ask what it waits for");
+        }
         const ssize_t done = sends ? ::send(socket, bytes, count, MSG_NOSIGNAL) : ::recv(socket, bytes, count, 0);
         if (done > 0) {
             bytes += done;
@@ -92,11 +95,8 @@ Result<void> exactly(int socket, std::byte* bytes, std::size_t count, bool sends
             continue;
         }
         if (done == 0) return lost("it was closed during the greeting");
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) return lost(std::strerror(errno));
-        if (!ready(socket, sends ? POLLOUT : POLLIN, left_until(until)) && Clock::now() >= until) {
-            return Error(Code::timed_out, "the other machine did not greet in time", "ask what it waits for");
-        }
+        if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return lost(std::strerror(errno));
+        ready(socket, sends ? POLLOUT : POLLIN, left_until(until));
     }
     return {};
 }

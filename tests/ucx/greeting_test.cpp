@@ -6,11 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <sodium.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -230,17 +232,44 @@ TEST(Connections, NeedTheSameKeyAtBothEnds) {  // keeps N4
 TEST(Connections, ASilentEndMeetsTheDeadline) {  // keeps N3
     ucx::ConnectionOptions options;
     options.step_timeout = std::chrono::milliseconds(100);
-    int ends[2];
     Result<ucx::Listener> listener = ucx::Listener::create({"127.0.0.1", 0}, options);
     ASSERT_TRUE(listener);
     // Nobody accepts: the system has the connection, and nothing is answered.
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(ucx::Connection::connect({"127.0.0.1", listener->port()}, options).code(), Code::timed_out);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     const FileDescriptor other(ends[1]);
     // Not even a connection over TCP: loopback cannot be told.
     EXPECT_EQ(ucx::Connection::greet(FileDescriptor(ends[0]), options).code(), Code::not_permitted);
+}
+
+TEST(Connections, AnEndThatDripsMeetsTheDeadline) {  // keeps N3
+    ucx::ConnectionOptions options;
+    options.step_timeout = std::chrono::milliseconds(300);
+    Result<ucx::Listener> listener = ucx::Listener::create({"127.0.0.1", 0}, options);
+    ASSERT_TRUE(listener);
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+        const FileDescriptor line(::socket(AF_INET, SOCK_STREAM, 0));
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(listener->port());
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        ASSERT_EQ(::connect(line.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+        for (std::size_t at = 0; at < hello.size() && !over; ++at) {
+            if (::send(line.get(), hello.data() + at, 1, MSG_NOSIGNAL) != 1) break;
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+    });
+    Result<FileDescriptor> accepted = listener->accept();
+    while (!accepted) accepted = listener->accept();
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(ucx::Connection::greet(std::move(accepted).value(), options).code(), Code::timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+    over = true;
+    other.join();
 }
 
 }  // namespace

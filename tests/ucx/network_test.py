@@ -209,7 +209,7 @@ class Hostile(Network):
         producer, port = self.share("--frames", "400", "--policy", "wait", "--viewers", "1", "--rate", "100",
                                     "--viewer-deadline", "60", "--key", self.key)
         def connect():
-            return socket.create_connection(("127.0.0.1", port), timeout=10)
+            return socket.create_connection(("127.0.0.1", port), timeout=40)
         held = [connect() for _ in range(30)]  # say nothing; they end at the greeting's deadline
         with connect() as line:  # garbage
             line.sendall(b"GET / HTTP/1.1\r\n" * 40)

@@ -4,12 +4,12 @@
 //   s  slow: one call in four gets EAGAIN after a millisecond, and no call moves more than 16 KiB
 //   c  cut: nothing moves
 //   else, and without the file: as it is
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -44,7 +44,13 @@ static size_t piece(char letter, size_t size) {
     return letter == 's' && size > 16384 ? 16384 : size;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name)                                   \
+    __extension__({                                  \
+        __typeof__(&name) real;                      \
+        void* const found = dlsym(RTLD_NEXT, #name); \
+        memcpy(&real, &found, sizeof real);          \
+        real;                                        \
+    })
 
 ssize_t send(int fd, const void* data, size_t size, int flags) {
     const char letter = network(fd);
