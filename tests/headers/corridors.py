@@ -45,6 +45,8 @@ RULES = {
     'bindings/trace/include/isthmus/nvtx_streams.hpp': {'platform', 'backend', 'third-party', 'machines', 'abi'},
     'bindings/gstreamer/': {'platform', 'cuda', 'backend', 'third-party', 'abi'},  # records: as tools/
     'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
+    # EGL images of a Jetson: a program's own use of the driver's API.
+    'examples/nvmm_frames.cpp': {'platform', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
 # Public headers of every room, in addition to what their room may not include: they are installed, platform/ is not.
@@ -219,6 +221,7 @@ def self_test(root):
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'),
              ('bindings/trace/include/isthmus/nvtx_streams.hpp', '#include <cuda.h>'),
              ('examples/cuda_memory_resource.cpp', '#include <cuda/memory_resource>'),
+             ('examples/nvmm_frames.cpp', '#include <cudaEGL.h>'),
              ('bindings/gstreamer/session.cpp', '#include <machines/record.hpp>'),
              ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     unknown = [path for path, _ in wrong + right if not os.path.exists(os.path.join(root, path))]
