@@ -3,7 +3,7 @@
 """The files of a built wheel, by readelf: make_wheel.py knows the versions of their symbols, the tag tells the truth, and no
 file asks for symbols newer than promised (glibc 2.35, GLIBCXX_3.4.30).
 
-usage: wheel_files_test.py WHEEL_TXT READELF BOARD; BOARD: true in a build with -Dboard=true
+usage: check_wheel_files.py WHEEL_TXT READELF BOARD; BOARD: true in a build with -Dboard=true
 
 Without -Dboard=true a system whose libc is newer may bring newer symbols: then the exit code is 77 (skipped), and the tag
 has to say so.

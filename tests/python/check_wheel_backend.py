@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What bindings/python/wheel_backend.py makes of pip's settings. Programs in place of meson and ninja keep their arguments
-and name libraries that were built before, so that a wheel is packed without a second build.
+and name copies of a small library as what they built, so that a wheel is packed without a build.
 
-usage: wheel_backend_test.py SOURCE_ROOT NAME=FILE... [-- unittest's arguments]; what make_wheel.py takes as --library
+usage: check_wheel_backend.py SOURCE_ROOT LIBRARY [unittest's arguments]; LIBRARY: libisthmus-python.so
 """
 import json
 import os
@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 import make_wheel  # noqa: E402
 import wheel_backend  # noqa: E402
 
-GIVEN = dict(one.split('=', 1) for one in sys.argv[2:] if '=' in one)
+LIBRARY = pathlib.Path(sys.argv[2])
 X86_64, AARCH64 = 62, 183
 CROSS = '--cross-file=cross/aarch64-linux-gnu.ini'
 # meson setup … BUILD …: makes the folder; meson introspect: tells targets and the version.
@@ -42,16 +42,14 @@ elif sys.argv[1] == 'introspect':
 '''
 
 
-def patched(source, target, machine, glibc):
-    """The file, for this processor; its newest glibc version becomes this one, where it fits."""
-    data = bytearray(pathlib.Path(source).read_bytes())
+def patched(target, machine, glibc):
+    """A copy of the library, for this processor; its newest glibc version becomes this one."""
+    data = bytearray(LIBRARY.read_bytes())
     struct.pack_into('<H', data, 18, machine)
-    for number in {number for family, number in make_wheel.Elf(pathlib.Path(source)).symbol_versions()
-                   if family == 'GLIBC' and number > (2, 30)}:
-        old, new = b'\0GLIBC_%d.%d\0' % number[:2], b'\0GLIBC_' + glibc + b'\0'
-        assert len(old) == len(new)
-        data = data.replace(old, new)
-    target.write_bytes(data)
+    newest = max(number for family, number in make_wheel.Elf(LIBRARY).symbol_versions() if family == 'GLIBC')
+    old, new = b'\0GLIBC_' + '.'.join(map(str, newest)).encode() + b'\0', b'\0GLIBC_' + glibc + b'\0'
+    assert len(old) >= len(new) and data.count(old) >= 1
+    target.write_bytes(data.replace(old, new.ljust(len(old), b'\0')))
 
 
 class Backend(unittest.TestCase):
@@ -69,7 +67,7 @@ class Backend(unittest.TestCase):
         for name, target in wheel_backend.TARGETS.items():
             path = self.folder / 'built' / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            patched(GIVEN[name], path, machine, glibc)
+            patched(path, machine, glibc)
             targets.append({'name': target, 'type': 'executable' if name == 'isthmus' else 'shared library',
                             'filename': [str(path)]})
         (self.programs / 'targets').write_text(json.dumps(targets))
@@ -167,4 +165,4 @@ class Backend(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(argv=[sys.argv[0], *(sys.argv[sys.argv.index('--') + 1:] if '--' in sys.argv else [])])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
