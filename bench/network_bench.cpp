@@ -73,15 +73,16 @@ void play(const Task& task, Sending& sending, Receiving& receiving, bool begins)
     for (std::uint64_t frame = 0; frame < task.frames; ++frame) {
         const Clock::time_point begin = Clock::now();
         if (begins) sending.ring.begin_frame().value().publish().value();
+        // At the last frame the other process may have ended.
         while (receiving.receiver.counts().frames == frame) {
-            sending.sender.step(0us).value();
-            receiving.receiver.step(0us).value();
+            if (!sending.sender.step(0us) || !receiving.receiver.step(0us)) break;
         }
         if (!begins) sending.ring.begin_frame().value().publish().value();
-        sending.sender.step(0us).value();
+        if (!sending.sender.step(0us)) break;
         times_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / 2);
     }
-    for (int round = 0; round < 1000; ++round) sending.sender.step(0us).value();  // the last frame leaves
+    for (int round = 0; round < 1000 && sending.sender.step(0us); ++round) {  // the last frame leaves
+    }
     if (!begins) return;
     times_us.erase(times_us.begin(), times_us.begin() + static_cast<std::ptrdiff_t>(task.frames / 10));
     std::nth_element(times_us.begin(), times_us.begin() + times_us.size() / 2, times_us.end());
