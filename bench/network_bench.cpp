@@ -31,7 +31,7 @@ SharedRingOptions shape() {
     SharedRingOptions options;
     options.policy = SlowReaderPolicy::wait;
     options.reader_deadline = 60s;
-    options.slots = 8;
+    options.slots = 4;
     return options;
 }
 

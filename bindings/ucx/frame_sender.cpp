@@ -62,10 +62,10 @@ struct FrameSender::Parts {
             return UCS_OK;
         }
         std::memcpy(&receipt, header, sizeof receipt);
-        if (receipt.sequence != parts.received || parts.received == parts.sent) {
+        if (receipt.sequence < parts.received || receipt.sequence >= parts.sent) {
             parts.lies = true;
         } else {
-            ++parts.received;
+            parts.received = receipt.sequence + 1;
         }
         return UCS_OK;
     }

@@ -30,7 +30,7 @@ struct VerdictHeader {
     std::uint64_t sequence = 0;
     std::uint64_t whole = 0;
 };
-// Of `receipt`, which the receiver sends when it has published or discarded the frame.
+// Of `receipt`, which the receiver sends when it has published or discarded the frame, and all before it.
 struct ReceiptHeader {
     std::uint64_t sequence = 0;
 };
