@@ -112,8 +112,8 @@ class Network(unittest.TestCase):
             time.sleep(0.01)
         self.fail("no bridge")
 
-    def whole(self, viewed, shared, step=0):
-        """Every frame that was viewed is one of the producer's, in its order."""
+    def whole(self, viewed, shared):
+        """Every frame that was viewed is one of the producer's, in its order. Returns the place of the last."""
         sums = [each[1] for each in shared["checksums"]]
         at = -1
         for _, each in viewed["checksums"]:
@@ -352,16 +352,19 @@ class Deaths(Network):
         state = os.path.join(self.folder.name, "network")
         producer, port = self.share("--policy", "drop", "--rate", "200", "--viewers", "1", "--frames", "3000",
                                     "--checksums")
-        viewer = self.view(port, "--checksums", "--frames", "800", LD_PRELOAD=SLOW_NETWORK, ISTHMUS_TEST_NETWORK=state)
+        viewer = self.view(port, "--checksums", "--frames", "3000", LD_PRELOAD=SLOW_NETWORK, ISTHMUS_TEST_NETWORK=state)
         self.bridge_of(producer, children=1)
         time.sleep(0.7)
         with open(state, "w") as file:
             file.write("c")
         time.sleep(7)  # longer than the silence that is tolerated
         os.unlink(state)
-        viewed, shared = self.end_of(viewer), self.end_of(producer)
-        self.whole(viewed, shared)
-        self.assertEqual(viewed["frames"], 800)
+        out, error = viewer.communicate(timeout=DEADLINE_S)
+        self.assertEqual(viewer.returncode, 0, error)
+        self.assertIn("connects again", error)
+        viewed, shared = json.loads(out), self.end_of(producer)
+        self.assertEqual(viewed["end"], "closed")
+        self.assertGreater(self.whole(viewed, shared), 2500)  # frames came again
 
 
 if __name__ == "__main__":
