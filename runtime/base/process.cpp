@@ -12,6 +12,15 @@ namespace isthmus::process {
 
 constinit std::atomic<std::uint64_t> forks{0};
 constinit thread_local ThreadState here;
+constinit thread_local std::uint32_t numbered = 0;
+
+std::uint32_t number_thread() noexcept {
+    static constinit std::atomic<std::uint32_t> last{0};
+    do {
+        numbered = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    } while (numbered == 0);  // after 2^32 threads
+    return numbered;
+}
 
 namespace {
 void in_child() {

@@ -33,6 +33,14 @@ struct alignas(4) ThreadState {
 // Initial-exec: one load, and no call.
 extern constinit thread_local ThreadState here [[gnu::tls_model("initial-exec")]];
 
+// A small number of the calling thread, which does not change: what is divided among threads has no other name for
+// them. Ends with the thread; threads that come and go use further numbers.
+extern constinit thread_local std::uint32_t numbered [[gnu::tls_model("initial-exec")]];  // 0: not yet
+std::uint32_t number_thread() noexcept;
+inline std::uint32_t thread_number() noexcept {
+    return numbered != 0 ? numbered : number_thread();
+}
+
 // While it lives, the thread works on a stream. Made before the stream's lock is taken and destroyed after: a signal in
 // between finds it set. Two stores, because every launch makes one. Not nested.
 class OnStream {

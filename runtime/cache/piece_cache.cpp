@@ -91,7 +91,7 @@ Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked) {
 Piece* PieceCache::take_at(Shelf& shelf, std::size_t at) {
     Piece* const piece = shelf[at].piece;
     shelf.erase(shelf.begin() + static_cast<std::ptrdiff_t>(at));
-    bytes_ -= piece->bytes();
+    set_bytes(bytes_ - piece->bytes());
     --pieces_;
     return piece;
 }
@@ -104,15 +104,50 @@ void PieceCache::put(Shelves& shelves, const Kept& kept) {
     shelf.insert(std::find_if(shelf.begin(), shelf.end(), newer), kept);
 }
 
+void PieceCache::set_bytes(std::uint64_t bytes) noexcept {
+    bytes_ = bytes;
+    shelved_bytes_.store(bytes, std::memory_order_relaxed);
+}
+
+std::uint64_t PieceCache::sum(const std::array<InLane, rules::lane_count>& lanes,
+                              std::atomic<std::uint64_t> InLane::*member) noexcept {
+    std::uint64_t all = 0;
+    for (const InLane& lane : lanes) all += (lane.*member).load(std::memory_order_relaxed);
+    return all;
+}
+
+std::uint64_t PieceCache::asked_by_owners(const rules::HandedOut& counted) const noexcept {
+    return counted.asked_bytes - std::min(counted.asked_bytes, sum(in_lanes, &InLane::asked_bytes));
+}
+
+// What lies in lanes counts as handed out, and so is no part of it, but of the limit.
+std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept {
+    return rules::most_kept(now, limit_bytes_ - std::min(limit_bytes_, sum(in_lanes, &InLane::bytes)));
+}
+
 std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
     close(piece, behind != nullptr ? behind->handle() : platform::StreamHandle::none);
     const std::lock_guard lock(mutex_);
+    shelve(piece, behind);
+    take_out_until(most_kept(handed_out_), out);
+    return out;
+}
+
+std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece) {
+    std::vector<Piece*> out;
+    const std::lock_guard lock(mutex_);
+    shelve(piece, nullptr);
+    take_out_until(most_kept(handed_out_), out);
+    return out;
+}
+
+void PieceCache::shelve(Piece& piece, Behind* behind) {
     const MemoryKind kind = !piece.host_part              ? piece.allocation.kind
                             : piece.host_part->registered ? MemoryKind::registered
                                                           : MemoryKind::host;
     uncount(piece);
-    bytes_ += piece.bytes();
+    set_bytes(bytes_ + piece.bytes());
     ++pieces_;
     const Kept kept{&piece, ++releases_};
     if (behind != nullptr) {
@@ -122,8 +157,6 @@ std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     } else {
         put(shelves_[static_cast<std::size_t>(rules::kept_kind(kind))], kept);
     }
-    take_out_until(rules::most_kept(handed_out_, limit_bytes_), out);
-    return out;
 }
 
 std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
@@ -150,8 +183,8 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
     rules::HandedOut then = handed_out_;
     then.bytes += bytes;
     then.asked_bytes += bytes;
-    then.peak_bytes = std::max(then.peak_bytes, then.asked_bytes);
-    take_out_until(rules::most_kept(then, limit_bytes_), out);
+    then.peak_bytes = std::max(then.peak_bytes, asked_by_owners(then));
+    take_out_until(most_kept(then), out);
     return out;
 }
 
@@ -171,7 +204,7 @@ void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
     piece.asked_bytes = bytes;
     handed_out_.bytes += piece.bytes();
     handed_out_.asked_bytes += bytes;
-    handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, handed_out_.asked_bytes);
+    handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, asked_by_owners(handed_out_));
 }
 
 void PieceCache::uncount(Piece& piece) noexcept {
@@ -183,7 +216,7 @@ void PieceCache::uncount(Piece& piece) noexcept {
 std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
-    handed_out_.peak_bytes = handed_out_.asked_bytes;
+    handed_out_.peak_bytes = asked_by_owners(handed_out_);
     take_out_until(keep_bytes, out);
     return out;
 }
@@ -269,7 +302,8 @@ std::uint64_t PieceCache::kept_bytes(MemoryKind kind) const {
 
 PieceCache::Usage PieceCache::usage() const {
     const std::lock_guard lock(mutex_);
-    return {bytes_, pieces_, taken_, missed_};
+    return {bytes_ + sum(in_lanes, &InLane::bytes), pieces_ + sum(in_lanes, &InLane::pieces),
+            taken_ + sum(in_lanes, &InLane::taken), missed_};
 }
 
 void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {

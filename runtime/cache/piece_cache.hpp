@@ -9,6 +9,7 @@
 
 #include "brief_mutex.hpp"
 #include "cache_rules.hpp"
+#include "lane_rules.hpp"
 #include "piece.hpp"
 
 #include <array>
@@ -56,6 +57,16 @@ public:
         std::size_t pieces_ = 0;
     };
 
+    // What lies whole in one lane of the device (BufferLanes): kept memory, which counts here as handed out, so that a
+    // lane changes its own line alone. Written under the lane's lock.
+    struct alignas(64) InLane {
+        std::atomic<std::uint64_t> bytes{0};
+        std::atomic<std::uint64_t> asked_bytes{0};
+        std::atomic<std::uint64_t> pieces{0};
+        std::atomic<std::uint64_t> taken{0};  // requests that it served
+    };
+    std::array<InLane, rules::lane_count> in_lanes;
+
     PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
     PieceCache(const PieceCache&) = delete;
     PieceCache& operator=(const PieceCache&) = delete;
@@ -83,12 +94,20 @@ public:
     // it makes all of it accessible, as they gave it.
     void handed_out(Piece& piece, std::size_t bytes);
     void returned(Piece& piece);
+    // Of a piece that goes into a lane, and comes from it to be used as it was: accessible to nobody, and as far as it
+    // was asked for.
+    void close_in_lane(const Piece& piece) const { close(piece, platform::StreamHandle::none); }
+    void open_from_lane(const Piece& piece) const { open(piece, piece.asked_bytes, platform::StreamHandle::none); }
+    // Keeps a piece that lay in a lane, as keep() does.
+    std::vector<Piece*> keep_from_lane(Piece& piece);
+    // Of what is kept outside the lanes; may be out of date at once.
+    std::uint64_t shelved_bytes() const noexcept { return shelved_bytes_.load(std::memory_order_relaxed); }
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
     // now is the peak from then on.
     std::vector<Piece*> take_out(std::uint64_t keep_bytes);
     // Takes out all pieces of this kind.
     std::vector<Piece*> take_out_kind(MemoryKind kind);
-    std::uint64_t kept_bytes(MemoryKind kind) const;
+    std::uint64_t kept_bytes(MemoryKind kind) const;  // outside the lanes
 
     struct Usage {
         std::uint64_t bytes = 0;   // kept now
@@ -116,6 +135,12 @@ private:
     Oldest goes_first();
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
+    void shelve(Piece& piece, Behind* behind);
+    std::uint64_t most_kept(const rules::HandedOut& now) const noexcept;
+    std::uint64_t asked_by_owners(const rules::HandedOut& counted) const noexcept;  // without what lies in lanes
+    void set_bytes(std::uint64_t bytes) noexcept;
+    static std::uint64_t sum(const std::array<InLane, rules::lane_count>& lanes,
+                             std::atomic<std::uint64_t> InLane::*member) noexcept;
     void count(Piece& piece, std::size_t bytes) noexcept;
     void uncount(Piece& piece) noexcept;
     // `order`: behind the work of this stream.
@@ -129,6 +154,7 @@ private:
     std::vector<Behind*> behinds_;                         // those that have kept a piece
     rules::HandedOut handed_out_;
     std::uint64_t bytes_ = 0;
+    std::atomic<std::uint64_t> shelved_bytes_{0};  // bytes_, for readers without the lock
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;
     std::uint64_t taken_ = 0;

@@ -92,7 +92,11 @@ private:
     friend class NewBuffer;
     void begin(bool staged, bool relayed) noexcept {
         host_newer_ = staged;
+        device_newer_ = false;
         relayed_ = relay_stale_ = relayed;
+        claims_ = 0;
+        brought_by_ = attached_to_ = nullptr;
+        copied_bytes_.store(0, std::memory_order_relaxed);
     }
 
     bool host_newer_ = false;

@@ -3,6 +3,7 @@
 #include "buffer_state.hpp"
 
 #include "access_rules.hpp"
+#include "buffer_lanes.hpp"
 #include "composed.hpp"
 #include "core_errors.hpp"
 #include "cpu_use.hpp"
@@ -93,6 +94,7 @@ void destroy(BufferState* buffer) noexcept {
 
 void end_now(BufferState* buffer) {
     if (buffer->device->config->forked()) return destroy(buffer);
+    if (rest_buffer(*buffer)) return;
     if (!buffer->unused() && (put_off_behind_service(buffer) || put_off_behind_work(*buffer))) return;
     end_dropped(buffer, Wait{});
 }

@@ -19,6 +19,7 @@
 #include "buffer_storage.hpp"
 #include "far_buffers.hpp"
 #include "held_blocks.hpp"
+#include "lane_rules.hpp"
 #include "open_views.hpp"
 #include "order_book.hpp"
 #include "sharing_rules.hpp"
@@ -39,17 +40,27 @@ class Deadline;
 struct BufferState;
 struct DeviceState;
 struct FenceEvent;
+struct StateBlock;
 struct StreamState;
 
 // The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. The
 // first members are what every launch over device memory reads, in one cache line: see NewBuffer for their place.
-struct BufferState : std::enable_shared_from_this<BufferState> {
+struct BufferState {
+private:
+    friend std::shared_ptr<BufferState> own(StateBlock& block);
+    std::weak_ptr<BufferState> self_;
+
+public:
     using Use = StreamUse;
 
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
     // Returns the memory, or gives it up where it may still be used. Waits for work, and for threads blocked in the
     // driver. Returns the streams that still name the state.
     std::vector<std::shared_ptr<StreamState>> end(Wait wait);
+
+    std::weak_ptr<BufferState> weak_from_this() const noexcept { return self_; }
+    // The memory of the state goes back, or it rests, when the last weak reference goes, of which this is one.
+    void forget_itself() noexcept { self_.reset(); }
 
     const std::shared_ptr<DeviceState> device;
     FirstUse first_use;                   // the stream that claims it by a store
@@ -210,10 +221,16 @@ public:
     void asked_for(const SharedUse& use) noexcept { asked_ = &use; }
     std::shared_ptr<BufferState> make();  // call once; facts and blocks then belong to the buffer
     SecondSide& second_side();            // of a staged buffer
+    void of_request(const rules::SharedRequest& request) noexcept;  // that decided all of it
     const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
 
 private:
-    void begin();
+    friend bool begin_again(StateBlock& block);
+    static void begin(BufferState& state);
+    void begin() {
+        begin(*state_);
+        if (facts.staged()) (void)second_side();
+    }
     std::shared_ptr<BufferState> state_;
     const SharedUse* asked_ = nullptr;
     MemoryKind asked_kind_ = MemoryKind::unknown;

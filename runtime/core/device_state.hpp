@@ -10,6 +10,7 @@
 
 #include "atomic_rules.hpp"
 #include "books.hpp"
+#include "buffer_lanes.hpp"
 #include "copy_bounce.hpp"
 #include "device_session.hpp"
 #include "device_slabs.hpp"
@@ -58,6 +59,7 @@ struct DeviceState final : DeviceSession {
     DevicePools pools;
     DeviceSlabs slabs;
     PieceCache cache;
+    BufferLanes lanes;
     struct Copies {
         CopyBounce bounce;
         std::mutex mutex;

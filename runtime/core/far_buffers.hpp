@@ -41,6 +41,7 @@ public:
     FarPlace(const FarPlace&) = delete;
     FarPlace& operator=(const FarPlace&) = delete;
     ~FarPlace();
+    bool any() const noexcept { return entry_ != nullptr; }
 
 private:
     friend class FarBuffers;

@@ -2,6 +2,7 @@
 // HeldBlocks: releases the blocks.
 #include "held_blocks.hpp"
 
+#include "cache_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
@@ -46,6 +47,40 @@ Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
     if (!freed)
         device.config->say(Severity::warning, composed("releasing one side of a buffer: {}", freed.error().text()));
     return {};
+}
+
+namespace {
+
+constexpr rules::Released unused{.order = rules::ReleaseOrder::none, .device_usable = true};
+
+bool park(DeviceState& device, Piece& piece, const MemoryBlock& block) {
+    return device.books->ledger.rest(piece, block.id, unused, device.cache.limit_bytes());
+}
+
+}  // namespace
+
+bool HeldBlocks::rest(DeviceState& device) {
+    if (!park(device, *blocks_.piece, blocks_.block)) return false;
+    if (blocks_.second && !park(device, *blocks_.second->piece, blocks_.second->host_block)) {
+        if (device.books->ledger.wake(*blocks_.piece, blocks_.block) != 0) return false;
+        device.cache.close_in_lane(*blocks_.piece);
+        keep_from_lane(device, *std::exchange(blocks_.piece, nullptr));
+        blocks_.block = {};
+        return false;
+    }
+    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.close_in_lane(piece); });
+    return true;
+}
+
+bool HeldBlocks::wake(DeviceState& device) {
+    Ledger& ledger = device.books->ledger;
+    if (ledger.wake(*blocks_.piece, blocks_.block) == 0) return false;
+    if (blocks_.second && ledger.wake(*blocks_.second->piece, blocks_.second->host_block) == 0) {
+        (void)park(device, *blocks_.piece, blocks_.block);
+        return false;
+    }
+    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.open_from_lane(piece); });
+    return true;
 }
 
 void HeldBlocks::leave(DeviceState& device, bool adopted) {

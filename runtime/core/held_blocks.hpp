@@ -7,6 +7,7 @@
 
 #include "kept_blocks.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@ inline namespace v0 {
 namespace detail {
 
 struct DeviceState;
+struct Piece;
 
 // What only a staged buffer has. Its blocks are the device's own.
 struct SecondSide {
@@ -30,6 +32,7 @@ struct SecondSide {
     KeptBlocks& from;
     MemoryBlock host_block;
     MemoryBlock adopted_block;  // adopted memory of a staged buffer; otherwise adopted memory is in `block`
+    Piece* piece = nullptr;     // of host_block
     std::mutex downloading;     // held for a copy to the host's side; taken before all other locks
     struct End {
         void operator()(SecondSide* side) const noexcept {
@@ -46,6 +49,7 @@ struct BufferBlocks {
     MemoryBlock block;
     std::unique_ptr<SecondSide, SecondSide::End> second;  // nullptr: not staged
     std::uint64_t users_id = 0;                           // in the ledger, for a user's allocator that gave no identity
+    Piece* piece = nullptr;                               // of `block` in the ledger, where it is the device's own
 
     SecondSide& make_second(KeptBlocks& kept) {
         if (!second) second.reset(::new (kept.take(sizeof(SecondSide))) SecondSide(kept));
@@ -65,6 +69,23 @@ public:
     bool any() const noexcept {
         return blocks_.block || (blocks_.second && (blocks_.second->host_block || blocks_.second->adopted_block));
     }
+    // Whether all blocks are the device's own pieces.
+    bool all_own() const noexcept {
+        const bool side = !blocks_.second || (blocks_.second->piece != nullptr && !blocks_.second->adopted_block);
+        return blocks_.piece != nullptr && blocks_.block && !blocks_.allocator && side;
+    }
+    // Expects all_own(), as the next two.
+    std::size_t pieces() const noexcept { return blocks_.second ? 2 : 1; }
+    template <class Visit>
+    void for_each_piece(Visit visit) const {
+        visit(*blocks_.piece, blocks_.block);
+        if (blocks_.second) visit(*blocks_.second->piece, blocks_.second->host_block);
+    }
+    // For BufferLanes: parks all pieces, and closes them. false: they are not kept.
+    bool rest(DeviceState& device);
+    // Hands the parked pieces out again, each with a new identity. false: they stay parked.
+    bool wake(DeviceState& device);
+
     // Expects the buffer to be staged.
     std::mutex& downloading() noexcept { return blocks_.second->downloading; }
 

@@ -2,6 +2,7 @@
 // NewBuffer: the memory of a buffer's state, and its beginning.
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "state_block.hpp"
 #include "told.hpp"
 
 #include <cstddef>
@@ -14,16 +15,6 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// A block of the device's KeptBlocks: the state, and the control block of its first shared_ptr. That one ends last: the
-// state has a weak reference to itself, and views or deferred work may keep it after its last owner. Behind the state
-// there is room for the control block of libstdc++: two words of its own, the pointer and the allocator.
-struct StateBlock {
-    static constexpr std::size_t control_bytes = 4 * sizeof(void*);
-    alignas(64) std::byte state[sizeof(BufferState)];
-    alignas(void*) std::byte control[control_bytes];
-    KeptBlocks* from;
-};
-
 template <class T>
 struct InStateBlock {
     using value_type = T;
@@ -35,7 +26,10 @@ struct InStateBlock {
         static_assert(alignof(T) <= alignof(void*));
         return reinterpret_cast<T*>(block->control);
     }
-    void deallocate(T*, std::size_t) noexcept { block->from->give_back(block); }
+    void deallocate(T*, std::size_t) noexcept {
+        if (block->from == nullptr) return lay_down(*block);
+        block->from->give_back(block);
+    }
     friend bool operator==(const InStateBlock&, const InStateBlock&) noexcept = default;
     StateBlock* block;
 };
@@ -50,11 +44,32 @@ std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
     KeptBlocks& kept = *owner->buffer_states;
     auto* const block = ::new (kept.take(sizeof(StateBlock))) StateBlock;
     block->from = &kept;
-    auto* const state = ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
-    return {state, EndWithLastView(), InStateBlock<BufferState>(*block)};
+    block->words[0] = block->words[1] = 0;
+    ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
+    return own(*block);
 }
 
 }  // namespace
+
+std::shared_ptr<BufferState> own(StateBlock& block) {
+    BufferState& state = block.buffer();
+    std::shared_ptr<BufferState> owner(&state, EndWithLastView(), InStateBlock<BufferState>(block));
+    state.self_ = owner;
+    return owner;
+}
+
+bool begin_again(StateBlock& block) {
+    BufferState& state = block.buffer();
+    if (!state.held.wake(*state.device)) return false;
+    NewBuffer::begin(state);
+    return true;
+}
+
+void NewBuffer::of_request(const rules::SharedRequest& request) noexcept {
+    StateBlock& block = StateBlock::of(*state_);
+    block.words[0] = request.words[0];
+    block.words[1] = request.words[1];
+}
 
 NewBuffer::NewBuffer(std::shared_ptr<DeviceState> owner)
     : state_(new_state(std::move(owner))), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
@@ -67,14 +82,14 @@ void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
     facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
 }
 
-void NewBuffer::begin() {
+void NewBuffer::begin(BufferState& state) {
     using Prefetched = OpenViews::Prefetched;
-    const bool once = device()->paths[static_cast<std::size_t>(facts.kind)].once;
-    state_->views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
-                                       : once                             ? Prefetched::once
-                                                                          : Prefetched::host_touched);
-    state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
-    if (facts.staged()) (void)second_side();
+    const StorageFacts& facts = state.memory.facts_;
+    const bool once = state.device->paths[static_cast<std::size_t>(facts.kind)].once;
+    state.views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
+                                     : once                             ? Prefetched::once
+                                                                        : Prefetched::host_touched);
+    state.sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
 }
 
 std::shared_ptr<BufferState> NewBuffer::make() {

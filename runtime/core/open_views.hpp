@@ -133,8 +133,10 @@ public:
 private:
     friend class NewBuffer;
     void begin(bool host_touched, Prefetched prefetched) noexcept {
+        word_.begin();
         host_touched_ = host_touched || prefetched == Prefetched::once;
         prefetched_ = prefetched;
+        populated_ = false;
     }
 
     // Views of the whole buffer that are not concurrent are counted in the lock's word.

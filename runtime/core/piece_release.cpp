@@ -3,6 +3,7 @@
 #include "piece_release.hpp"
 
 #include "access_rules.hpp"
+#include "buffer_lanes.hpp"
 #include "cache_rules.hpp"
 #include "composed.hpp"
 #include "core_errors.hpp"
@@ -209,7 +210,12 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 }  // namespace
 
+void keep_from_lane(DeviceState& device, Piece& piece) {
+    free_all(device, device.cache.keep_from_lane(piece));
+}
+
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
+    (void)empty_lanes(device);
     return free_all(device, device.cache.take_out(keep_bytes));
 }
 

@@ -17,6 +17,9 @@ class ViewLock {
 public:
     using Word = rules::ViewWord;
 
+    // Of a buffer that nobody else knows: as a new one.
+    void begin() noexcept { word_.store(Word().bits, std::memory_order_relaxed); }
+
     void lock() noexcept {
         if (!try_lock()) lock_slowly();
     }

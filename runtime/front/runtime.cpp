@@ -43,6 +43,7 @@ struct RuntimeState {
             device->state()->dropped.close();
             device->state()->settle_host_functions();
             end_all_dropped_buffers(*device->state(), Wait{});
+            close_lanes(*device->state());
         }
     }
 };

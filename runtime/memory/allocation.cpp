@@ -4,6 +4,7 @@
 
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
+#include "buffer_lanes.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "memory_errors.hpp"
@@ -75,11 +76,12 @@ Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment,
             (void)source.release(*made, stream);  // in the order of its allocation
             return fine;
         }
-        origin = {std::move(known.pool), known.lead_bytes};
+        origin = {std::move(known.pool), known.lead_bytes, nullptr};
         buffer.blocks.allocator = source;
     }
     const MemoryBlock& block = *made;
     buffer.blocks.block = block;
+    buffer.blocks.piece = origin.piece;
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
     buffer.facts.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
@@ -113,6 +115,7 @@ namespace {
 // The state of a buffer comes from the heap where the device keeps none: a sealed scope refuses that.
 Result<void> has_state(DeviceState& device) {
     if (device.sealed_by() == nullptr || device.buffer_states->any_idle()) return {};
+    if (empty_lanes(device) != 0 && device.buffer_states->any_idle()) return {};
     return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
 }
 
@@ -166,6 +169,9 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
         return make_error<errors::allocation_alignment>(use.alignment_bytes);
     }
     const std::size_t alignment = std::max(amount.alignment, use.alignment_bytes);
+    const rules::SharedRequest request =
+        rules::shared_request(*bytes, amount.element_bytes, amount.alignment, is_signed, use);
+    if (std::shared_ptr<BufferState> again = wake_buffer(*device, request)) return again;
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
@@ -173,6 +179,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     NewBuffer buffer(device);
     buffer.asked_for(use);
     begin(buffer, *bytes, plan->kind, plan->reason);
+    bool decided = true;  // by the request and the device alone
     if (*bytes > 0) {
         const auto fill = [&] {
             MemorySource source(device, plan->kind, plan->placement);
@@ -181,7 +188,8 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
         Result<void> made = fill();
         if (!made && rules::cannot_register(made.code())) {
             if (const auto other = rules::without_registering(device->capabilities, use, *plan, word)) {
-                plan = *other;
+                plan = *other;  // as this attempt went, not as the next one has to
+                decided = false;
                 begin(buffer, *bytes, plan->kind, plan->reason);
                 made = fill();
             }
@@ -189,13 +197,16 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
         if (!made) return std::move(made).error();
     }
     buffer.facts.path = plan->path;
+    if (decided) buffer.of_request(request);
     if (plan->path != LaunchPath::stage) return buffer.make();
     buffer.facts.host_kind = plan->host_kind;
     if (*bytes == 0) return buffer.make();
     MemorySource source(device, plan->host_kind, plan->placement);
-    Result<MemoryBlock> side = source.allocate(request_of(*bytes, alignment));
+    MemorySource::Origin origin;
+    Result<MemoryBlock> side = source.allocate(request_of(*bytes, alignment), &origin);
     if (!side) return std::move(side).error();
     buffer.second_side().host_block = *side;
+    buffer.second_side().piece = origin.piece;
     buffer.facts.host = side->host;
     return buffer.make();
 }

@@ -191,7 +191,11 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
             return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind);
         };
         Piece* kept = take();
-        if (kept == nullptr && end_dropped_buffers(*device_, true) != 0) kept = take();
+        if (kept == nullptr) {
+            // Memory of the driver is the last resort.
+            const std::uint64_t more = end_dropped_buffers(*device_, true) + empty_lanes(*device_);
+            if (more != 0) kept = take();
+        }
         if (kept != nullptr) {
             was_kept = true;
             Ledger& ledger = device_->books->ledger;
@@ -199,7 +203,9 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
             place(request, *kept, block);
             tell_origin(*kept, block, origin);
             block.id = ledger.revive(*kept, block);
-            return block.id != 0 ? block : enter(block, ledger.take_parked(*kept), nullptr);
+            if (block.id == 0) return enter(block, ledger.take_parked(*kept), nullptr, origin);
+            if (origin != nullptr) origin->piece = kept;
+            return block;
         }
     }
     const SealedCall fresh = fresh_memory(kind_);
@@ -219,7 +225,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
     tell_origin(piece, block, origin);
-    return enter(block, std::move(piece), request.stream);
+    return enter(block, std::move(piece), request.stream, origin);
 }
 
 // Whether memory for this source may come from the cache, and go back there. Memory that the thread allocates while it
@@ -231,8 +237,9 @@ bool MemorySource::may_keep(const AllocationRequest& request) const {
     return !captures.any() && !request.stream->state()->others();
 }
 
-Result<MemoryBlock> MemorySource::enter(MemoryBlock block, Piece piece, Stream* stream) {
-    Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
+Result<MemoryBlock> MemorySource::enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin) {
+    Result<std::uint64_t> id =
+        device_->books->ledger.enter(block, device_->index, piece, origin != nullptr ? &origin->piece : nullptr);
     if (!id) {
         piece.may_be_kept = false;
         const auto after = stream != nullptr ? stream->state()->weak_from_this().lock() : nullptr;

@@ -42,6 +42,7 @@ public:
     struct Origin {
         std::shared_ptr<PoolState> pool;
         std::size_t lead_bytes = 0;
+        Piece* piece = nullptr;  // in the ledger
     };
     Result<MemoryBlock> allocate(const AllocationRequest& request, Origin* origin = nullptr);
     // Releases any block of this device, from whichever source (K9).
@@ -52,7 +53,7 @@ private:
     bool may_keep(const AllocationRequest& request) const;
     // allocate() without the observer. `was_kept` becomes true where kept memory served.
     Result<MemoryBlock> allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept);
-    Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream);
+    Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin);
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
     Result<void> from_driver(std::size_t bytes, Piece& piece);

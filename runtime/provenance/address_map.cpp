@@ -5,9 +5,13 @@
 
 #include "address_tree.hpp"
 #include "composed.hpp"
+#include "process.hpp"
 #include "provenance_errors.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <string>
@@ -41,27 +45,30 @@ struct AddressMap::State {
 
     // Expects the mutex.
     void disconnect(Slot& slot) {
-        if (slot.alive()) {
-            slot.turn();
-        } else {
-            slot.forget();
-            count_parked(-1);
-        }
+        if (!slot.take_down()) count_parked(-1);
         tree.remove(slot, {slot.first(), slot.last()});
         slots.give(&slot);
         connected.store(connected.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     }
-    // By the one call at a time that parks or revives: no increment is lost.
+    // Each thread counts in a line of its own, as far as there are enough.
     void count_parked(std::ptrdiff_t change) {
-        parked.store(parked.load(std::memory_order_relaxed) + static_cast<std::size_t>(change),
-                     std::memory_order_relaxed);
+        Line& own = parked[process::thread_number() % parked.size()];
+        own.count.fetch_add(change, std::memory_order_relaxed);
     }
+    std::size_t count_of_parked() const {
+        std::ptrdiff_t sum = 0;
+        for (const Line& line : parked) sum += line.count.load(std::memory_order_relaxed);
+        return static_cast<std::size_t>(std::max(sum, std::ptrdiff_t{0}));
+    }
+    struct alignas(64) Line {
+        std::atomic<std::ptrdiff_t> count{0};
+    };
 
     Budget budget;
     Tree tree{budget};
     BlockPool slots{budget, sizeof(Slot), construct_slot};
     std::atomic<std::size_t> connected{0};  // alive and parked
-    std::atomic<std::size_t> parked{0};
+    std::array<Line, 16> parked;
     mutable std::mutex mutex;  // held while the tree changes
 };
 
@@ -117,20 +124,18 @@ bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
 }
 
 bool AddressMap::park(Place& place) noexcept {
-    if (!is_current(place) || !place.slot_->alive()) return false;
-    place.slot_->turn();  // dead
+    if (!place || place.version_ % 2 != 0 || !place.slot_->park(place.version_)) return false;
     ++place.version_;
     state_->count_parked(1);
     return true;
 }
 
 bool AddressMap::revive(Place& place, const Record& record) noexcept {
-    if (!is_current(place) || place.slot_->alive() || place.slot_->first() != record.base || record.bytes == 0 ||
+    if (!place || place.version_ % 2 == 0 || place.slot_->first() != record.base || record.bytes == 0 ||
         record.bytes > place.slot_->extent.load(std::memory_order_relaxed)) {
         return false;
     }
-    place.slot_->fill(record);
-    place.slot_->turn();  // alive
+    if (!place.slot_->revive(place.version_, record)) return false;
     ++place.version_;
     state_->count_parked(-1);
     return true;
@@ -155,7 +160,7 @@ std::size_t AddressMap::make_way(std::uint64_t base, std::uint64_t bytes) {
 }
 
 bool AddressMap::is_parked(std::uint64_t address) const {
-    if (!is_range(address, 1) || state_->parked.load(std::memory_order_relaxed) == 0) return false;
+    if (!is_range(address, 1) || state_->count_of_parked() == 0) return false;
     const std::lock_guard lock(state_->mutex);
     const Slot* const met = state_->tree.first_met({address, address});
     return met != nullptr && !met->alive();
@@ -194,7 +199,8 @@ bool AddressMap::covers(std::uint64_t address, std::uint64_t bytes) const noexce
 }
 
 std::size_t AddressMap::size() const noexcept {
-    return state_->connected.load(std::memory_order_relaxed) - state_->parked.load(std::memory_order_relaxed);
+    const std::size_t connected = state_->connected.load(std::memory_order_relaxed);
+    return connected - std::min(connected, state_->count_of_parked());
 }
 
 std::size_t AddressMap::memory_bytes() const noexcept {

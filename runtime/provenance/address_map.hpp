@@ -51,8 +51,8 @@ private:
 // never block.
 //
 // Memory that is released and kept for a later allocation is parked: readers do not find it, but no other allocation
-// can be inserted there, and it becomes alive again, as another allocation, without a change of the tree. The caller
-// admits one call at a time of place, park, revive, discard and make_way; they may run beside all other functions.
+// can be inserted there, and it becomes alive again, as another allocation, without a change of the tree. Every
+// function of one place is its owner's; those of different places may run at the same time, and beside all others.
 class AddressMap {
 public:
     // x86-64 with five levels of page tables needs 57; device addresses have 49 bits, aarch64 at most 52.

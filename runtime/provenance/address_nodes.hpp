@@ -70,10 +70,44 @@ struct alignas(64) Slot {
 
     // Writer only; the slot is not alive. A parked slot keeps its base and its extent.
     void fill(const Record& record);
-    // Toggles between dead and alive: readers find the allocation, all of it, from one call to the next.
+    // From dead to alive: readers find the allocation, all of it. For a slot that nobody else knows.
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
-    // A parked slot is parked no longer; whoever remembers its version finds another one.
-    void forget() { version.store(version.load(std::memory_order_relaxed) + 2, std::memory_order_release); }
+
+    // The rest may run beside the others: every step of the version is one compare-and-swap, so that of park(),
+    // revive() and take_down() of the same state only one succeeds. `seen`: the version of that state.
+    // From alive to parked: readers do not find it any more. false: another state by now.
+    bool park(std::uint64_t seen) {
+        return version.compare_exchange_strong(seen, seen + 1, std::memory_order_release, std::memory_order_relaxed);
+    }
+    // From parked to alive, with the data of `record`. While it is filled nobody else changes it. false: as park().
+    // The acquire pairs with the release of park(): what is filled comes after that.
+    bool revive(std::uint64_t seen, const Record& record) {
+        const std::uint64_t parked = seen;
+        if (!version.compare_exchange_strong(seen, seen | filling, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+            return false;
+        }
+        fill(record);
+        version.store(parked + 1, std::memory_order_release);
+        return true;
+    }
+    // From alive or parked to dead; whoever remembers its version finds another one. true: it was alive. Waits while it
+    // is filled: for a few stores. Expects the lock of the map.
+    bool take_down() {
+        std::uint64_t seen = version.load(std::memory_order_relaxed);
+        while (true) {
+            if ((seen & filling) == 0) {
+                const std::uint64_t dead = seen + (seen % 2 == 0 ? 1 : 2);
+                if (version.compare_exchange_weak(seen, dead, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+                    return seen % 2 == 0;
+                }
+            } else {
+                seen = version.load(std::memory_order_relaxed);
+            }
+        }
+    }
+    // In the version, which is odd then: readers take the slot for dead.
+    static constexpr std::uint64_t filling = std::uint64_t{1} << 63;
 
     // For readers. false: the slot was not alive, was reused meanwhile, or does not contain `address`.
     template <class Between = Undisturbed>

@@ -64,7 +64,9 @@ provenance::Record at_device_address(provenance::Record record, const MemoryBloc
 // The entry of a block that is not released.
 LedgerEntry* Ledger::live(std::uint64_t id) const {
     LedgerEntry* const entry = entries_.at(id);
-    if (entry != nullptr && entry->state == LedgerEntry::State::live && entry->block.id == id) return entry;
+    if (entry != nullptr && entry->id == id && entry->state == LedgerEntry::State::live && entry->block.id == id) {
+        return entry;
+    }
     if (returned_.empty()) return nullptr;
     const auto found = returned_.find(id);
     return found != returned_.end() ? found->second : nullptr;
@@ -110,9 +112,7 @@ void Ledger::unmap(LedgerEntry& entry) {
 }
 
 void Ledger::set(LedgerEntry& entry, LedgerEntry::State state) {
-    live_ += static_cast<std::size_t>(state == LedgerEntry::State::live);
-    live_ -= static_cast<std::size_t>(entry.state == LedgerEntry::State::live);
-    entry.state = state;
+    entry.state.store(state, std::memory_order_release);
     if (state != LedgerEntry::State::live && entry.block.id != entry.id) returned_.erase(entry.block.id);
 }
 
@@ -139,11 +139,12 @@ void Ledger::remove(LedgerEntry& entry) {
     entries_.remove(entry);
 }
 
-Result<std::uint64_t> Ledger::enter(const MemoryBlock& block, std::size_t device, Piece& piece) {
+Result<std::uint64_t> Ledger::enter(const MemoryBlock& block, std::size_t device, Piece& piece, Piece** entered) {
     const std::lock_guard lock(mutex_);
     Result<LedgerEntry*> entry = add(block, device, piece);
     if (!entry) return std::move(entry).error();
-    return (*entry)->id;
+    if (entered != nullptr) *entered = *entry;
+    return (*entry)->id.load();
 }
 
 Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
@@ -158,7 +159,7 @@ Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& block, std::size_
     if (Result<void> free = refuse_overlap(block); !free) return std::move(free).error();
     Result<LedgerEntry*> entry = add(block, device, piece);
     if (!entry) return std::move(entry).error();
-    return (*entry)->id;
+    return (*entry)->id.load();
 }
 
 std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) {
@@ -242,16 +243,44 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
     Result<LedgerEntry*> found = released(block, device);
     if (!found) return std::move(found).error();
     LedgerEntry& entry = **found;
-    how.made_for_it = entry.may_be_kept;
-    how.pooled = entry.pool != nullptr;
-    how.allocated_in_order = entry.allocated_in_order;
-    how.bytes = entry.bytes();
-    if (rules::keeping(how, limit_bytes) != rules::Keeping::keep) return static_cast<Piece*>(nullptr);
+    const bool keeps = rules::keeping(with_facts(entry, how), limit_bytes) == rules::Keeping::keep;
+    if (!keeps) return static_cast<Piece*>(nullptr);
     // A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
     (void)addresses_.park(entry.at);
     (void)addresses_.park(entry.beside);
     set(entry, LedgerEntry::State::parked);
     return static_cast<Piece*>(&entry);
+}
+
+rules::Released Ledger::with_facts(const LedgerEntry& entry, rules::Released how) const noexcept {
+    how.made_for_it = entry.may_be_kept;
+    how.pooled = entry.pool != nullptr;
+    how.allocated_in_order = entry.allocated_in_order;
+    how.bytes = entry.bytes();
+    return how;
+}
+
+bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes) {
+    auto& entry = static_cast<LedgerEntry&>(piece);
+    if (entry.id != id || entry.state != LedgerEntry::State::live) return false;
+    if (rules::keeping(with_facts(entry, how), limit_bytes) != rules::Keeping::keep) return false;
+    (void)addresses_.park(entry.at);
+    (void)addresses_.park(entry.beside);
+    entry.state.store(LedgerEntry::State::parked, std::memory_order_release);
+    return true;
+}
+
+std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
+    auto& entry = static_cast<LedgerEntry&>(parked);
+    if (!LedgerEntries::renew(entry)) return 0;
+    block.id = entry.id;
+    if (!revive_records(entry, block)) {
+        (void)addresses_.park(entry.at);
+        return 0;
+    }
+    entry.block = block;
+    entry.state.store(LedgerEntry::State::live, std::memory_order_release);
+    return block.id;
 }
 
 Piece* Ledger::park_again(std::size_t device, Piece& piece) {
@@ -369,8 +398,10 @@ Ledger::Origin Ledger::origin(std::uint64_t id) const {
 }
 
 std::size_t Ledger::size() const {
+    std::size_t live = 0;
     const std::lock_guard lock(mutex_);
-    return live_;
+    entries_.for_each([&](const LedgerEntry& entry) { live += entry.state == LedgerEntry::State::live ? 1u : 0u; });
+    return live;
 }
 
 }  // namespace detail

@@ -37,8 +37,8 @@ public:
 
     // Records new memory of the device with this index and answers its identity. Older map entries at its addresses are
     // dropped: the driver would not have handed out the addresses twice. On an error nothing is recorded, and the
-    // caller keeps `piece`.
-    Result<std::uint64_t> enter(const MemoryBlock& block, std::size_t device, Piece& piece);
+    // caller keeps `piece`. `entered`: where it is from then on.
+    Result<std::uint64_t> enter(const MemoryBlock& block, std::size_t device, Piece& piece, Piece** entered = nullptr);
     // As enter(), for memory that was not handed out by this runtime. Error: in_use where it overlaps a live allocation
     // of this runtime, or memory adopted before.
     Result<std::uint64_t> enter_adopted(const MemoryBlock& block, std::size_t device, Piece& piece);
@@ -62,6 +62,10 @@ public:
     // Hands a parked piece out again, as this block, and answers its identity. 0: the piece stays parked and has to be
     // taken and entered anew. Its records begin elsewhere or have left the map, or its identities are used up.
     std::uint64_t revive(Piece& parked, const MemoryBlock& block);
+    // park() and revive() without the ledger's lock, for a piece that one owner alone knows: nobody else has its
+    // identity. false; 0: nothing has changed, or records of it have left the map, and the piece stays as it is.
+    bool rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes);
+    std::uint64_t wake(Piece& parked, MemoryBlock& block);
     // Removes a parked piece: the caller has to free it.
     Piece take_parked(Piece& parked);
     // Removes the piece: the caller then has to free it, and every other release is refused. Errors, which change
@@ -93,7 +97,7 @@ public:
     };
     Origin origin(std::uint64_t id) const;
     std::shared_ptr<PoolState> pool_of(std::uint64_t id) const { return origin(id).pool; }
-    std::size_t size() const;
+    std::size_t size() const;  // looks at every entry
 
 private:
     struct Range {
@@ -107,6 +111,7 @@ private:
     Result<LedgerEntry*> add(const MemoryBlock& block, std::size_t device, Piece& piece);
     void remove(LedgerEntry& entry);
     void set(LedgerEntry& entry, LedgerEntry::State state);
+    rules::Released with_facts(const LedgerEntry& entry, rules::Released how) const noexcept;
     Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked);
     Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked = false);
     void unmap(LedgerEntry& entry);
@@ -115,7 +120,6 @@ private:
     provenance::AddressMap& addresses_;
     mutable BriefMutex mutex_;
     LedgerEntries entries_;
-    std::size_t live_ = 0;
     std::unordered_map<std::uint64_t, LedgerEntry*> returned_;  // by put_back(), under an identity of an earlier entry
     std::vector<Range> left_;                                   // address ranges that stay registered, first and last
     std::atomic<bool> any_left_{false};

@@ -41,13 +41,14 @@ LedgerEntry* LedgerEntries::add() {
     if (free_ == nullptr && !grow()) return nullptr;
     LedgerEntry* const entry = free_;
     free_ = entry->next_free;
-    entry->id += identity::one_owner;
+    entry->id.store(entry->id.load(std::memory_order_relaxed) + identity::one_owner, std::memory_order_relaxed);
     return entry;
 }
 
 bool LedgerEntries::renew(LedgerEntry& entry) noexcept {
-    if (identity::owner(entry.id) == identity::last_owner) return false;
-    entry.id += identity::one_owner;
+    const std::uint64_t last = entry.id.load(std::memory_order_relaxed);
+    if (identity::owner(last) == identity::last_owner) return false;
+    entry.id.store(last + identity::one_owner, std::memory_order_relaxed);
     return true;
 }
 

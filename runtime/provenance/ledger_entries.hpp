@@ -6,6 +6,7 @@
 #include "piece.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,10 +38,12 @@ std::uint64_t reserve_ids(std::uint64_t count) noexcept;
 // A piece and its records in the address map. `block.id` is the identity by which it is found.
 struct LedgerEntry : Piece {
     enum class State : std::uint8_t { free, live, parked };
-    State state = State::free;     // parked: its owner has released it, and a cache keeps it
-    std::uint64_t id = 0;          // the last identity of this entry
-    std::size_t device = 0;        // Device::index() of the owner
-    provenance::Place at, beside;  // of the first address; of the device address where that is another one
+    // The ledger's lock guards the rest; these two are also read, and changed by rest() and wake(), without it: an
+    // entry whose identity is not the one asked for is looked at no further.
+    std::atomic<State> state{State::free};  // parked: its owner has released it, and a cache keeps it
+    std::atomic<std::uint64_t> id{0};       // the last identity of this entry
+    std::size_t device = 0;                 // Device::index() of the owner
+    provenance::Place at, beside;           // of the first address; of the device address where that is another one
     LedgerEntry* next_free = nullptr;
 };
 
@@ -59,7 +62,7 @@ public:
     static bool handed_out_somewhere(std::uint64_t id) noexcept;  // in this process, by all that is known of it
 
     template <class Visit>
-    void for_each(Visit visit) {
+    void for_each(Visit visit) const {
         for (const std::unique_ptr<Chunk>& chunk : chunks_) {
             if (!chunk) continue;
             for (LedgerEntry& entry : *chunk) visit(entry);

@@ -58,6 +58,7 @@ BY_HAND = {
     ('core', 'wait_for_others'): 'refuses nothing: what cannot be asked while a capture is open is not waited for',
     ('core', 'wait_until'): SERVICE,
     ('core', 'wait_until_unused'): FAILED,
+    ('core', 'wake_buffer'): NO_DRIVER,
     ('device', 'give_back'): END,
     ('device', 'make'): SERVICE,
     ('device', 'trim'): NO_DRIVER,

@@ -152,6 +152,53 @@ TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
     EXPECT_EQ(cache.make_way(size).size(), 2u) << "the peak was left behind: take_out() begins anew";
 }
 
+TEST(PieceCache, WhatLiesInLanesIsKeptAndNoPartOfThePeak) {  // keeps M5, M8
+    Lent memory;
+    constexpr std::size_t size = 1 << 20;
+    PieceCache cache(memory, 4 * size);
+    Piece lying = piece_of(MemoryKind::device, 0x1000000, size);
+    cache.handed_out(lying, size);
+    PieceCache::InLane& lane = cache.in_lanes[3];
+    lane.bytes.store(size);
+    lane.asked_bytes.store(size);
+    lane.pieces.store(1);
+    lane.taken.store(5);
+    cache.close_in_lane(lying);
+    EXPECT_EQ(memory.lent[0x1000000], 0u);
+    cache.open_from_lane(lying);
+    EXPECT_EQ(memory.lent[0x1000000], size);
+    PieceCache::Usage usage = cache.usage();
+    EXPECT_EQ(usage.bytes, size);
+    EXPECT_EQ(usage.pieces, 1u);
+    EXPECT_EQ(usage.taken, 5u);
+    // Its owners have one more at a time, so that this and a sixteenth may be kept beside what lies in the lane.
+    (void)cache.take_out(4 * size);
+    Piece& other = staying(piece_of(MemoryKind::device, 0x3000000, size));
+    cache.handed_out(other, size);
+    EXPECT_EQ(cache.keep(other).size(), 1u) << "the peak is what owners had, and that lies in the lane";
+    lane.bytes.store(0);
+    lane.asked_bytes.store(0);
+    lane.pieces.store(0);
+    EXPECT_TRUE(cache.keep_from_lane(lying).empty());
+    EXPECT_EQ(cache.usage().bytes, size);
+    EXPECT_EQ(cache.shelved_bytes(), size);
+}
+
+TEST(PieceCache, LanesAndShelvesShareTheLimit) {  // keeps M5
+    Lent memory;
+    constexpr std::size_t size = 1 << 20;
+    PieceCache cache(memory, 4 * size);
+    std::vector<Piece> pieces;
+    for (std::uint64_t at = 1; at <= 5; ++at) {
+        pieces.push_back(piece_of(MemoryKind::device, at << 24, size));
+        cache.handed_out(pieces.back(), size);
+    }
+    cache.in_lanes[0].bytes.store(size);
+    for (std::size_t at = 0; at < 3; ++at) EXPECT_TRUE(cache.keep(pieces[at]).empty());
+    EXPECT_EQ(cache.keep(pieces[3]).size(), 1u);
+    EXPECT_EQ(cache.usage().bytes, 4 * size);
+}
+
 TEST(PieceCache, UnusedEndsOfPiecesAreBounded) {  // keeps M8
     constexpr std::size_t size = 4 << 20;
     Lent memory;

@@ -46,6 +46,12 @@ struct Ledgers : testing::Test {
         return block;
     }
     // Of an allocation of the driver that may be kept.
+    static Piece kept_piece(std::uint64_t begin, std::size_t bytes) {
+        Piece piece;
+        piece.allocation = {MemoryKind::device, nullptr, begin, bytes};
+        piece.may_be_kept = true;
+        return piece;
+    }
     MemoryBlock entered_to_keep(MemoryBlock block, std::uint64_t begin, std::size_t whole_bytes) {
         Piece piece;
         piece.allocation = {block.kind, block.host, begin, whole_bytes};
@@ -237,6 +243,90 @@ TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity)
     EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x10000u);
     EXPECT_FALSE(addresses.is_parked(0x10000));
     EXPECT_EQ(entered(device_block(0x10800, 64)).device, 0x10800u);
+}
+
+TEST_F(Ledgers, WhatRestsWakesUnderAnotherIdentity) {  // keeps M2, M4, K8
+    const MemoryBlock block = device_block(0x10000, 5000);
+    Piece piece = kept_piece(0x10000, 5000);
+    Piece* entered = nullptr;
+    MemoryBlock first = block;
+    first.id = ledger.enter(block, 0, piece, &entered).value();
+    ASSERT_NE(entered, nullptr);
+    EXPECT_FALSE(ledger.rest(*entered, first.id + 1, {}, plenty)) << "another identity";
+    EXPECT_FALSE(ledger.rest(*entered, first.id, {}, 4999)) << "too large";
+    EXPECT_FALSE(ledger.rest(*entered, first.id, {.device_usable = false}, plenty));
+    EXPECT_EQ(addresses.find(0x10000).id, first.id) << "unchanged";
+    MemoryBlock last = first;
+    for (int times = 0; times < 3; ++times) {
+        ASSERT_TRUE(ledger.rest(*entered, last.id, {}, plenty));
+        EXPECT_FALSE(ledger.rest(*entered, last.id, {}, plenty)) << "it rests";
+        EXPECT_EQ(ledger.size(), 0u);
+        EXPECT_FALSE(addresses.find(0x10000));
+        EXPECT_TRUE(addresses.is_parked(0x10000 + 4999));
+        EXPECT_EQ(ledger.take(last, 0).code(), Code::already_released);
+        EXPECT_TRUE(ledger.take_all(0).empty()) << "whoever keeps it frees it";
+        MemoryBlock next = last;
+        EXPECT_EQ(ledger.wake(*entered, next), next.id);
+        EXPECT_NE(next.id, last.id);
+        EXPECT_EQ(ledger.take(last, 0).code(), Code::already_released) << "while another has it";
+        EXPECT_EQ(addresses.find(0x10000 + 4999).id, next.id);
+        EXPECT_EQ(ledger.size(), 1u);
+        last = next;
+    }
+    ledger.exclude_from_cache(last.id);
+    EXPECT_FALSE(ledger.rest(*entered, last.id, {}, plenty));
+    EXPECT_TRUE(ledger.take(last, 0).ok());
+}
+
+TEST_F(Ledgers, WhatRestsWhereOtherMemoryIsNowStaysParked) {  // keeps M4, K11
+    Piece piece = kept_piece(0x10000, 5000);
+    Piece* entered_at = nullptr;
+    MemoryBlock block = device_block(0x10000, 5000);
+    block.id = ledger.enter(block, 0, piece, &entered_at).value();
+    ASSERT_TRUE(ledger.rest(*entered_at, block.id, {}, plenty));
+    const MemoryBlock other = entered(device_block(0x10800, 64));  // the driver gave the addresses to another context
+    MemoryBlock again = block;
+    EXPECT_EQ(ledger.wake(*entered_at, again), 0u);
+    EXPECT_EQ(addresses.find(0x10800).id, other.id);
+    EXPECT_FALSE(addresses.find(0x10000));
+    EXPECT_EQ(ledger.take_parked(*entered_at).allocation.device, 0x10000u);
+}
+
+TEST_F(Ledgers, WhatRestsAndWakesBesideOtherThreadsIsNeverMixedUp) {  // keeps M7, K12
+    constexpr int rounds = 20000;
+    std::atomic<bool> done{false};
+    const auto churn = [&](std::uint64_t base) {
+        Piece piece = kept_piece(base, 4096);
+        Piece* at = nullptr;
+        MemoryBlock block = device_block(base, 4096);
+        block.id = ledger.enter(block, 0, piece, &at).value();
+        for (int round = 0; round < rounds; ++round) {
+            EXPECT_TRUE(ledger.rest(*at, block.id, {}, plenty));
+            EXPECT_EQ(ledger.wake(*at, block), block.id);
+            EXPECT_NE(block.id, 0u);
+        }
+        EXPECT_TRUE(ledger.take(block, 0).ok());
+    };
+    const auto look = [&] {
+        while (!done.load()) {
+            for (const std::uint64_t base : {0x10000u, 0x20000u, 0x30000u}) {
+                const Record found = addresses.find(base + 100);
+                if (!found) continue;
+                EXPECT_EQ(found.base, base);
+                EXPECT_EQ(found.bytes, 4096u);
+            }
+            (void)ledger.size();
+            (void)ledger.take(MemoryBlock{}, 0);
+        }
+    };
+    std::thread reader(look);
+    std::vector<std::thread> threads;
+    for (const std::uint64_t base : {0x10000u, 0x20000u, 0x30000u}) threads.emplace_back(churn, base);
+    for (std::thread& thread : threads) thread.join();
+    done.store(true);
+    reader.join();
+    EXPECT_EQ(ledger.size(), 0u);
+    EXPECT_EQ(addresses.size(), 0u);
 }
 
 TEST_F(Ledgers, WhatTheRulesDoNotKeepIsNotParked) {  // keeps M3, M5

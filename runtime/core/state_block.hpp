@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// StateBlock: the memory of a buffer's state.
+#pragma once
+
+#include "buffer_state.hpp"
+#include "kept_blocks.hpp"
+#include "lane_rules.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+// A block of the device's KeptBlocks: the state, and the control block of its shared_ptr. That one ends last: the state
+// has a weak reference to itself, and views or deferred work may keep it after its last owner. Behind the state there
+// is room for the control block of libstdc++: two words of its own, the pointer and the allocator.
+struct StateBlock {
+    static constexpr std::size_t control_bytes = 4 * sizeof(void*);
+    alignas(64) std::byte state[sizeof(BufferState)];
+    alignas(void*) std::byte control[control_bytes];
+    KeptBlocks* from;        // nullptr: the buffer rests, or is about to
+    std::uint64_t words[2];  // of its rules::SharedRequest; 0: none that a lane serves
+
+    rules::SharedRequest request() noexcept { return {buffer().memory->bytes, {words[0], words[1]}}; }
+    BufferState& buffer() noexcept { return *std::launder(reinterpret_cast<BufferState*>(state)); }
+    static StateBlock& of(BufferState& buffer) noexcept {  // the state is the first member
+        return *reinterpret_cast<StateBlock*>(&buffer);
+    }
+};
+
+// A shared_ptr of the state in its block, which has none yet.
+std::shared_ptr<BufferState> own(StateBlock& block);
+// A buffer that rests becomes a new one, with the memory that it has. false: its memory has to go to the cache.
+bool begin_again(StateBlock& block);
+// Called when the last reference to a buffer has gone that rests.
+void lay_down(StateBlock& block) noexcept;
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which shared buffers lie whole in a lane of their device between their end and the next request that is the same, and
+// how many. Pure.
+#pragma once
+
+#include <isthmus/sharing_use.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::rules {
+
+// Of one device. A thread uses the lane of its number.
+inline constexpr std::size_t lane_count = 16;
+inline constexpr std::size_t lane_buffers = 8;  // in one lane at most
+
+// All that allocate_shared() decides by, in two words. The same words and the same device: the same decision.
+struct SharedRequest {
+    std::uint64_t bytes = 0;
+    std::uint64_t words[2] = {0, 0};  // 0: a request that no lane serves
+    explicit operator bool() const noexcept { return words[0] != 0; }
+    friend bool operator==(const SharedRequest& one, const SharedRequest& other) noexcept {
+        return one.bytes == other.bytes && one.words[0] == other.words[0] && one.words[1] == other.words[1];
+    }
+};
+// `alignment`: of an element. Empty for a request of no bytes, of memory that may not be kept wherever it lies, and
+// where a number is too large for its bits: such a request is decided anew each time.
+SharedRequest shared_request(std::uint64_t bytes, std::size_t element_bytes, std::size_t alignment, bool is_signed,
+                             const SharedUse& use) noexcept;
+
+// A buffer that nobody holds any more.
+struct Unheld {
+    bool of_request = false;     // allocate_shared() made it, by a request that a lane serves
+    bool own_memory = false;     // all of it the device's own, and not of a pool
+    bool used = false;           // a stream has used it
+    bool exposed = false;        // other code may use it, or the driver was told more about it than its content
+    bool in_parts = false;       // parts of it were made, or it is being released
+    bool in_graphs = false;      // a graph contains its addresses
+    bool far = false;            // a device uses it that may not reach it
+    bool watched = false;        // an observer or the order checker follows the device
+    bool capture_open = false;   // anywhere in the runtime
+    bool device_usable = false;  // neither lost nor of a forked parent, and not in a host function
+};
+// Whether it may rest: nothing has to be done for its end, and nothing is left of its last owner but its content.
+constexpr bool may_rest(const Unheld& buffer) noexcept {
+    return buffer.of_request && buffer.own_memory && buffer.device_usable && !buffer.used && !buffer.exposed &&
+           !buffer.in_parts && !buffer.in_graphs && !buffer.far && !buffer.watched && !buffer.capture_open;
+}
+
+struct LaneNow {
+    std::size_t buffers = 0;
+    std::uint64_t bytes = 0;          // of all its pieces
+    std::uint64_t shelved_bytes = 0;  // that the device keeps outside its lanes
+};
+// All lanes together have at most half of what may be kept.
+constexpr std::uint64_t lane_bytes(std::uint64_t limit_bytes) noexcept {
+    return limit_bytes / (2 * lane_count);
+}
+// Whether a lane has room for so many bytes more, where `limit_bytes` of released memory may be kept.
+constexpr bool lane_has_room(const LaneNow& lane, std::uint64_t bytes, std::uint64_t limit_bytes) noexcept {
+    const std::uint64_t most = lane_bytes(limit_bytes);
+    return lane.buffers < lane_buffers && bytes <= most && lane.bytes <= most - bytes &&
+           lane.shelved_bytes <= limit_bytes / 2;
+}
+
+}  // namespace isthmus::rules

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared buffers that end idle and rest whole until their thread asks for the same again: what such a buffer is then,
+// which ones rest, and that they count as kept memory.
+#include "keeping.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace conformance {
+namespace {
+
+constexpr std::size_t count = 3000;
+constexpr std::uint64_t plenty = std::uint64_t{256} << 20;
+constexpr std::array kinds = {MemoryKind::device,  MemoryKind::pinned,     MemoryKind::write_combined,
+                              MemoryKind::managed, MemoryKind::registered, MemoryKind::host};
+
+Result<Buffer<std::int32_t>> shared_of(Device& device, MemoryKind kind, std::size_t many = count) {
+    SharedUse use;
+    use.kind = kind;
+    return device.allocate_shared<std::int32_t>(many, use);
+}
+
+std::uint64_t pieces_of(const Buffer<std::int32_t>& buffer) {
+    return buffer.path() == LaunchPath::stage ? 2 : 1;
+}
+
+// body(kind) for each kind that this device shares.
+template <class Body>
+void for_each_shared_kind(Device& device, Body body) {
+    for (const MemoryKind kind : kinds) {
+        SCOPED_TRACE(isthmus::name(kind));
+        const auto try_it = [&] {
+            const auto tried = shared_of(device, kind);
+            return tried.code() != Code::unsupported && tried.code() != Code::not_accessible && worked(tried);
+        };
+        if (try_it()) body(kind);
+    }
+}
+
+// keeps M1, M2, M4
+TEST(Lanes, TheSameRequestGetsABufferThatIsNewButForItsMemory) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for_each_shared_kind(device, [&](MemoryKind kind) {
+            const std::uint64_t pieces = device.cache_usage().kept_pieces;
+            std::optional<Buffer<std::int32_t>> first = shared_of(device, kind).value();
+            const std::string_view why = first->explain();
+            const LaunchPath path = first->path();
+            set_all(*first, 5);
+            const std::int32_t* const stale = first->read_on_host().value().data();
+            first.reset();
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == pieces));
+            const CacheUsage before = device.cache_usage();
+            const long calls = driver_calls();
+            Buffer<std::int32_t> again = shared_of(device, kind).value();
+            EXPECT_TRUE(unless_fault(driver_calls() == calls));
+            EXPECT_TRUE(unless_fault(device.cache_usage().missed == before.missed));
+            EXPECT_TRUE(unless_fault(device.cache_usage().served == before.served + pieces_of(again)));
+            EXPECT_EQ(again.explain(), why);
+            EXPECT_EQ(again.path(), path);
+            EXPECT_EQ(again.kind(), device.is_cpu() ? MemoryKind::host : kind);
+            EXPECT_EQ(again.size(), count);
+            EXPECT_EQ(again.staged_bytes(), 0u);
+            set_all(again, 7);
+            EXPECT_TRUE(unless_fault(again.read_on_host().value().data() == stale));
+            EXPECT_TRUE(worked(device.stream().launch(add_one, count, again)));
+            expect_all(again, 8);
+        });
+    });
+}
+
+// keeps M2
+TEST(Lanes, WhatRestsIsNobodysMemory) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        std::optional<Buffer<std::int32_t>> buffer = pinned(device, count, 1);
+        std::int32_t* const stale = buffer->write_on_host().value().data();
+        buffer.reset();
+        if (device.cache_usage().kept_pieces == 0) return;  // a planned fault
+        EXPECT_TRUE(refused_as(device.adopt<std::int32_t>(stale, count), Code::in_use));
+        const bool reaches = device.is_cpu() || device.capabilities().has(Feature::pageable_access);
+        EXPECT_TRUE(unless_fault((device.can_access(stale, 4).verdict == Verdict::yes) == reaches))
+            << "no more than any memory of the system";
+        Buffer<std::int32_t> again = pinned(device, count, 2);
+        EXPECT_TRUE(unless_fault(device.can_access(stale, 4).verdict == Verdict::yes)) << "its own again";
+        expect_all(again, 2);
+    });
+}
+
+// keeps M5, M8
+TEST(Lanes, WhatRestsServesOtherRequestsBeforeTheDriverIsAsked) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for_each_shared_kind(device, [&](MemoryKind kind) {
+            (void)device.trim_cache().value();
+            { const auto buffer = shared_of(device, kind).value(); }
+            const CacheUsage before = device.cache_usage();
+            EXPECT_TRUE(unless_fault(before.kept_bytes > 0));
+            const auto smaller = shared_of(device, kind, count - 5).value();
+            EXPECT_TRUE(unless_fault(device.cache_usage().missed == before.missed));
+            EXPECT_EQ(smaller.size(), count - 5);
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes == 0)) << "handed out";
+        });
+    });
+}
+
+// keeps M5
+TEST(Lanes, WhatRestsGoesBackOnRequestAndBeforeMemoryRunsOut) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for_each_shared_kind(device, [&](MemoryKind kind) {
+            (void)device.trim_cache().value();
+            { const auto buffer = shared_of(device, kind).value(); }
+            const std::uint64_t kept = device.cache_usage().kept_bytes;
+            EXPECT_TRUE(unless_fault(kept >= count * 4));
+            const Result<std::uint64_t> went = device.trim_cache();
+            EXPECT_TRUE(unless_fault(went.value_or(0) == kept));
+            EXPECT_EQ(device.cache_usage().kept_bytes + device.cache_usage().kept_pieces, 0u);
+            { const auto buffer = shared_of(device, kind).value(); }
+            if (device.is_cpu()) return;
+            const auto refused = device.allocate<std::uint8_t>(std::size_t{1} << 45, MemoryKind::device);
+            EXPECT_TRUE(refused_as(refused, Code::out_of_memory));
+            EXPECT_EQ(device.cache_usage().kept_pieces, 0u);
+        });
+    });
+}
+
+// keeps M3, K6
+TEST(Lanes, WhatIsMoreThanItsMemoryDoesNotRest) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        const auto ended = [&](auto use) {
+            (void)device.trim_cache().value();
+            auto buffer = pinned(device, count, 3);
+            use(buffer);
+        };
+        ended([&](Buffer<std::int32_t>& buffer) { (void)buffer.device_address(); });
+        EXPECT_EQ(device.cache_usage().kept_pieces, 0u) << "somebody has its address";
+        ended([&](Buffer<std::int32_t>& buffer) { device.stream().launch(add_one, count, buffer).value(); });
+        device.synchronize().value();
+        (void)device.trim_cache().value();
+        // A part outlives the buffer's owner: the buffer ends with it, and the next one has no parts.
+        std::optional<BufferPart<std::int32_t>> part;
+        ended([&](Buffer<std::int32_t>& buffer) { part = buffer.part(0, 10).value(); });
+        part.reset();
+        Buffer<std::int32_t> next = pinned(device, count, 4);
+        {
+            const auto one = next.part(0, 10).value();
+            const auto open = next.read_on_host().value();
+            EXPECT_TRUE(refused_as(device.stream().launch(add_one, count, next), Code::in_use));
+        }
+        EXPECT_TRUE(worked(device.stream().launch(add_one, count, next)));
+        expect_all(next, 5);
+    });
+}
+
+// keeps K10, K13
+TEST(Lanes, ACaptureNeitherTakesWhatRestsNorLetsAnyRest) {
+    NEEDS(graph);
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        Buffer<std::int32_t> numbers = pinned(device, count, 1);
+        { const auto rests = pinned(device, 2 * count, 1); }
+        std::optional<Buffer<std::int32_t>> ends = pinned(device, 3 * count, 1);
+        const CacheUsage before = device.cache_usage();
+        Result<Capture> capture = device.stream().begin_capture();
+        if (!worked(capture)) return;
+        if (!device.is_cpu()) {
+            EXPECT_TRUE(refused_as(shared_of(device, MemoryKind::pinned, 2 * count), Code::capture_error));
+        } else {
+            const auto other = shared_of(device, MemoryKind::pinned, 2 * count);  // memory of the system: no driver
+        }
+        EXPECT_EQ(device.cache_usage().served, before.served);
+        (void)device.stream().launch(add_one, count, numbers);
+        ends.reset();
+        EXPECT_EQ(device.cache_usage().kept_pieces, before.kept_pieces) << "not before the capture has ended";
+        const Result<Graph> graph = capture->end();
+        if (!worked(graph)) return;
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == before.kept_pieces + 1));
+    });
+}
+
+// keeps M5
+TEST(Lanes, AViewMayBeTheLastHolder) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for (int round = 0; round < 3; ++round) {
+            std::optional<Buffer<std::int32_t>> buffer = pinned(device, count, round);
+            auto view = buffer->read_write_on_host().value();
+            buffer.reset();
+            view[0] = 9;
+            EXPECT_EQ(view[count - 1], round);
+        }
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == 1));
+    });
+}
+
+// keeps M7, K12
+TEST(Lanes, ThreadsThatEndEachOthersBuffersGetMemoryOfTheirOwn) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        std::array<std::atomic<Buffer<std::int32_t>*>, 4> places{};
+        std::atomic<int> wrong{0};
+        const auto churn = [&](std::int32_t own) {
+            for (int round = 0; round < 200; ++round) {
+                auto made = shared_of(device, MemoryKind::pinned, round % 5 == 0 ? 400 : 500);
+                if (!made) continue;  // a planned fault
+                const std::int32_t value = own * 1000 + round;
+                if (auto written = made->write_on_host()) {
+                    for (std::int32_t& one : *written) one = value;
+                }
+                if (auto seen = made->read_on_host()) {
+                    for (const std::int32_t one : *seen) wrong += one == value ? 0 : 1;
+                }
+                auto* const mine = new Buffer<std::int32_t>(std::move(made).value());
+                delete places[static_cast<std::size_t>(round % 4)].exchange(mine);
+                if (round % 50 == 49) (void)device.trim_cache();
+            }
+        };
+        {
+            std::deque<Thread> threads;
+            for (std::int32_t own = 1; own <= 4; ++own) threads.emplace_back([&churn, own] { churn(own); });
+            for (Thread& thread : threads) thread.join();
+        }
+        for (auto& place : places) delete place.exchange(nullptr);
+        EXPECT_EQ(wrong, 0);
+        (void)device.trim_cache();
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes == 0));
+    });
+}
+
+}  // namespace
+}  // namespace conformance

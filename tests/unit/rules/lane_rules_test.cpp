@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which buffers rest in lanes, how many, and which requests are the same: every combination of facts, and every field
+// of a request.
+#include <cache_rules.hpp>
+#include <lane_rules.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::rules;
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+TEST(Lanes, ABufferRestsOnlyWhereNothingIsLeftToDoForIt) {  // keeps M2, M7
+    for (unsigned bits = 0; bits < 1u << 10; ++bits) {
+        const auto bit = [&](int at) { return ((bits >> at) & 1u) != 0; };
+        const Unheld buffer{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9)};
+        const bool needed = buffer.of_request && buffer.own_memory && buffer.device_usable;
+        const bool nothing_forbids = (bits & 0b0111111100u) == 0;
+        EXPECT_EQ(may_rest(buffer), needed && nothing_forbids) << bits;
+    }
+}
+
+TEST(Lanes, ALaneKeepsFewBuffersAndItsShareOfTheLimit) {  // keeps M5
+    constexpr std::uint64_t limit = 256 * mib;
+    constexpr std::uint64_t most = lane_bytes(limit);
+    EXPECT_EQ(most, 8 * mib);
+    for (const std::size_t buffers : {std::size_t{0}, lane_buffers - 1, lane_buffers}) {
+        for (const std::uint64_t there : {std::uint64_t{0}, most - 100, most}) {
+            for (const std::uint64_t shelved : {std::uint64_t{0}, limit / 2, limit / 2 + 1, limit}) {
+                for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{101}, most,
+                                                  most + 1, std::numeric_limits<std::uint64_t>::max()}) {
+                    const bool room =
+                        buffers < lane_buffers && bytes <= most && there <= most - bytes && shelved <= limit / 2;
+                    EXPECT_EQ(lane_has_room({buffers, there, shelved}, bytes, limit), room);
+                }
+            }
+        }
+    }
+    EXPECT_FALSE(lane_has_room({}, 1, 0)) << "nothing is kept";
+    EXPECT_LE(lane_count * lane_bytes(limit) + limit / 2, limit);
+}
+
+// Each differs from the default in one field.
+std::vector<SharedUse> uses() {
+    std::vector<SharedUse> all(1);
+    const auto add = [&](const std::function<void(SharedUse&)>& change) { change(all.emplace_back()); };
+    for (int use = 0; use < use_count; ++use) {
+        if (static_cast<Use>(use) == Use::reads_and_writes) continue;
+        add([&](SharedUse& one) { one.host = static_cast<Use>(use); });
+        add([&](SharedUse& one) { one.device = static_cast<Use>(use); });
+    }
+    add([](SharedUse& one) { one.prefer = Prefer::latency; });
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        add([&](SharedUse& one) { one.kind = static_cast<MemoryKind>(kind); });
+    }
+    for (const Locality locality : {Locality::near_device, Locality::node, Locality::interleaved, Locality::unbound}) {
+        add([&](SharedUse& one) { one.placement.locality = locality; });
+    }
+    for (const int node : {0, 1, 200}) {
+        add([&](SharedUse& one) { one.placement.node = node; });
+    }
+    add([](SharedUse& one) { one.placement.page_size = PageSize::huge; });
+    add([](SharedUse& one) { one.placement.prefault = true; });
+    add([](SharedUse& one) { one.placement.lock = true; });
+    for (const AtomicSet set : {AtomicSet::add, AtomicSet::float_add, AtomicSet::all}) {
+        add([&](SharedUse& one) { one.updates = set; });
+    }
+    for (const std::size_t alignment : {1u, 2u, 512u, 4096u, 1u << 21}) {
+        add([&](SharedUse& one) { one.alignment_bytes = alignment; });
+    }
+    for (const int passes : {1, 4, 1000}) {
+        add([&](SharedUse& one) { one.device_passes = passes; });
+    }
+    return all;
+}
+
+TEST(Lanes, RequestsAreTheSameIfEveryFieldIs) {  // keeps G11, M1
+    std::vector<SharedRequest> known;
+    const auto see = [&](const SharedRequest& request) {
+        ASSERT_TRUE(request);
+        for (const SharedRequest& other : known) EXPECT_FALSE(request == other) << known.size();
+        known.push_back(request);
+    };
+    for (const SharedUse& use : uses()) {
+        see(shared_request(4096, 4, 4, true, use));
+        EXPECT_TRUE(shared_request(4096, 4, 4, true, use) == known.back());
+    }
+    see(shared_request(4095, 4, 4, true, {}));
+    see(shared_request(4096, 8, 4, true, {}));
+    see(shared_request(4096, 4, 8, true, {}));
+    see(shared_request(4096, 4, 4, false, {}));
+    EXPECT_GT(known.size(), 40u);
+}
+
+TEST(Lanes, ARequestThatIsDecidedAnewEachTimeIsServedByNoLane) {  // keeps M1, M6
+    EXPECT_FALSE(shared_request(0, 4, 4, true, {})) << "no memory";
+    EXPECT_FALSE(SharedRequest{});
+    SharedUse strict;
+    strict.placement.strict = true;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, strict));
+    SharedUse local;
+    local.placement.locality = Locality::local;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, local)) << "where the thread is";
+    SharedUse far_node;
+    far_node.placement.node = 1 << 16;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, far_node));
+    SharedUse passes;
+    passes.device_passes = 1 << 16;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, passes));
+    passes.device_passes = -1;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, passes));
+    SharedUse odd;
+    odd.alignment_bytes = 3;
+    EXPECT_FALSE(shared_request(4096, 4, 4, true, odd)) << "refused later";
+    EXPECT_FALSE(shared_request(4096, 1 << 16, 4, true, {}));
+}
+
+}  // namespace
