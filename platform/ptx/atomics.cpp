@@ -30,11 +30,32 @@ std::uint64_t half_changed(HalfFormat format, AtomicKind kind, std::uint16_t old
     return (kind == AtomicKind::min) == operand_first ? operand : old;
 }
 
+// CUatomicOperation.
+std::uint32_t driver_operation(AtomicKind kind, bool of_floats) {
+    switch (kind) {
+        case AtomicKind::add: return of_floats ? 10 : 0;
+        case AtomicKind::min: return of_floats ? 11 : 1;
+        case AtomicKind::max: return of_floats ? 12 : 2;
+        case AtomicKind::inc: return 3;
+        case AtomicKind::dec: return 4;
+        case AtomicKind::and_: return 5;
+        case AtomicKind::or_: return 6;
+        case AtomicKind::xor_: return 7;
+        case AtomicKind::exch: return 8;
+        case AtomicKind::cas: return 9;
+    }
+    return 0;
+}
+
 template <class T>
 class Change final : public Update {
 public:
     Change(const Op& op, std::uint64_t operand, std::uint64_t compared, bool ftz)
-        : op_(op), operand_(operand), compared_(compared), ftz_(ftz) {}
+        : op_(op), operand_(operand), compared_(compared), ftz_(ftz) {
+        const auto type = static_cast<Type>(op.extra);
+        is_signed = ptx::is_signed(type);
+        operation = driver_operation(static_cast<AtomicKind>(op.mode), is_float(type));
+    }
     std::uint64_t changed(std::uint64_t old) override {
         return changed_by(static_cast<AtomicKind>(op_.mode), static_cast<Type>(op_.extra), ftz_, old, operand_, compared_);
     }

@@ -27,6 +27,8 @@ struct MemoryWindow {
 class Update {
 public:
     virtual ~Update() = default;
+    std::uint32_t operation = 0;  // CUatomicOperation
+    bool is_signed = false;
     virtual std::uint64_t changed(std::uint64_t old) = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "aliases.hpp"
 #include "call.hpp"
 #include "module.hpp"
+#include "ptx_kernels.hpp"
 #include "updates.hpp"
 
 #include <algorithm>
@@ -130,7 +131,8 @@ int set_condition(const SetsCondition& pack, const std::vector<std::shared_ptr<s
 }
 
 int run(Driver& d, const KernelLaunch& launch) {
-    if (launch.twin->ready_made) return run_stand_in(d, launch);
+    if (launch.twin->stand_in) return run_stand_in(d, launch);
+    if (launch.twin->entry) return run_ptx(d, launch);
     std::vector<std::byte> pack = launch.pack;
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;
     std::optional<AliasedMemory> aliases;
@@ -168,9 +170,9 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     out.function = request.function;
     out.twin = request.function->twin;
     out.own_twin = request.function->own_twin;
-    if (out.twin->ready_made && !out.twin->stand_in) {
-        say("no function stands in for the entry %s of a ready-made image (isthmus_sim_set_stand_in)",
-            out.twin->symbol.c_str());
+    if (out.twin->ready_made && !out.twin->stand_in && !can_run_ptx(*out.twin)) return result::not_supported;
+    if (request.shape.cooperative && !out.twin->entry) {
+        say("cooperative launches are modelled for kernels from PTX alone, and %s is none", out.twin->symbol.c_str());
         return result::not_supported;
     }
     out.shape = request.shape;
@@ -220,13 +222,16 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle) {
 }
 
 // Reads the priority and the cluster; returns 801 for any other attribute, except empty entries.
-Result read_attributes(const LaunchConfig& config, std::optional<int>& priority, unsigned (&cluster)[3]) {
-    constexpr int gap = 0, cluster_id = 4, priority_id = 8;
+Result read_attributes(const LaunchConfig& config, std::optional<int>& priority, unsigned (&cluster)[3],
+                       bool& cooperative) {
+    constexpr int gap = 0, cooperative_id = 2, cluster_id = 4, priority_id = 8;
     if (config.attribute_count > 0 && !config.attributes) return result::invalid_value;
     for (unsigned i = 0; i < config.attribute_count; ++i) {
         const LaunchAttribute& attribute = config.attributes[i];
         if (attribute.id == priority_id) {
             priority = attribute.priority;
+        } else if (attribute.id == cooperative_id) {
+            cooperative = attribute.cooperative != 0;
         } else if (attribute.id == cluster_id) {
             cluster[0] = attribute.cluster.x;
             cluster[1] = attribute.cluster.y;
@@ -259,7 +264,7 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsi
                       unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** parameters,
                       void** extra) {
     return call(CallId::cuLaunchKernel, [&](Driver& d) {
-        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
         return launch(d, {function, shape, {}, parameters, extra, {}}, stream);
     });
 }
@@ -269,13 +274,15 @@ Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** p
         if (!config) return result::invalid_value;
         std::optional<int> priority;
         unsigned cluster[3] = {};
-        if (const Result code = read_attributes(*config, priority, cluster)) return code;
+        bool cooperative = false;
+        if (const Result code = read_attributes(*config, priority, cluster, cooperative)) return code;
         if (cluster[0] != 0) {
             if (const Result code = check_cluster(d, *config, cluster)) return code;
         }
         const LaunchShape shape = {{config->grid_x, config->grid_y, config->grid_z},
                                    {config->block_x, config->block_y, config->block_z},
-                                   config->shared_bytes};
+                                   config->shared_bytes,
+                                   cooperative};
         return launch(d, {function, shape, {}, parameters, extra, priority}, config->stream);
     });
 }

@@ -24,6 +24,7 @@ struct LaunchShape {
     unsigned grid[3];
     unsigned block[3];
     unsigned shared_bytes;
+    bool cooperative = false;
 };
 
 struct LaunchRequest {

@@ -4,6 +4,7 @@
 
 #include "allocate.hpp"
 #include "call.hpp"
+#include "ptx_kernels.hpp"
 
 #include <driver_abi/sim_registration.h>
 
@@ -23,11 +24,18 @@ Result load_ready_made(Driver& d, Context* context, Module** module, const void*
                                                                              d.fact(device, attribute::cc_minor));
     const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
     if (code != result::ok) return code;
+    std::shared_ptr<ptx::Program> program = read_program(image, bytes, capability);
     const std::lock_guard lock(d.mutex);
     Module* const made = d.modules.create();
     made->context = context;
+    if (program && !place_program(d, context, *made, *program)) {
+        for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
+        d.modules.destroy(made);
+        return result::out_of_memory;
+    }
+    made->program = std::move(program);
     for (const images::ImageGlobal& global : contents->globals) {
-        if (device < 0 || global.size_bytes == 0) continue;
+        if (device < 0 || global.size_bytes == 0 || made->variables.count(global.name) != 0) continue;
         Region* const region = allocate_device_memory(d, device, context, static_cast<std::size_t>(global.size_bytes));
         if (!region) {
             for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
@@ -44,7 +52,7 @@ Result load_ready_made(Driver& d, Context* context, Module** module, const void*
 Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
     if (!module || !image) return result::invalid_value;
     ImageName name = name_of_image(image);
-    if (name.hash.empty()) {
+    if (name.hash.empty() || (ptx_always() && has_program(image))) {
         if (const std::size_t bytes = image_bytes(image)) {
             return load_ready_made(d, context, module, image, bytes, log);
         }
@@ -119,7 +127,7 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
             say("the image is compressed, so that its entry %s cannot be found", name);
             return result::not_supported;
         }
-        if (entry) own = twin_of_entry(*entry);
+        if (entry) own = twin_of_entry(*entry, module->program);
         twin = own.get();
     } else {
         twin = find_twin(module->image, name);

@@ -26,6 +26,7 @@ struct Module {
     Context* context = nullptr;                             // nullptr: a library
     std::shared_ptr<const images::ImageContents> contents;  // of a ready-made image; nullptr: registered twins
     std::map<std::string, std::uint64_t> variables;         // ids of their regions
+    std::shared_ptr<const ptx::Program> program;            // of a ready-made image with PTX
 };
 
 // What cuLinkCreate makes. The simulator's machine code is the text that was added.
@@ -46,6 +47,6 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
 // How many bytes an image has, by what it says itself; 0: it is none.
 std::size_t image_bytes(const void* image) noexcept;
 // The entry as a function without a stand-in.
-std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry);
+std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program);
 
 }  // namespace isthmus::sim

@@ -2,6 +2,8 @@
 // Ready-made images: their length, whether a driver takes them, and their entries as functions.
 #include "module.hpp"
 
+#include <program.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -108,9 +110,13 @@ void write_log(const std::string& log, char* buffer, std::size_t bytes) {
     buffer[written] = '\0';
 }
 
-std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry) {
+std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program) {
     auto twin = std::make_shared<Twin>();
     twin->symbol = entry.name;
+    if (program) {
+        twin->entry = program->entry(entry.name);
+        twin->program = std::move(program);
+    }
     twin->ready_made = true;
     for (const images::ImageParameter& parameter : entry.parameters) {
         twin->block.push_back({parameter.offset_bytes, parameter.size_bytes});

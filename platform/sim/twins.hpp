@@ -10,6 +10,10 @@
 
 struct isthmus_sim_extent;
 struct isthmus_sim_updates;
+namespace isthmus::ptx {
+class Program;
+struct Entry;
+}  // namespace isthmus::ptx
 
 namespace isthmus::sim {
 
@@ -51,6 +55,9 @@ struct Twin {
     void (*stand_in)(void* self, const isthmus_sim_extent* grid, const isthmus_sim_extent* threads,
                      std::uint32_t shared_bytes, void* const* parameters) = nullptr;
     void* self = nullptr;
+    // Its PTX, which runs where there is no stand-in; nullptr: the image has none that can be read.
+    std::shared_ptr<const ptx::Program> program;
+    const ptx::Entry* entry = nullptr;
 };
 
 // The newest image with these bytes, one at this address first; an empty name: none is registered.

@@ -102,6 +102,52 @@ constexpr isthmus_sim_updates updates = {&begin, &between, &end};
 
 }  // namespace
 
+bool updates_are_whole(const Driver& d, int device, const Region& region) {
+    switch (region.kind) {
+        case Kind::managed: return d.fact(device, attribute::concurrent_managed) != 0;
+        case Kind::pinned:
+        case Kind::registered:
+            return d.fact(device, attribute::partial_host_atomics) != 1 &&
+                   d.fact(device, attribute::native_host_atomics) == 1;
+        default: return true;
+    }
+}
+
+namespace {
+
+template <class T>
+std::uint64_t play(T* word, bool whole, ptx::Update& update) {
+    T old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if (whole) {
+        while (!__atomic_compare_exchange_n(word, &old, static_cast<T>(update.changed(old)), false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED)) {
+        }
+        return old;
+    }
+    const T made = static_cast<T>(update.changed(old));
+    between();
+    __atomic_store_n(word, made, __ATOMIC_RELAXED);
+    return old;
+}
+
+}  // namespace
+
+std::uint64_t play_update(Driver& d, int device, void* word, std::uint32_t bytes, ptx::Update& update) {
+    const isthmus_sim_update what = {word, update.operation, bytes, update.is_signed ? 1u : 0u};
+    bool whole = false;
+    {
+        const std::lock_guard lock(d.mutex);
+        whole = in_one_piece(d, device, what);
+    }
+    std::unique_lock lock(updating(device), std::defer_lock);
+    if (!whole) lock.lock();
+    switch (bytes) {
+        case 2: return play(static_cast<std::uint16_t*>(word), whole, update);
+        case 4: return play(static_cast<std::uint32_t*>(word), whole, update);
+        default: return play(static_cast<std::uint64_t*>(word), whole, update);
+    }
+}
+
 PlayingGpu::PlayingGpu(Driver& d, int device, const Twin& twin, AliasedMemory& aliases) : twin_(twin) {
     player = {&d, device, &updating(device), &aliases, false};
     if (twin_.play_gpu != nullptr) twin_.play_gpu(&updates);

@@ -6,6 +6,8 @@
 #include "driver.hpp"
 #include "twins.hpp"
 
+#include <execution.hpp>
+
 namespace isthmus::sim {
 
 // During its lifetime the calling thread updates memory as this device does: by a load and a store, between which the
@@ -22,5 +24,10 @@ public:
 private:
     const Twin& twin_;
 };
+
+// Whether every update of this memory is atomic for the CPU too. Requires the driver's mutex.
+bool updates_are_whole(const Driver& d, int device, const Region& region);
+// One update by this device, as above, of memory where that is not so. Returns what it loaded.
+std::uint64_t play_update(Driver& d, int device, void* word, std::uint32_t bytes, ptx::Update& update);
 
 }  // namespace isthmus::sim

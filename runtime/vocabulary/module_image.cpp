@@ -300,6 +300,34 @@ void read_fatbin(std::span<const std::byte> bytes, ImageContents& out) {
     out.size_bytes = size_bytes;
 }
 
+std::string_view ptx_text(std::span<const std::byte> bytes, std::uint32_t capability) {
+    const auto text_of = [](Bytes part_of_image) {
+        const std::string_view text(reinterpret_cast<const char*>(part_of_image.data()), part_of_image.size());
+        const std::string_view whole = text.substr(0, text.find('\0'));
+        return begins_as_ptx(whole) ? whole : std::string_view();
+    };
+    if (!begins(bytes, &fatbin_magic, sizeof fatbin_magic)) return text_of(bytes);
+    const auto header = value_at<FatbinHeader>(bytes, 0);
+    std::string_view best;
+    std::uint32_t best_target = 0;
+    for (std::uint64_t at = header ? header->header_bytes : bytes.size(); at < bytes.size();) {
+        const auto member = value_at<FatbinMember>(bytes, at);
+        if (!member || member->header_bytes < sizeof(FatbinMember)) break;
+        const std::optional<Bytes> content = part(bytes, at + member->header_bytes, member->bytes);
+        if (!content) break;
+        const bool suits = capability == 0 || member->architecture <= capability;
+        if (member->kind == 1 && member->compressed_bytes == 0 && suits && member->architecture >= best_target) {
+            const std::string_view text = text_of(*content);
+            if (!text.empty()) {
+                best = text;
+                best_target = member->architecture;
+            }
+        }
+        at += std::uint64_t{member->header_bytes} + member->bytes;
+    }
+    return best;
+}
+
 ImageContents read_image(std::span<const std::byte> bytes) {
     ImageContents out;
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -15,7 +15,7 @@ namespace {
 
 const char* const ptx =
     ".version 7.0\n.target sm_50\n.address_size 64\n.global .align 4 .b8 table[16];\n"
-    ".visible .entry add(.param .u64 data, .param .u32 count, .param .s32 by) { ret; }\n";
+    ".visible .entry add(.param .u64 data, .param .u32 count, .param .s32 by) { wgmma.fence.sync.aligned; ret; }\n";
 
 std::uint32_t capability() {
     return static_cast<std::uint32_t>(fact(attribute::cc_major) * 10 + fact(attribute::cc_minor));
@@ -112,7 +112,7 @@ TEST(SimModules, AStandInRunsWhereNoGpuDoes) {
             const auto launch = [&](unsigned threads) {
                 return cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 128, nullptr, parameters, nullptr);
             };
-            REQUIRE_CODE(launch(32), 801);  // no stand-in
+            REQUIRE_CODE(launch(32), 801);  // no stand-in, and PTX that cannot run
             std::uint32_t seen = 0;
             const isthmus_sim_parameter memory = {0, 8, 4, 3};
             isthmus_sim_stand_in stand_in = {sizeof stand_in, add, &seen, &memory, 1};

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of ready-made images that run from their PTX (platform/ptx).
+#pragma once
+
+#include "launch.hpp"
+#include "module.hpp"
+
+#include <execution.hpp>
+#include <program.hpp>
+
+#include <memory>
+
+namespace isthmus::sim {
+
+// ISTHMUS_SIM_PTX=always: kernels run from their PTX although they have a registered twin.
+bool ptx_always();
+bool has_program(const void* image);
+// nullptr: the image has no PTX, or none that is uncompressed. Says what of it is refused.
+std::shared_ptr<ptx::Program> read_program(const void* image, std::size_t bytes, std::uint32_t capability);
+// Gives each variable memory with its first content; those of a library (no context) lie on the first device. false:
+// there is no memory. Requires the driver's mutex.
+bool place_program(Driver& d, Context* context, Module& module, ptx::Program& program);
+
+// false, and says why: the entry has no PTX, or the PTX is refused.
+bool can_run_ptx(const Twin& twin);
+Result run_ptx(Driver& d, const KernelLaunch& launch);
+
+// The memory that a kernel of this agent reaches, by the machine's rules.
+class PtxMemory final : public ptx::Memory {
+public:
+    PtxMemory(Driver& d, const GpuAgent& agent) : d_(d), agent_(agent) {}
+    ptx::MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) override;
+    std::uint64_t update(void* word, std::uint32_t bytes, ptx::Update& update) override;
+    void print(std::string_view text) override;
+    void pause() override;
+    bool set_condition(std::uint64_t handle, std::uint32_t value) override;
+
+private:
+    Driver& d_;
+    GpuAgent agent_;
+};
+
+}  // namespace isthmus::sim

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel from PTX may access, by provenance and the machine's facts.
+#include "ptx_kernels.hpp"
+#include "updates.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include <sched.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+
+std::string in_hex(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+// For messages: the allocation with the smallest distance to the address.
+std::string nearest_allocation(const Driver& d, std::uint64_t address) {
+    const Region* best = nullptr;
+    std::uint64_t best_distance = ~std::uint64_t{0};
+    for (const Region* const region : d.regions.all()) {
+        const std::uint64_t end = region->base + region->bytes;
+        const std::uint64_t distance = address < region->base ? region->base - address
+                                       : address >= end       ? address - end
+                                                              : 0;
+        if (distance >= best_distance) continue;
+        best = region;
+        best_distance = distance;
+    }
+    if (best == nullptr) return "there is no allocation";
+    const std::string place = address < best->base            ? std::to_string(best_distance) + " bytes before "
+                              : address < best->base + best->bytes ? "in "
+                                                                    : std::to_string(best_distance) + " bytes behind ";
+    return "it lies " + place + "the nearest allocation (" + std::string(name(best->kind)) + " memory, " +
+           std::to_string(best->bytes) + " bytes at " + in_hex(best->base) + ")";
+}
+
+// Of system memory: nullptr, or why an access to it is illegal.
+const char* what_is_wrong_with(const Driver& d, std::uint64_t address) {
+    for (const Region* const region : d.regions.all()) {
+        const auto host = reinterpret_cast<std::uint64_t>(region->host);
+        if (region->kind != Kind::mapping && address - host < region->mapped_bytes && address - host >= region->bytes) {
+            return "it leaves its allocation";
+        }
+    }
+    char byte = 0;
+    const iovec to = {&byte, 1}, from = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), 1};
+    return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1 ? nullptr : "nothing is mapped there";
+}
+
+}  // namespace
+
+ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, bool writes) {
+    ptx::MemoryWindow out;
+    const std::lock_guard lock(d_.mutex);
+    const GpuAccess access = check_gpu_access(d_, agent_, address, bytes, writes);
+    if (!access.allowed) {
+        out.refusal = access.reason + "; " + nearest_allocation(d_, address);
+        return out;
+    }
+    const Found found = d_.regions.find(address);
+    const bool as_system_memory = !found || (found.by_host_name && d_.fact(agent_.device, attribute::pageable) != 0);
+    if (as_system_memory) {
+        const char* const why = what_is_wrong_with(d_, address);
+        if (why != nullptr) {
+            out.refusal = std::string(why) + "; " + nearest_allocation(d_, address);
+            return out;
+        }
+        // Only this page is known; a fault in it is the kernel's.
+        out.begin = address & ~(page_bytes - 1);
+        out.size_bytes = page_bytes;
+        out.host = reinterpret_cast<std::byte*>(out.begin);
+        return out;
+    }
+    const Region& region = *found.region;
+    const std::size_t usable = region.usable_bytes(found.offset_bytes);
+    if (usable < bytes) {  // it continues in the next mapping
+        out.begin = address;
+        out.size_bytes = bytes;
+        out.host = static_cast<std::byte*>(access.pointer);
+        return out;
+    }
+    out.begin = address - found.offset_bytes;
+    out.size_bytes = found.offset_bytes + usable;
+    out.host = static_cast<std::byte*>(access.pointer) - found.offset_bytes;
+    out.whole_updates = updates_are_whole(d_, agent_.device, region);
+    return out;
+}
+
+std::uint64_t PtxMemory::update(void* word, std::uint32_t bytes, ptx::Update& update) {
+    return play_update(d_, agent_.device, word, bytes, update);
+}
+
+void PtxMemory::print(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+}
+
+void PtxMemory::pause() {
+    sched_yield();
+}
+
+bool PtxMemory::set_condition(std::uint64_t handle, std::uint32_t value) {
+    const std::lock_guard lock(d_.mutex);
+    if (handle == 0 || handle > d_.conditions.size()) return false;
+    d_.conditions[handle - 1]->store(value, std::memory_order_relaxed);
+    return true;
+}
+
+}  // namespace isthmus::sim

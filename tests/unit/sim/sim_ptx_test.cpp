@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels from PTX, launched through the driver's functions: their results, and the machine's rules for each access.
+#include "sim_test.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace isthmus::sim::test {
+namespace {
+
+std::string samples() {
+    std::ifstream file(ISTHMUS_SAMPLES_PTX);
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string out = text.str();
+    // Older drivers take older texts; the kernels need nothing new.
+    const std::string version = ".version 9.0";
+    const std::size_t at = out.find(version);
+    REQUIRE_THAT(at != std::string::npos);
+    return out.replace(at, version.size(), ".version 6.0");
+}
+
+Module* loaded(const std::string& text) {
+    Module* module = nullptr;
+    REQUIRE_CODE(cuModuleLoadData(&module, text.c_str()), 0);
+    return module;
+}
+Function* entry(Module* module, const char* name) {
+    Function* function = nullptr;
+    REQUIRE_CODE(cuModuleGetFunction(&function, module, name), 0);
+    return function;
+}
+
+struct Shape {
+    unsigned grid = 1, block = 32, shared = 0, grid_y = 1, block_y = 1;
+};
+template <class... Arguments>
+Result launch(Function* function, const Shape& shape, Arguments... arguments) {
+    void* parameters[] = {&arguments..., nullptr};
+    return cuLaunchKernel(function, shape.grid, shape.grid_y, 1, shape.block, shape.block_y, 1, shape.shared, nullptr, parameters, nullptr);
+}
+
+template <class T>
+Address on_device(const std::vector<T>& values) {
+    const Address place = device_memory(values.size() * sizeof(T));
+    REQUIRE_CODE(cuMemcpyHtoD_v2(place, values.data(), values.size() * sizeof(T)), 0);
+    return place;
+}
+template <class T>
+std::vector<T> back(Address place, std::size_t count) {
+    std::vector<T> out(count);
+    REQUIRE_CODE(cuMemcpyDtoH_v2(out.data(), place, count * sizeof(T)), 0);
+    return out;
+}
+
+TEST(SimPtx, VectorsAreAdded) {
+    in_own_process([] {
+        open_device();
+        std::vector<float> a(1000), b(1000);
+        for (int at = 0; at < 1000; ++at) a[at] = 0.1f * static_cast<float>(at), b[at] = 1.0f / static_cast<float>(at + 1);
+        const Address pa = on_device(a), pb = on_device(b), pc = device_memory(4000);
+        REQUIRE_CODE(launch(entry(loaded(samples()), "add_vectors"), {16, 64}, pa, pb, pc, 1000), 0);
+        const std::vector<float> c = back<float>(pc, 1000);
+        for (std::size_t at = 0; at < 1000; ++at) REQUIRE_THAT(c[at] == a[at] + b[at]);
+    });
+}
+
+TEST(SimPtx, MatricesAreMultipliedThroughSharedMemory) {
+    in_own_process([] {
+        open_device();
+        constexpr int width = 32;
+        std::vector<float> a(width * width), b(width * width);
+        for (int at = 0; at < width * width; ++at) a[at] = static_cast<float>(at % 7 - 3), b[at] = static_cast<float>(at % 11 - 5);
+        const Address pa = on_device(a), pb = on_device(b), pc = device_memory(sizeof(float) * width * width);
+        REQUIRE_CODE(launch(entry(loaded(samples()), "multiply_matrices"), {4, 8, 0, 4, 8}, pa, pb, pc, width), 0);
+        const std::vector<float> c = back<float>(pc, width * width);
+        for (int y = 0; y < width; ++y) {
+            for (int x = 0; x < width; ++x) {
+                float sum = 0;  // small integers: exact in any order
+                for (int k = 0; k < width; ++k) sum += a[y * width + k] * b[k * width + x];
+                REQUIRE_THAT(c[y * width + x] == sum);
+            }
+        }
+    });
+}
+
+TEST(SimPtx, HistogramsWarpSumsAndDivergentLoops) {
+    in_own_process([] {
+        open_device();
+        Module* const module = loaded(samples());
+        std::vector<unsigned char> data(5000);
+        std::vector<unsigned> wanted(256);
+        for (std::size_t at = 0; at < data.size(); ++at) ++wanted[data[at] = static_cast<unsigned char>(at * at >> 3)];
+        const Address place = on_device(data), bins = on_device(std::vector<unsigned>(256));
+        REQUIRE_CODE(launch(entry(module, "histogram"), {8, 96, 1024}, place, 5000, bins), 0);
+        REQUIRE_THAT(back<unsigned>(bins, 256) == wanted);
+
+        std::vector<int> numbers(256), sums(8);
+        for (int at = 0; at < 256; ++at) sums[at / 32] += numbers[at] = at * 37 % 101;
+        const Address from = on_device(numbers), to = device_memory(32);
+        REQUIRE_CODE(launch(entry(module, "sum_warps"), {2, 128}, from, to), 0);
+        REQUIRE_THAT(back<int>(to, 8) == sums);
+
+        const Address lengths = device_memory(4 * 300);
+        REQUIRE_CODE(launch(entry(module, "collatz"), {3, 100}, lengths), 0);
+        const std::vector<int> found = back<int>(lengths, 300);
+        for (unsigned at = 0; at < 300; ++at) {
+            int length = 0;
+            for (std::uint64_t value = at + 1; value != 1; ++length) value = value % 2 == 0 ? value / 2 : 3 * value + 1;
+            REQUIRE_THAT(found[at] == length);
+        }
+    });
+}
+
+TEST(SimPtx, FunctionsConstantsVariablesAndHalves) {
+    in_own_process([] {
+        open_device();
+        Module* const module = loaded(samples());
+        std::vector<double> data = {0.25, 1, 2.5, 7, 10, 0};
+        const Address place = on_device(data);
+        REQUIRE_CODE(launch(entry(module, "functions"), {1, 6}, place, 6), 0);
+        const double factors[] = {0.5, 2.0, -3.25};
+        const std::vector<double> found = back<double>(place, 6);
+        for (std::size_t at = 0; at < 6; ++at) {
+            const double x = data[at], wanted = std::sin(x) + std::exp(x) / 3.0 + std::pow(x + 1.0, 1.5) * factors[at % 3] + double{std::sqrt(static_cast<float>(x))};
+            REQUIRE_THAT(std::fabs(found[at] - wanted) <= 1e-13 * (1 + std::fabs(wanted)));
+        }
+        Address variable = 0;
+        std::size_t bytes = 0;
+        REQUIRE_CODE(cuModuleGetGlobal_v2(&variable, &bytes, module, "launches"), 0);
+        REQUIRE_THAT(bytes == 4 && back<int>(variable, 1)[0] == 42);
+        const Address in = on_device(std::vector<float>{1, 0.5f, -2, 3}), out = device_memory(16);
+        REQUIRE_CODE(launch(entry(module, "halves"), {1, 4}, in, out), 0);
+        REQUIRE_THAT((back<float>(out, 4) == std::vector<float>{8, 2.75f, 14, 54}));  // x² + x + (2x)² + 2x
+    });
+}
+
+TEST(SimPtx, PrintfWritesAndAssertEndsTheContext) {
+    in_own_process(
+        [] {
+            ::dup2(2, 1);  // the kernel's text goes to the standard output
+            open_device();
+            REQUIRE_CODE(launch(entry(loaded(samples()), "print"), {1, 1}, 20), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+        },
+        "thread 0 of block 0: 20 text 2.500");
+    in_own_process(
+        [] {
+            open_device();
+            Function* const check = entry(loaded(samples()), "check");
+            REQUIRE_CODE(launch(check, {1, 32}, 7), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            REQUIRE_CODE(launch(check, {1, 32}, 8), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 710);
+        },
+        "Assertion `value == 7` failed");
+}
+
+TEST(SimPtx, APersistentKernelAnswersTheRunningCpu) {
+    in_own_process([] {
+        open_device();
+        void* host = nullptr;
+        REQUIRE_CODE(cuMemAllocHost_v2(&host, 64), 0);
+        auto* const words = static_cast<volatile unsigned*>(host);
+        for (int at = 0; at < 3; ++at) words[at] = 0;
+        REQUIRE_CODE(launch(entry(loaded(samples()), "answer"), {1, 1}, reinterpret_cast<Address>(host), 30u), 0);
+        for (unsigned round = 1; round <= 30; ++round) {
+            words[0] = round;
+            while (words[2] != round) {
+            }
+            REQUIRE_THAT(words[1] == round * round);
+        }
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// One byte behind the allocation; the message names all that is known about the place.
+TEST(SimPtx, AStoreBehindItsAllocationIsIllegal) {
+    in_own_process(
+        [] {
+            open_device();
+            const Address place = device_memory(64);
+            REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 16}, place, 4), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 17}, place, 4), 0);
+            REQUIRE_THAT(cuCtxSynchronize() == 700);
+        },
+        "kernel store, PTX line [0-9]+ .samples.cu:[0-9]+., block .0, 0, 0., thread .16, 0, 0.: a");
+}
+
+TEST(SimPtx, AMisalignedStoreIsAFault) {
+    in_own_process(
+        [] {
+            open_device();
+            REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 2}, device_memory(64), 2), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 716);
+        },
+        "not a multiple of 4; this becomes CUDA_ERROR_MISALIGNED_ADDRESS");
+}
+
+// Memory that the driver does not know: lawful where the GPU reads the system's page tables.
+TEST(SimPtx, UnknownMemoryIsJudgedByTheMachine) {
+    in_own_process([] {
+        open_device();
+        std::vector<int> own(64);
+        const auto place = reinterpret_cast<Address>(own.data());
+        REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 8}, place, 4), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), pageable() ? 0 : 700);
+        REQUIRE_THAT(own[7] == (pageable() ? 5 : 0));
+        if (pageable()) {
+            REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 1}, Address{64}, 4), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 700);
+        }
+    });
+}
+
+TEST(SimPtx, ManagedMemoryServesKernels) {
+    in_own_process([] {
+        if (fact(attribute::managed) == 0) return;
+        open_device();
+        Address place = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&place, 64, 1), 0);
+        REQUIRE_CODE(launch(entry(loaded(samples()), "store"), {1, 16}, place, 4), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_THAT(as_pointer(place)[15] == 5);
+    });
+}
+
+TEST(SimPtx, UpdatesOfDeviceMemoryAreNeverLost) {
+    in_own_process([] {
+        open_device();
+        const Address word = on_device(std::vector<unsigned>(1));
+        REQUIRE_CODE(launch(entry(loaded(samples()), "count_up"), {8, 64}, word, 20), 0);
+        REQUIRE_THAT(back<unsigned>(word, 1)[0] == 8 * 64 * 20);
+    });
+}
+
+// Without native atomics, the CPU's updates and the GPU's get lost; with them they do not.
+TEST(SimPtx, UpdatesOfHostMemoryAreAsWholeAsTheMachineMakesThem) {
+    in_own_process([] {
+        open_device();
+        void* host = nullptr;
+        REQUIRE_CODE(cuMemAllocHost_v2(&host, 64), 0);
+        auto* const word = static_cast<unsigned*>(host);
+        *word = 0;
+        constexpr int times = 20000;
+        REQUIRE_CODE(launch(entry(loaded(samples()), "count_up"), {1, 1}, reinterpret_cast<Address>(host), times), 0);
+        for (int time = 0; time < times; ++time) __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_THAT(*word <= 2 * times);
+        if (fact(attribute::native_host_atomics) == 1 && fact(attribute::partial_host_atomics) != 1) REQUIRE_THAT(*word == 2 * times);
+    });
+}
+
+TEST(SimPtx, WhatCannotRunIsRefusedByNameAndLine) {
+    in_own_process(
+        [] {
+            open_device();
+            Module* const module = loaded(".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n  wgmma.fence.sync.aligned;\n  ret;\n}\n");
+            REQUIRE_CODE(launch(entry(module, "k"), {1, 1}), 801);
+        },
+        "the entry k cannot run from its PTX: line 5: wgmma");
+}
+
+// A fatbin holds the text as it is, or compressed.
+TEST(SimPtx, AFatbinMayHoldTheText) {
+    in_own_process([] {
+        open_device();
+        std::vector<unsigned char> image(16 + 64);
+        const std::string text = samples();
+        const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) { std::memcpy(image.data() + at, &value, bytes); };
+        put(0, 0xba55ed50, 4), put(4, 1, 2), put(6, 16, 2), put(8, 64 + text.size() + 1, 8);
+        put(16, 1, 2), put(18, 0x101, 2), put(20, 64, 4), put(24, text.size() + 1, 8), put(44, 75, 4);
+        image.insert(image.end(), text.begin(), text.end());
+        image.push_back(0);
+        Module* module = nullptr;
+        REQUIRE_CODE(cuModuleLoadData(&module, image.data()), 0);
+        const Address place = device_memory(64);
+        REQUIRE_CODE(launch(entry(module, "store"), {1, 16}, place, 4), 0);
+        REQUIRE_THAT(back<int>(place, 16)[15] == 5);
+        REQUIRE_CODE(cuModuleUnload(module), 0);
+    });
+}
+
+}  // namespace
+}  // namespace isthmus::sim::test
