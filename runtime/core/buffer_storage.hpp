@@ -26,7 +26,7 @@ struct PoolState;
 using Seams = std::vector<std::size_t>;  // the bytes where the handles of mapped memory meet, ascending
 
 // What the maker of a buffer fills in. The order keeps what a launch, a claim and a view read in two cache lines of
-// BufferState: the members before `lead_bytes` in the first, those after `relay` in the third.
+// BufferState: the members before `lead_bytes` in the first, those after `dma_buf` in the third.
 struct StorageFacts {
     std::uint64_t device_address = 0;
     std::size_t bytes = 0;
@@ -36,6 +36,9 @@ struct StorageFacts {
     std::shared_ptr<const PoolState> pool;  // the pool of the memory, if any: it records which devices have access (A5)
     std::unique_ptr<Seams> seams;           // of mapped host memory; nullptr: none
     void* relay = nullptr;  // pinned memory that copies use in place of `host`; nullptr: they use `host`
+    // Of a dma-buf: the cache operations around each use by the CPU. Part of the adopted memory, which ends behind the
+    // last view.
+    const platform::os::DmaBuf* dma_buf = nullptr;
 
     alignas(16) std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it
     void* host = nullptr;                       // nullptr: the CPU may not view it
@@ -49,9 +52,6 @@ struct StorageFacts {
     bool io_memory = false;        // of an I/O device: no atomics, and no concurrent use
     bool shared = false;           // between processes, by a descriptor (shared_memory.hpp)
     bool aliased = false;          // two of its addresses are the same memory: its parts cannot be used separately
-    // Of a dma-buf: the cache operations around each use by the CPU. Part of the adopted memory, which ends behind the
-    // last view.
-    const platform::os::DmaBuf* dma_buf = nullptr;
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
 };
