@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <linux/dma-buf.h>
+#include <linux/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
