@@ -57,7 +57,8 @@ public:
         operation = driver_operation(static_cast<AtomicKind>(op.mode), is_float(type));
     }
     std::uint64_t changed(std::uint64_t old) override {
-        return changed_by(static_cast<AtomicKind>(op_.mode), static_cast<Type>(op_.extra), ftz_, old, operand_, compared_);
+        return changed_by(static_cast<AtomicKind>(op_.mode), static_cast<Type>(op_.extra), ftz_, old, operand_,
+                          compared_);
     }
 
 private:
@@ -87,8 +88,8 @@ void update(Warp& warp, const Op& op, LaneMask mask) {
         // PTX ISA, atom.add.f32: flushes subnormal numbers in global memory, not in shared memory.
         const bool shared = op.space == Space::shared || (base[lane] & window_mask) == shared_window;
         Change<T> change(op, operand[lane], compared[lane], !shared);
-        const std::uint64_t old = worker.last_whole ? updated<T>(at, change)
-                                                    : worker.state->memory->update(at, sizeof(T), change);
+        const std::uint64_t old =
+            worker.last_whole ? updated<T>(at, change) : worker.state->memory->update(at, sizeof(T), change);
         if ((op.value2 & 1) == 0) warp.out(op.d)[lane] = old;
     });
 }

@@ -44,18 +44,18 @@ struct Op {
     Run run = nullptr;
     OpKind kind = OpKind::plain;
     bool guard_negated = false;
-    bool flag = false;              // meaning by operation
-    std::uint8_t bytes = 0;         // of an access, or of one element
-    std::uint8_t count = 1;         // elements of a vector
+    bool flag = false;       // meaning by operation
+    std::uint8_t bytes = 0;  // of an access, or of one element
+    std::uint8_t count = 1;  // elements of a vector
     Space space = Space::generic;
-    std::uint8_t mode = 0;          // comparison, rounding or kind of atomic, by operation
-    std::int32_t guard = -1;        // predicate; -1: none
+    std::uint8_t mode = 0;    // comparison, rounding or kind of atomic, by operation
+    std::int32_t guard = -1;  // predicate; -1: none
     Place d = 0, a = 0, b = 0, c = 0;
-    std::int32_t p = -1, q = -1;    // predicates: a result or a source; -1: none
-    std::uint64_t value = 0;        // offset of an address, target, or masks, by operation
+    std::int32_t p = -1, q = -1;  // predicates: a result or a source; -1: none
+    std::uint64_t value = 0;      // offset of an address, target, or masks, by operation
     std::uint64_t value2 = 0;
-    std::uint32_t extra = 0;        // index into FunctionCode::extra
-    std::uint32_t slot = 0;         // of the cached window of memory
+    std::uint32_t extra = 0;  // index into FunctionCode::extra
+    std::uint32_t slot = 0;   // of the cached window of memory
     std::uint32_t line = 0;
     SourceLine source;
 };
@@ -72,8 +72,8 @@ struct CallSite {
 
 struct Symbol {
     enum class Kind : std::uint8_t { variable, function, shared } kind = Kind::variable;
-    std::uint32_t index = 0;  // of the variable or function; shared memory: 1: it is dynamic
-    std::uint64_t offset = 0; // in shared memory
+    std::uint32_t index = 0;   // of the variable or function; shared memory: 1: it is dynamic
+    std::uint64_t offset = 0;  // in shared memory
 };
 
 struct Relocation {
@@ -97,7 +97,7 @@ struct FunctionCode {
     std::uint32_t local_bytes = 0;  // of a frame, with its parameters
     std::vector<LocalPlace> returns, parameters;
     std::vector<CallSite> sites;
-    std::vector<std::uint32_t> calls;               // functions
+    std::vector<std::uint32_t> calls;  // functions
     bool calls_indirectly = false;
     std::vector<Relocation> relocations;
     Refusal refusal;
@@ -116,7 +116,7 @@ struct ProgramCode {
     std::vector<GlobalVariable> variables;
     std::vector<FunctionCode> functions;
     std::map<std::string, Symbol, std::less<>> symbols;
-    std::vector<std::uint64_t> addresses;   // of the variables
+    std::vector<std::uint64_t> addresses;  // of the variables
     std::map<std::uint32_t, std::string> files;
     std::uint32_t memory_slots = 0;
     // Initial contents, by variable: bytes, and where symbols go.

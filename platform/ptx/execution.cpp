@@ -96,7 +96,8 @@ private:
             warp.block = block.get();
             warp.worker = &worker_;
             warp.number = at;
-            start_warp(warp, *state_.function, left >= lanes ? ~LaneMask{0} : (LaneMask{1} << left) - 1, state_.local_bytes);
+            start_warp(warp, *state_.function, left >= lanes ? ~LaneMask{0} : (LaneMask{1} << left) - 1,
+                       state_.local_bytes);
         }
         return block;
     }

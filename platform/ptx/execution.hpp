@@ -15,9 +15,9 @@ namespace isthmus::ptx {
 
 // A run of addresses with the same answer.
 struct MemoryWindow {
-    std::uint64_t begin = 0;     // as the program names it
+    std::uint64_t begin = 0;       // as the program names it
     std::uint64_t size_bytes = 0;  // 0: the access is refused
-    std::byte* host = nullptr;   // where `begin` lies in this process
+    std::byte* host = nullptr;     // where `begin` lies in this process
     // Whether atomic updates are atomic for everything that accesses this memory. Otherwise update() does them.
     bool whole_updates = true;
     std::string refusal;  // the fact that forbids the access, and the nearest allocation
@@ -51,12 +51,12 @@ public:
 
 enum class FaultKind : std::uint8_t {
     none,
-    illegal_address,     // CUDA_ERROR_ILLEGAL_ADDRESS (700)
-    assertion,           // CUDA_ERROR_ASSERT (710)
-    illegal_instruction, // CUDA_ERROR_ILLEGAL_INSTRUCTION (715): what this room does not model, noticed at run time
-    misaligned,          // CUDA_ERROR_MISALIGNED_ADDRESS (716)
-    invalid_pc,          // CUDA_ERROR_INVALID_PC (718): an indirect call of what is no function
-    launch_failed,       // CUDA_ERROR_LAUNCH_FAILED (719): trap, a deadlock
+    illegal_address,      // CUDA_ERROR_ILLEGAL_ADDRESS (700)
+    assertion,            // CUDA_ERROR_ASSERT (710)
+    illegal_instruction,  // CUDA_ERROR_ILLEGAL_INSTRUCTION (715): what this room does not model, noticed at run time
+    misaligned,           // CUDA_ERROR_MISALIGNED_ADDRESS (716)
+    invalid_pc,           // CUDA_ERROR_INVALID_PC (718): an indirect call of what is no function
+    launch_failed,        // CUDA_ERROR_LAUNCH_FAILED (719): trap, a deadlock
 };
 
 struct Fault {

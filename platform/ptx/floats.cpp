@@ -138,9 +138,7 @@ void unary(Warp& warp, const Op& op, LaneMask mask) {
     const RoundingScope rounding(static_cast<Rounding>(op.mode));
     const Row& a = warp.in(op.a);
     Row& d = warp.out(op.d);
-    for_lanes(mask, [&](std::uint32_t lane) {
-        d[lane] = finished<T, ftz, saturate>(F::of(operand<T, ftz>(a[lane])));
-    });
+    for_lanes(mask, [&](std::uint32_t lane) { d[lane] = finished<T, ftz, saturate>(F::of(operand<T, ftz>(a[lane]))); });
 }
 template <class T, class F, bool ftz, bool saturate>
 void binary(Warp& warp, const Op& op, LaneMask mask) {

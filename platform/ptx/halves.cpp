@@ -11,9 +11,9 @@ namespace {
 enum class Do : std::uint8_t { add, sub, mul, fma, neg, abs, min, max, min_nan, max_nan, ex2, tanh };
 
 constexpr std::pair<std::string_view, Do> operations[] = {
-    {"add", Do::add}, {"sub", Do::sub}, {"mul", Do::mul},         {"fma", Do::fma},         {"neg", Do::neg},
-    {"abs", Do::abs}, {"min", Do::min}, {"max", Do::max},         {"min.NaN", Do::min_nan}, {"max.NaN", Do::max_nan},
-    {"ex2.approx", Do::ex2}, {"tanh.approx", Do::tanh}};
+    {"add", Do::add},         {"sub", Do::sub},         {"mul", Do::mul},        {"fma", Do::fma},
+    {"neg", Do::neg},         {"abs", Do::abs},         {"min", Do::min},        {"max", Do::max},
+    {"min.NaN", Do::min_nan}, {"max.NaN", Do::max_nan}, {"ex2.approx", Do::ex2}, {"tanh.approx", Do::tanh}};
 
 struct Options {
     bool ftz, saturate, relu;

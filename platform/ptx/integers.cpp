@@ -467,38 +467,47 @@ Run of_wide(std::string_view name) {
 }
 template <class T>
 Run of_bits(std::string_view name) {
-    static constexpr NamedRun rows[] = {{"and", binary<T, And>},      {"or", binary<T, Or>},
-                                        {"xor", binary<T, Xor>},      {"not", unary<T, Not>},
-                                        {"cnot", unary<T, LogicalNot>}, {"shl", shift<T, true>},
-                                        {"shr", shift<T, false>}};
+    static constexpr NamedRun rows[] = {
+        {"and", binary<T, And>},        {"or", binary<T, Or>},   {"xor", binary<T, Xor>}, {"not", unary<T, Not>},
+        {"cnot", unary<T, LogicalNot>}, {"shl", shift<T, true>}, {"shr", shift<T, false>}};
     return find(std::begin(rows), std::end(rows), name);
 }
 template <class T>
 Run of_many_bits(std::string_view name) {
-    static constexpr NamedRun rows[] = {{"popc", population<T>},
-                                        {"clz", leading_zeros<T>},
-                                        {"brev", reverse_bits<T>},
-                                        {"bfi", insert_field<T>}};
+    static constexpr NamedRun rows[] = {
+        {"popc", population<T>}, {"clz", leading_zeros<T>}, {"brev", reverse_bits<T>}, {"bfi", insert_field<T>}};
     const Run run = find(std::begin(rows), std::end(rows), name);
     return run != nullptr ? run : of_bits<T>(name);
 }
 Run of_words(std::string_view name) {
     using U = std::uint8_t;
     using S = std::int8_t;
-    static constexpr NamedRun rows[] = {
-        {"shf.l.wrap", funnel<true, true>},     {"shf.l.clamp", funnel<true, false>},
-        {"shf.r.wrap", funnel<false, true>},    {"shf.r.clamp", funnel<false, false>},
-        {"lop3", logic3},                       {"prmt", permute<0>},
-        {"prmt.f4e", permute<1>},               {"prmt.b4e", permute<2>},
-        {"prmt.rc8", permute<3>},               {"prmt.ecl", permute<4>},
-        {"prmt.ecr", permute<5>},               {"prmt.rc16", permute<6>},
-        {"dp4a.u32.u32", dot4<U, U>},           {"dp4a.u32.s32", dot4<U, S>},
-        {"dp4a.s32.u32", dot4<S, U>},           {"dp4a.s32.s32", dot4<S, S>},
-        {"dp2a.lo.u32.u32", dot2<U, U, false>}, {"dp2a.lo.u32.s32", dot2<U, S, false>},
-        {"dp2a.lo.s32.u32", dot2<S, U, false>}, {"dp2a.lo.s32.s32", dot2<S, S, false>},
-        {"dp2a.hi.u32.u32", dot2<U, U, true>},  {"dp2a.hi.u32.s32", dot2<U, S, true>},
-        {"dp2a.hi.s32.u32", dot2<S, U, true>},  {"dp2a.hi.s32.s32", dot2<S, S, true>},
-        {"add.sat", binary<std::int32_t, Saturated32<true>>}, {"sub.sat", binary<std::int32_t, Saturated32<false>>}};
+    static constexpr NamedRun rows[] = {{"shf.l.wrap", funnel<true, true>},
+                                        {"shf.l.clamp", funnel<true, false>},
+                                        {"shf.r.wrap", funnel<false, true>},
+                                        {"shf.r.clamp", funnel<false, false>},
+                                        {"lop3", logic3},
+                                        {"prmt", permute<0>},
+                                        {"prmt.f4e", permute<1>},
+                                        {"prmt.b4e", permute<2>},
+                                        {"prmt.rc8", permute<3>},
+                                        {"prmt.ecl", permute<4>},
+                                        {"prmt.ecr", permute<5>},
+                                        {"prmt.rc16", permute<6>},
+                                        {"dp4a.u32.u32", dot4<U, U>},
+                                        {"dp4a.u32.s32", dot4<U, S>},
+                                        {"dp4a.s32.u32", dot4<S, U>},
+                                        {"dp4a.s32.s32", dot4<S, S>},
+                                        {"dp2a.lo.u32.u32", dot2<U, U, false>},
+                                        {"dp2a.lo.u32.s32", dot2<U, S, false>},
+                                        {"dp2a.lo.s32.u32", dot2<S, U, false>},
+                                        {"dp2a.lo.s32.s32", dot2<S, S, false>},
+                                        {"dp2a.hi.u32.u32", dot2<U, U, true>},
+                                        {"dp2a.hi.u32.s32", dot2<U, S, true>},
+                                        {"dp2a.hi.s32.u32", dot2<S, U, true>},
+                                        {"dp2a.hi.s32.s32", dot2<S, S, true>},
+                                        {"add.sat", binary<std::int32_t, Saturated32<true>>},
+                                        {"sub.sat", binary<std::int32_t, Saturated32<false>>}};
     return find(std::begin(rows), std::end(rows), name);
 }
 
@@ -513,7 +522,8 @@ Run integer_run(std::string_view name, Type type) {
         case Type::u16: return first_of(of_number<std::uint16_t>(name), of_wide<std::uint16_t>(name));
         case Type::s16: return first_of(of_number<std::int16_t>(name), of_wide<std::int16_t>(name));
         case Type::u32:
-            return first_of(of_number<std::uint32_t>(name), of_wide<std::uint32_t>(name), of_carry<std::uint32_t>(name));
+            return first_of(of_number<std::uint32_t>(name), of_wide<std::uint32_t>(name),
+                            of_carry<std::uint32_t>(name));
         case Type::s32:
             return first_of(of_number<std::int32_t>(name), of_wide<std::int32_t>(name),
                             first_of(of_carry<std::int32_t>(name), name.ends_with(".sat") ? of_words(name) : nullptr));

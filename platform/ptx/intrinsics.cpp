@@ -23,7 +23,8 @@ public:
     }
     void answer(std::uint32_t value) {
         if (site_.results.empty() || site_.results[0].bytes < sizeof value) return;
-        std::memcpy(warp_.local_at(lane_) + warp_.now.frame->local_base + site_.results[0].offset, &value, sizeof value);
+        std::memcpy(warp_.local_at(lane_) + warp_.now.frame->local_base + site_.results[0].offset, &value,
+                    sizeof value);
     }
     // nullopt: the address is refused, and the fault is recorded.
     template <class T>
@@ -113,8 +114,9 @@ std::optional<std::string> formatted(const Lane& lane, const std::string& format
             case 'd':
             case 'i':
                 if (!(value = next(one.longs > 0 ? 8 : 4))) return std::nullopt;
-                out += printed(flags + "lld", one.longs > 0 ? static_cast<long long>(*value)
-                                                            : static_cast<long long>(static_cast<std::int32_t>(*value)));
+                out +=
+                    printed(flags + "lld", one.longs > 0 ? static_cast<long long>(*value)
+                                                         : static_cast<long long>(static_cast<std::int32_t>(*value)));
                 continue;
             case 'u':
             case 'x':
@@ -175,7 +177,8 @@ void fail_assertion(Warp& warp, const Op& op, std::uint32_t number, Lane& lane) 
 }
 
 void set_condition(Warp& warp, const Op& op, std::uint32_t number, Lane& lane) {
-    if (warp.worker->state->memory->set_condition(lane.argument(0), static_cast<std::uint32_t>(lane.argument(1)))) return;
+    if (warp.worker->state->memory->set_condition(lane.argument(0), static_cast<std::uint32_t>(lane.argument(1))))
+        return;
     fail(warp, op, number, FaultKind::illegal_address, "cudaGraphSetConditional: no graph has this condition");
 }
 

@@ -117,7 +117,8 @@ bool Lowering::float_arithmetic(std::string_view opcode, Type type) {
 bool Lowering::arithmetic() {
     constexpr std::string_view both[] = {"add", "sub", "mul", "mad", "div", "min", "max", "abs", "neg"};
     constexpr std::string_view integers[] = {"addc", "subc", "madc", "rem", "sad"};
-    constexpr std::string_view floats[] = {"fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "copysign"};
+    constexpr std::string_view floats[] = {"fma", "rcp", "sqrt", "rsqrt", "sin",
+                                           "cos", "lg2", "ex2",  "tanh",  "copysign"};
     const auto in = [&](const auto& list) {
         return std::find(std::begin(list), std::end(list), now_->opcode) != std::end(list);
     };
@@ -189,8 +190,10 @@ bool Lowering::bits() {
         if (logic == nullptr) return refuse_this("is not modelled"), true;
         if (!want(5, 5)) return true;
         const Operand& table = now_->operands[4];
-        if (table.kind != OperandKind::integer || table.value > 255) return refuse_this("needs a table of 8 bits"), true;
-        const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type), c = value(now_->operands[3], type);
+        if (table.kind != OperandKind::integer || table.value > 255)
+            return refuse_this("needs a table of 8 bits"), true;
+        const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type),
+                    c = value(now_->operands[3], type);
         const Place d = destination(now_->operands[0], type);
         Op& op = emit(logic);
         op.d = d;
@@ -226,8 +229,8 @@ bool Lowering::bits() {
 }
 
 bool Lowering::compare_parts(Comparison& comparison, Combine& combine) {
-    static constexpr std::string_view names[] = {".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge",  ".equ", ".neu", ".ltu",
-                                                 ".leu", ".gtu", ".geu", ".num", ".nan", ".lo",  ".ls",  ".hi",  ".hs"};
+    static constexpr std::string_view names[] = {".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge", ".equ", ".neu", ".ltu",
+                                                 ".leu", ".gtu", ".geu", ".num", ".nan", ".lo", ".ls",  ".hi",  ".hs"};
     static constexpr Comparison values[] = {
         Comparison::eq,  Comparison::ne,  Comparison::lt,  Comparison::le,  Comparison::gt,  Comparison::ge,
         Comparison::equ, Comparison::neu, Comparison::ltu, Comparison::leu, Comparison::gtu, Comparison::geu,
@@ -238,9 +241,10 @@ bool Lowering::compare_parts(Comparison& comparison, Combine& combine) {
         comparison = values[at];
         const bool unordered = at >= 6 && at <= 13, unsigned_name = at > 13;
         if (unordered && !is_float(type)) return refuse_this("compares integers as floats"), false;
-        if (unsigned_name && (is_float(type) || is_signed(type))) return refuse_this("compares as unsigned numbers"), false;
-        combine = words_->take(".and") ? Combine::and_
-                  : words_->take(".or") ? Combine::or_
+        if (unsigned_name && (is_float(type) || is_signed(type)))
+            return refuse_this("compares as unsigned numbers"), false;
+        combine = words_->take(".and")   ? Combine::and_
+                  : words_->take(".or")  ? Combine::or_
                   : words_->take(".xor") ? Combine::xor_
                                          : Combine::none;
         return true;
@@ -286,9 +290,13 @@ bool Lowering::comparison() {
     } else {
         const Type to = words_->type(0);
         const bool pairs = type == Type::f16x2 || type == Type::bf16x2;
-        if (pairs ? size_bytes(to) != 4 : (size_bytes(to) != 4 && size_bytes(to) != 2)) return refuse_this("is not modelled"), true;
+        if (pairs ? size_bytes(to) != 4 : (size_bytes(to) != 4 && size_bytes(to) != 2))
+            return refuse_this("is not modelled"), true;
         op.bytes = static_cast<std::uint8_t>(size_bytes(to));
-        op.value2 = to == Type::f32 ? 1 : to == Type::f16 || to == Type::f16x2 ? 2 : to == Type::bf16 || to == Type::bf16x2 ? 3 : 0;
+        op.value2 = to == Type::f32                          ? 1
+                    : to == Type::f16 || to == Type::f16x2   ? 2
+                    : to == Type::bf16 || to == Type::bf16x2 ? 3
+                                                             : 0;
         if (pairs && op.value2 == 1) return refuse_this("is not modelled"), true;
         op.d = destination(result, to);
     }
@@ -304,7 +312,8 @@ bool Lowering::comparison() {
 
 bool Lowering::select() {
     if (now_->opcode == "testp") {
-        constexpr std::string_view properties[] = {".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"};
+        constexpr std::string_view properties[] = {".finite",     ".infinite", ".number",
+                                                   ".notanumber", ".normal",   ".subnormal"};
         const std::string name = "testp." + std::string(words_->take_one_of(properties));
         const Run run = float_run(name, words_->type(), false, false);
         if (run == nullptr) return refuse_this("is not modelled"), true;
@@ -397,7 +406,8 @@ bool Lowering::convert() {
     conversion.saturate = words_->take(".sat");
     conversion.relu = words_->take(".relu");
     const bool to_float = is_float(conversion.to), from_float = is_float(conversion.from);
-    const std::uint64_t options = (conversion.ftz ? 1u : 0u) | (conversion.saturate ? 2u : 0u) | (conversion.relu ? 4u : 0u);
+    const std::uint64_t options =
+        (conversion.ftz ? 1u : 0u) | (conversion.saturate ? 2u : 0u) | (conversion.relu ? 4u : 0u);
     if (conversion.to == Type::f16x2 || conversion.to == Type::bf16x2) {
         if (conversion.from != Type::f32 || (mode != "rn" && mode != "rz")) return refuse_this("is not modelled"), true;
         if (!simple(pair_conversion_run(conversion.to), Type::b32, {Type::f32, Type::f32})) return true;

@@ -11,16 +11,18 @@ bool Lowering::between_lanes() {
         simple(warp_run("activemask"), Type::b32, {});
         return true;
     }
-    const bool known = opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux" || opcode == "elect";
+    const bool known =
+        opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux" || opcode == "elect";
     if (!known) return false;
-    constexpr std::string_view ways[] = {".up",  ".down", ".bfly", ".idx", ".all", ".any", ".uni",
-                                         ".ballot", ".add", ".min", ".max", ".and", ".or", ".xor"};
+    constexpr std::string_view ways[] = {".up",     ".down", ".bfly", ".idx", ".all", ".any", ".uni",
+                                         ".ballot", ".add",  ".min",  ".max", ".and", ".or",  ".xor"};
     if (!words.take(".sync")) return refuse_this("is not modelled: only .sync is"), true;
     std::string name(opcode);
     const std::string_view way = words.take_one_of(ways);
     if (!way.empty()) name += "." + std::string(way);
     const Type type = words.type();
-    if (opcode == "redux") name += type == Type::u32 ? ".u32" : type == Type::s32 ? ".s32" : type == Type::b32 ? ".b32" : ".?";
+    if (opcode == "redux")
+        name += type == Type::u32 ? ".u32" : type == Type::s32 ? ".s32" : type == Type::b32 ? ".b32" : ".?";
     const Run run = warp_run(name);
     if (run == nullptr) return refuse_this("is not modelled"), true;
     Op made;

@@ -14,9 +14,9 @@ constexpr std::array caches = std::to_array<std::string_view>(
 
 std::optional<Space> take_space(Qualifiers& words) {
     constexpr std::pair<std::string_view, Space> rows[] = {
-        {".global", Space::global},       {".shared", Space::shared},     {".shared::cta", Space::shared},
-        {".local", Space::local},         {".const", Space::constant},    {".param", Space::param},
-        {".param::entry", Space::param},  {".param::func", Space::param}};
+        {".global", Space::global},      {".shared", Space::shared},    {".shared::cta", Space::shared},
+        {".local", Space::local},        {".const", Space::constant},   {".param", Space::param},
+        {".param::entry", Space::param}, {".param::func", Space::param}};
     for (const auto& [name, space] : rows) {
         if (words.take(name)) return space;
     }
@@ -91,8 +91,8 @@ bool Lowering::atomic() {
     words.ignore_prefixed(".L2::");
     const Space space = take_space(words).value_or(Space::generic);
     constexpr std::pair<std::string_view, AtomicKind> kinds[] = {
-        {".add", AtomicKind::add}, {".min", AtomicKind::min},   {".max", AtomicKind::max}, {".and", AtomicKind::and_},
-        {".or", AtomicKind::or_},  {".xor", AtomicKind::xor_},  {".exch", AtomicKind::exch}, {".cas", AtomicKind::cas},
+        {".add", AtomicKind::add}, {".min", AtomicKind::min},  {".max", AtomicKind::max},   {".and", AtomicKind::and_},
+        {".or", AtomicKind::or_},  {".xor", AtomicKind::xor_}, {".exch", AtomicKind::exch}, {".cas", AtomicKind::cas},
         {".inc", AtomicKind::inc}, {".dec", AtomicKind::dec}};
     std::optional<AtomicKind> kind;
     for (const auto& [name, one] : kinds) {
@@ -164,7 +164,8 @@ bool Lowering::memory() {
     if (opcode == "ld" || opcode == "ldu") return load_or_store(true);
     if (opcode == "st") return load_or_store(false);
     if (opcode == "membar" || opcode == "fence") {
-        constexpr std::string_view kinds[] = {".cta", ".gl", ".sys", ".sc", ".acq_rel", ".acquire", ".release", ".gpu", ".cluster"};
+        constexpr std::string_view kinds[] = {".cta",     ".gl",      ".sys", ".sc",     ".acq_rel",
+                                              ".acquire", ".release", ".gpu", ".cluster"};
         words.ignore(kinds);
         if (now_->operands.empty()) emit(fence_run());
         return true;

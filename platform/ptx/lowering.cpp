@@ -113,12 +113,14 @@ void Lowering::declare(const Variable& variable) {
     binding.type = variable.type;
     line_ = variable.line;
     if (variable.space == Space::local || variable.space == Space::param) {
-        if (variable.unsized || !variable.initial.empty()) return refuse("a local variable without a size, or with a value");
+        if (variable.unsized || !variable.initial.empty())
+            return refuse("a local variable without a size, or with a value");
         binding.kind = Binding::Kind::local;
         binding.place = static_cast<std::int32_t>(local_place(variable.bytes(), variable.alignment));
     } else if (variable.space == Space::shared && !variable.unsized && variable.initial.empty()) {
         constexpr std::uint64_t most = 1 << 20;
-        const std::uint64_t place = (std::uint64_t{shared_} + variable.alignment - 1) & ~std::uint64_t{variable.alignment - 1};
+        const std::uint64_t place =
+            (std::uint64_t{shared_} + variable.alignment - 1) & ~std::uint64_t{variable.alignment - 1};
         if (place > most || variable.bytes() > most || place + variable.bytes() > most) {
             return refuse("shared memory of more than 1 MiB");
         }
@@ -249,8 +251,7 @@ Place Lowering::value(const Operand& operand, Type type) {
                 refuse_this("has a register that is too small for its type");
             }
             return binding->place;
-        case Binding::Kind::shared:
-            return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
+        case Binding::Kind::shared: return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
         case Binding::Kind::entry_parameter:
             return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
         case Binding::Kind::local: {
@@ -312,7 +313,8 @@ Lowering::AddressParts Lowering::address(const Operand& operand, Space space) {
     switch (binding->kind) {
         case Binding::Kind::row:
             out.base = binding->place;
-            if (size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared && space != Space::local && space != Space::param)) {
+            if (size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared &&
+                                                  space != Space::local && space != Space::param)) {
                 refuse_this("has an address in a register that is too small");
             }
             // A parameter whose address was taken in a function lies in local memory.

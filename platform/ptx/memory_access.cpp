@@ -68,7 +68,8 @@ std::uint64_t widened(const Op& op, std::uint64_t value) {
 // An access to global memory within the window of the instruction's last one; nullptr: it needs the long way.
 inline std::byte* quickly(const CachedWindow& cached, std::uint64_t address, std::uint32_t bytes) {
     const std::uint64_t offset = address - cached.begin;
-    if (offset >= cached.size_bytes || cached.size_bytes - offset < bytes || (address & (bytes - 1)) != 0) return nullptr;
+    if (offset >= cached.size_bytes || cached.size_bytes - offset < bytes || (address & (bytes - 1)) != 0)
+        return nullptr;
     return cached.host + offset;
 }
 
@@ -173,7 +174,8 @@ void local_address(Warp& warp, const Op& op, LaneMask mask) {
 
 }  // namespace
 
-std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes) {
+std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes,
+                 bool writes) {
     Worker& worker = *warp.worker;
     Execution::State& state = *worker.state;
     worker.last_whole = true;

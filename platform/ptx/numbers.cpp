@@ -43,8 +43,8 @@ std::uint16_t round_to_half(HalfFormat format, bool negative, std::uint64_t sign
     }
     const std::uint64_t infinity = static_cast<std::uint64_t>(largest) << format.fraction_bits;
     if (bits >= infinity) {
-        const bool to_infinity = mode == Rounding::nearest || (mode == Rounding::up && !negative) ||
-                                 (mode == Rounding::down && negative);
+        const bool to_infinity =
+            mode == Rounding::nearest || (mode == Rounding::up && !negative) || (mode == Rounding::down && negative);
         bits = to_infinity ? infinity : infinity - 1;
     }
     return static_cast<std::uint16_t>(sign | bits);
@@ -57,7 +57,8 @@ std::uint16_t half_of(HalfFormat format, double value, Rounding mode) noexcept {
     const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
     if (field == 0x7ff) {
         if (fraction != 0) return 0x7fff;
-        const std::uint16_t infinity = static_cast<std::uint16_t>(((1 << (15 - format.fraction_bits)) - 1) << format.fraction_bits);
+        const std::uint16_t infinity =
+            static_cast<std::uint16_t>(((1 << (15 - format.fraction_bits)) - 1) << format.fraction_bits);
         return static_cast<std::uint16_t>((negative ? 0x8000 : 0) | infinity);
     }
     const std::uint64_t significand = field == 0 ? fraction : fraction | (std::uint64_t{1} << 52);

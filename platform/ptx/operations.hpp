@@ -21,7 +21,7 @@ Run half_run(std::string_view name, Type type);  // Op::flag: ftz; Op::value2: b
 Run compare_run(Type type, bool ftz);
 // The same as a number of d: all ones, or 1.0 where Op::value2 is 1.
 Run set_run(Type type, bool ftz);
-Run select_run();     // d = predicate p ? a : b
+Run select_run();                          // d = predicate p ? a : b
 Run predicate_run(std::string_view name);  // on predicates: p = name(a, b), numbers of predicates in a and b
 
 struct Conversion {
@@ -36,14 +36,15 @@ Run conversion_run(const Conversion& conversion);
 Run pair_conversion_run(Type to);  // d = {a, b} as f16x2 or bf16x2, both from f32
 
 Run move_run();
-Run pack_run();    // d = the elements `extra`, each of Op::bytes
-Run unpack_run();  // the elements `extra` = a
-Run local_address_run();    // d = Op::value in the frame's local memory
+Run pack_run();           // d = the elements `extra`, each of Op::bytes
+Run unpack_run();         // the elements `extra` = a
+Run local_address_run();  // d = Op::value in the frame's local memory
 // Not of PTX: where dynamic shared memory begins, which depends on the entry.
 inline constexpr std::string_view dynamic_shared_name = "%dynamic_shared";
 Run special_run(std::string_view name, std::string_view part);
 
-Run load_run(std::uint32_t bytes);  // Op: space, bytes of an element, count, extra: places; value: offset; flag: sign-extend; value2: mask
+Run load_run(std::uint32_t bytes);  // Op: space, bytes of an element, count, extra: places; value: offset; flag:
+                                    // sign-extend; value2: mask
 Run store_run(std::uint32_t bytes);
 Run fence_run();
 
@@ -53,7 +54,7 @@ Run atomic_run(std::uint32_t bytes);
 std::uint64_t changed_by(AtomicKind kind, Type type, bool ftz, std::uint64_t old, std::uint64_t operand,
                          std::uint64_t compared) noexcept;
 
-Run warp_run(std::string_view name);  // "shfl.up", "vote.ballot", "match.any", "redux.add.s32", "bar.warp" …
+Run warp_run(std::string_view name);     // "shfl.up", "vote.ballot", "match.any", "redux.add.s32", "bar.warp" …
 Run barrier_run(std::string_view name);  // "sync", "arrive", "red.popc", "red.and", "red.or"
 Run nothing_run();
 Run trap_run();

@@ -28,9 +28,7 @@ public:
 
 private:
     const Token& next() const { return list_.tokens[at_]; }
-    const Token& ahead(std::size_t count) const {
-        return list_.tokens[std::min(at_ + count, list_.tokens.size() - 1)];
-    }
+    const Token& ahead(std::size_t count) const { return list_.tokens[std::min(at_ + count, list_.tokens.size() - 1)]; }
     bool at_end() const { return next().kind == TokenKind::end; }
     Token take() {
         const Token token = next();
@@ -77,7 +75,8 @@ private:
         expect(".version");
         const Token token = take();  // "9.0" is a decimal
         const std::size_t dot = token.text.find('.');
-        for (const char c : token.text.substr(0, dot)) out_.version = out_.version * 10 + static_cast<unsigned>(c - '0');
+        for (const char c : token.text.substr(0, dot))
+            out_.version = out_.version * 10 + static_cast<unsigned>(c - '0');
         out_.version *= 10;
         if (dot != std::string_view::npos && dot + 1 < token.text.size()) {
             out_.version += static_cast<unsigned>(token.text[dot + 1] - '0');
@@ -291,7 +290,8 @@ private:
         const Token token = take();
         const bool ignored = token.is(".maxntid") || token.is(".minnctapersm") || token.is(".maxnreg") ||
                              token.is(".reqntid") || token.is(".noreturn") || token.is(".maxnctapersm") ||
-                             token.is(".maxclusterrank") || token.is(".abi_preserve") || token.is(".abi_preserve_control");
+                             token.is(".maxclusterrank") || token.is(".abi_preserve") ||
+                             token.is(".abi_preserve_control");
         if (token.is(".pragma")) {
             while (!at_end() && !take_if(";")) take();
             return;

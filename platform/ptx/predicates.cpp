@@ -56,7 +56,8 @@ template <class T, bool ftz, Comparison comparison>
 LaneMask compared_as(const Row& a, const Row& b, LaneMask mask, unsigned shift) {
     LaneMask yes = 0;
     for_lanes(mask, [&](std::uint32_t lane) {
-        yes |= LaneMask{holds(comparison, value_of<T, ftz>(a[lane] >> shift), value_of<T, ftz>(b[lane] >> shift))} << lane;
+        yes |= LaneMask{holds(comparison, value_of<T, ftz>(a[lane] >> shift), value_of<T, ftz>(b[lane] >> shift))}
+               << lane;
     });
     return yes;
 }
@@ -116,9 +117,12 @@ void set_predicates_of_pair(Warp& warp, const Op& op, LaneMask mask) {
 // Op::value2: 1: 1.0 of f32; otherwise all bits of Op::bytes.
 template <class T, bool ftz>
 void set_number(Warp& warp, const Op& op, LaneMask mask) {
-    const LaneMask yes = combined(
-        warp, op, compared<T, ftz>(static_cast<Comparison>(op.mode), warp.in(op.a), warp.in(op.b), mask));
-    const std::uint64_t one = op.value2 == 1 ? 0x3f800000 : op.value2 == 2 ? 0x3c00 : op.value2 == 3 ? 0x3f80 : mask_of(op.bytes);
+    const LaneMask yes =
+        combined(warp, op, compared<T, ftz>(static_cast<Comparison>(op.mode), warp.in(op.a), warp.in(op.b), mask));
+    const std::uint64_t one = op.value2 == 1   ? 0x3f800000
+                              : op.value2 == 2 ? 0x3c00
+                              : op.value2 == 3 ? 0x3f80
+                                               : mask_of(op.bytes);
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) { d[lane] = ((yes >> lane) & 1) != 0 ? one : 0; });
 }

@@ -89,8 +89,8 @@ private:
                 if (one.unsized && !one.is_extern) refuse("a variable without a size", one.line);
                 if (one.bytes() > std::uint64_t{1} << 34) refuse("a variable of more than 16 GiB", one.line);
                 symbol.index = static_cast<std::uint32_t>(out_.variables.size());
-                out_.variables.push_back({std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant,
-                                          one.is_extern});
+                out_.variables.push_back(
+                    {std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant, one.is_extern});
                 declared_.push_back(&one);
             }
             // A declaration with .extern may come before the definition: the latter counts.
@@ -181,7 +181,8 @@ private:
         if (code.refusal.refused() && !refusal.refused()) refusal = code.refusal;
         unbounded_ = unbounded_ || code.calls_indirectly;
         std::uint32_t deepest = 0;
-        for (const std::uint32_t called : code.calls) deepest = std::max(deepest, depth_of(called, refusal, nesting + 1));
+        for (const std::uint32_t called : code.calls)
+            deepest = std::max(deepest, depth_of(called, refusal, nesting + 1));
         done_[function] = true;
         return depth_[function] = code.local_bytes + deepest;
     }
@@ -247,7 +248,8 @@ void Program::place(const std::vector<std::uint64_t>& addresses) {
     }
     for (FunctionCode& function : code_->functions) {
         for (const Relocation& one : function.relocations) {
-            function.constants[one.constant].fill(code_->address_of(one.symbol) + static_cast<std::uint64_t>(one.offset));
+            function.constants[one.constant].fill(code_->address_of(one.symbol) +
+                                                  static_cast<std::uint64_t>(one.offset));
         }
     }
 }

@@ -39,7 +39,7 @@ struct Worker {
     Execution::State* state = nullptr;
     std::vector<CachedWindow> windows;
     std::deque<std::unique_ptr<Block>> resident;
-    Warp* warp = nullptr;  // that runs now
+    Warp* warp = nullptr;    // that runs now
     const Op* op = nullptr;  // memory access that runs now
     bool stop = false;
     bool last_whole = true;  // of the window of the last reach()

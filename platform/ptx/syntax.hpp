@@ -22,11 +22,11 @@ enum class OperandKind : std::uint8_t { name, integer, single_float, double_floa
 
 struct Operand {
     OperandKind kind = OperandKind::sink;
-    bool negated = false;       // !%p
-    std::string_view name;      // of a name, or the base of an address (empty: an absolute address)
-    std::string_view part;      // ".x" of %tid.x
-    std::int64_t offset = 0;    // of an address, or name+offset
-    std::uint64_t value = 0;    // of a number
+    bool negated = false;     // !%p
+    std::string_view name;    // of a name, or the base of an address (empty: an absolute address)
+    std::string_view part;    // ".x" of %tid.x
+    std::int64_t offset = 0;  // of an address, or name+offset
+    std::uint64_t value = 0;  // of a number
     std::vector<Operand> elements;
 };
 
@@ -52,8 +52,8 @@ struct Variable {
     Space space = Space::global;
     Type type = Type::none;
     std::uint32_t vector = 1;
-    std::uint64_t count = 1;     // elements in all dimensions
-    bool unsized = false;        // name[]
+    std::uint64_t count = 1;  // elements in all dimensions
+    bool unsized = false;     // name[]
     bool is_extern = false;
     std::uint32_t alignment = 0;  // bytes
     std::vector<Initial> initial;
@@ -68,7 +68,16 @@ struct Register {
 };
 
 // What stands in a body, in its order.
-enum class StatementKind : std::uint8_t { instruction, label, open_scope, close_scope, registers, variable, prototype, targets };
+enum class StatementKind : std::uint8_t {
+    instruction,
+    label,
+    open_scope,
+    close_scope,
+    registers,
+    variable,
+    prototype,
+    targets
+};
 struct Statement {
     StatementKind kind = StatementKind::instruction;
     std::uint32_t at = 0;   // index into the list of its kind

@@ -76,7 +76,8 @@ private:
         } else if (c == '.' && (in_name(here(1)))) {
             ++at_;
             // A qualifier may hold "::", such as .L2::128B.
-            while (in_name(here()) || (here() == ':' && here(1) == ':' && in_name(here(2)))) at_ += here() == ':' ? 2 : 1;
+            while (in_name(here()) || (here() == ':' && here(1) == ':' && in_name(here(2))))
+                at_ += here() == ':' ? 2 : 1;
             add(TokenKind::dotted, from, at_);
         } else if (is_digit(c)) {
             number();
@@ -104,7 +105,8 @@ private:
             if (word.size() != (is_single ? 10u : 18u)) return fail("a float must have 8 or 16 hexadecimal digits");
             return whole(is_single ? TokenKind::single_float : TokenKind::double_float, word, 2, 16);
         }
-        if (end < text_.size() && text_[end] == '.' && end + 1 < text_.size() && is_digit(text_[end + 1])) return decimal(from);
+        if (end < text_.size() && text_[end] == '.' && end + 1 < text_.size() && is_digit(text_[end + 1]))
+            return decimal(from);
         if (second != 'x' && second != 'X' && word.find_first_of("eE") != std::string_view::npos) return decimal(from);
         if (second == 'x' || second == 'X') return whole(TokenKind::integer, word, 2, 16);
         if (second == 'b' || second == 'B') return whole(TokenKind::integer, word, 2, 2);
@@ -122,8 +124,9 @@ private:
     }
     void decimal(std::size_t from) {
         std::size_t end = from;
-        while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '.' || text_[end] == 'e' || text_[end] == 'E' ||
-                                      ((text_[end] == '+' || text_[end] == '-') && (text_[end - 1] | 0x20) == 'e'))) {
+        while (end < text_.size() &&
+               (is_digit(text_[end]) || text_[end] == '.' || text_[end] == 'e' || text_[end] == 'E' ||
+                ((text_[end] == '+' || text_[end] == '-') && (text_[end - 1] | 0x20) == 'e'))) {
             ++end;
         }
         const std::string word(text_.substr(from, end - from));
@@ -144,10 +147,11 @@ private:
 
 std::optional<Type> type_named(std::string_view dotted) noexcept {
     constexpr std::pair<std::string_view, Type> rows[] = {
-        {".pred", Type::pred}, {".b8", Type::b8},     {".b16", Type::b16},     {".b32", Type::b32},   {".b64", Type::b64},
-        {".b128", Type::b128}, {".u8", Type::u8},     {".u16", Type::u16},     {".u32", Type::u32},   {".u64", Type::u64},
-        {".s8", Type::s8},     {".s16", Type::s16},   {".s32", Type::s32},     {".s64", Type::s64},   {".f16", Type::f16},
-        {".bf16", Type::bf16}, {".f16x2", Type::f16x2}, {".bf16x2", Type::bf16x2}, {".f32", Type::f32}, {".f64", Type::f64}};
+        {".pred", Type::pred},   {".b8", Type::b8},         {".b16", Type::b16}, {".b32", Type::b32},
+        {".b64", Type::b64},     {".b128", Type::b128},     {".u8", Type::u8},   {".u16", Type::u16},
+        {".u32", Type::u32},     {".u64", Type::u64},       {".s8", Type::s8},   {".s16", Type::s16},
+        {".s32", Type::s32},     {".s64", Type::s64},       {".f16", Type::f16}, {".bf16", Type::bf16},
+        {".f16x2", Type::f16x2}, {".bf16x2", Type::bf16x2}, {".f32", Type::f32}, {".f64", Type::f64}};
     for (const auto& [name, type] : rows) {
         if (name == dotted) return type;
     }

@@ -24,7 +24,7 @@ struct Frame {
     std::uint32_t return_pc = 0;
     std::uint32_t depth = 0;
     const Op* call = nullptr;  // the parent's
-    LaneMask live = 0;  // lanes that have not returned
+    LaneMask live = 0;         // lanes that have not returned
     std::uint32_t local_base = 0;
     std::vector<Row> rows;
     std::vector<LaneMask> predicates;
@@ -51,9 +51,9 @@ struct Warp {
     Block* block = nullptr;
     Worker* worker = nullptr;
     std::uint32_t number = 0;
-    LaneMask all = 0;     // lanes that exist
+    LaneMask all = 0;  // lanes that exist
     LaneMask exited = 0;
-    LaneMask carry = 0;   // CC.CF
+    LaneMask carry = 0;  // CC.CF
     std::vector<Group> others;
     std::deque<Frame> frames;
     std::vector<Frame*> free_frames;

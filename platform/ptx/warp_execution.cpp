@@ -99,7 +99,8 @@ private:
         std::size_t best = w_.others.size();
         for (std::size_t at = 0; at < w_.others.size(); ++at) {
             if (w_.others[at].waiting != Waiting::nothing) continue;
-            if (best == w_.others.size() || (!(fair && !was_pinned) && before(w_.others[at], w_.others[best]))) best = at;
+            if (best == w_.others.size() || (!(fair && !was_pinned) && before(w_.others[at], w_.others[best])))
+                best = at;
         }
         if (best == w_.others.size()) return false;
         pinned_ = fair && !was_pinned;
@@ -268,8 +269,8 @@ private:
         }
         if (!callee.has_body || callee.refusal.refused() || callee.is_entry) {
             return fail(w_, op, lane, FaultKind::illegal_instruction,
-                        "the function " + callee.name + " cannot run: " +
-                            (callee.refusal.refused() ? callee.refusal.what : "it has no body"));
+                        "the function " + callee.name +
+                            " cannot run: " + (callee.refusal.refused() ? callee.refusal.what : "it has no body"));
         }
         if (site.arguments.size() != callee.parameters.size() || site.results.size() != callee.returns.size()) {
             return fail(w_, op, lane, FaultKind::invalid_pc, "the call's parameters are not those of " + callee.name);
@@ -299,7 +300,8 @@ private:
     }
 
     void copy(LaneMask mask, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
-        for_lanes(mask, [&](std::uint32_t lane) { std::memmove(w_.local_at(lane) + to, w_.local_at(lane) + from, bytes); });
+        for_lanes(mask,
+                  [&](std::uint32_t lane) { std::memmove(w_.local_at(lane) + to, w_.local_at(lane) + from, bytes); });
     }
 
     void return_from(LaneMask mask) {
@@ -412,7 +414,7 @@ private:
 
     Warp& w_;
     std::uint64_t steps_;
-    std::uint64_t count_ = 0;  // instructions of the group that are not yet told
+    std::uint64_t count_ = 0;         // instructions of the group that are not yet told
     std::uint32_t limit_ = no_limit;  // where another group waits
     std::uint32_t left_ = patience;
     bool pinned_ = false;

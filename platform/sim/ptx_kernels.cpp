@@ -129,7 +129,8 @@ Result run_ptx(Driver& d, const KernelLaunch& launch) {
     execution_shape.block = {shape.block[0], shape.block[1], shape.block[2]};
     execution_shape.dynamic_shared_bytes = shape.shared_bytes;
     execution_shape.cooperative = shape.cooperative;
-    execution_shape.multiprocessors = static_cast<std::uint32_t>(std::max(1, d.fact(agent.device, attribute::multiprocessors)));
+    execution_shape.multiprocessors =
+        static_cast<std::uint32_t>(std::max(1, d.fact(agent.device, attribute::multiprocessors)));
     ptx::Execution execution(*launch.twin->program, *launch.twin->entry, execution_shape, launch.pack, memory);
     const std::uint64_t blocks = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
     const unsigned processors = std::min(most_threads, std::max(1u, std::thread::hardware_concurrency()));

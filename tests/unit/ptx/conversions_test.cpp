@@ -13,26 +13,51 @@ using u64 = std::uint64_t;
 using u32 = std::uint32_t;
 using s64 = std::int64_t;
 
-const Values numbers = {0, 1, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0xffffff, 0x1000001, 0x7fffffff, 0x80000000, 0xffffffff,
-                        0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x8000008000000001, 0xffffff8000000000};
-const Values singles = {0x00000000, 0x80000000, 0x3f000000, 0x3f7fffff, 0x3fc00000, 0x40200000, 0xc0200000, 0xbf000000, 0xc0600000, 0x00000001,
-                        0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001, 0x4f800000, 0x5f000000, 0xdf000000, 0x5f800000, 0x7f7fffff,
-                        0x7f800000, 0xff800000, 0x7fc00000, 0x42fe0000, 0x43000000, 0xc3010000, 0x3effffff};
+const Values numbers = {0,
+                        1,
+                        127,
+                        128,
+                        255,
+                        256,
+                        0x7fff,
+                        0x8000,
+                        0xffff,
+                        0xffffff,
+                        0x1000001,
+                        0x7fffffff,
+                        0x80000000,
+                        0xffffffff,
+                        0x7fffffffffffffff,
+                        0x8000000000000000,
+                        0xffffffffffffffff,
+                        0x8000008000000001,
+                        0xffffff8000000000};
+const Values singles = {0x00000000, 0x80000000, 0x3f000000, 0x3f7fffff, 0x3fc00000, 0x40200000, 0xc0200000,
+                        0xbf000000, 0xc0600000, 0x00000001, 0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001,
+                        0x4f800000, 0x5f000000, 0xdf000000, 0x5f800000, 0x7f7fffff, 0x7f800000, 0xff800000,
+                        0x7fc00000, 0x42fe0000, 0x43000000, 0xc3010000, 0x3effffff};
 
-float F(u64 bits) { return std::bit_cast<float>(static_cast<u32>(bits)); }
+float F(u64 bits) {
+    return std::bit_cast<float>(static_cast<u32>(bits));
+}
 
 TEST(PtxConversions, IntegersAreCutExtendedAndClamped) {
-    expect_all("cvt.s64.s32 %d3, %r0;", 'd', numbers, 1, [](u64 a, u64, u64) { return static_cast<u64>(s64{static_cast<std::int32_t>(a)}); });
+    expect_all("cvt.s64.s32 %d3, %r0;", 'd', numbers, 1,
+               [](u64 a, u64, u64) { return static_cast<u64>(s64{static_cast<std::int32_t>(a)}); });
     expect_all("cvt.u32.u16 %r3, %h0;", 'r', numbers, 1, [](u64 a, u64, u64) { return a & 0xffff; });
-    expect_all("cvt.s32.s8 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64{static_cast<u32>(static_cast<std::int8_t>(a))}; });
+    expect_all("cvt.s32.s8 %r3, %r0;", 'r', numbers, 1,
+               [](u64 a, u64, u64) { return u64{static_cast<u32>(static_cast<std::int8_t>(a))}; });
     expect_all("cvt.u8.u32 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) { return a & 0xff; });
-    expect_all("cvt.sat.u8.s32 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64(std::clamp(static_cast<std::int32_t>(a), 0, 255)); });
+    expect_all("cvt.sat.u8.s32 %r3, %r0;", 'r', numbers, 1,
+               [](u64 a, u64, u64) { return u64(std::clamp(static_cast<std::int32_t>(a), 0, 255)); });
     expect_all("cvt.sat.s16.s64 %h3, %d0;", 'h', numbers, 1, [](u64 a, u64, u64) {
         return u64{static_cast<std::uint16_t>(std::clamp<s64>(static_cast<s64>(a), -32768, 32767))};
     });
-    expect_all("cvt.sat.u32.s64 %r3, %d0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64(std::clamp<s64>(static_cast<s64>(a), 0, 0xffffffffLL)); });
+    expect_all("cvt.sat.u32.s64 %r3, %d0;", 'r', numbers, 1,
+               [](u64 a, u64, u64) { return u64(std::clamp<s64>(static_cast<s64>(a), 0, 0xffffffffLL)); });
     // A signed result fills its register.
-    expect_all("cvt.s8.s32 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64{static_cast<u32>(static_cast<std::int8_t>(a))}; });
+    expect_all("cvt.s8.s32 %r3, %r0;", 'r', numbers, 1,
+               [](u64 a, u64, u64) { return u64{static_cast<u32>(static_cast<std::int8_t>(a))}; });
 }
 
 // The PTX ISA: rounding, then clamping; NaN is 0 unless 64 bits take part.
@@ -73,17 +98,26 @@ TEST(PtxConversions, FloatsToIntegersRoundAndClamp) {
 }
 
 TEST(PtxConversions, IntegersToFloatsRound) {
-    expect_all("cvt.rn.f32.s32 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64{std::bit_cast<u32>(static_cast<float>(static_cast<std::int32_t>(a)))}; });
-    expect_all("cvt.rn.f32.u64 %r3, %d0;", 'r', numbers, 1, [](u64 a, u64, u64) { return u64{std::bit_cast<u32>(static_cast<float>(a))}; });
-    expect_all("cvt.rn.f64.s64 %d3, %d0;", 'd', numbers, 1, [](u64 a, u64, u64) { return std::bit_cast<u64>(static_cast<double>(static_cast<s64>(a))); });
+    expect_all("cvt.rn.f32.s32 %r3, %r0;", 'r', numbers, 1, [](u64 a, u64, u64) {
+        return u64{std::bit_cast<u32>(static_cast<float>(static_cast<std::int32_t>(a)))};
+    });
+    expect_all("cvt.rn.f32.u64 %r3, %d0;", 'r', numbers, 1,
+               [](u64 a, u64, u64) { return u64{std::bit_cast<u32>(static_cast<float>(a))}; });
+    expect_all("cvt.rn.f64.s64 %d3, %d0;", 'd', numbers, 1,
+               [](u64 a, u64, u64) { return std::bit_cast<u64>(static_cast<double>(static_cast<s64>(a))); });
     // 2^24 + 1 lies between two floats.
-    for (const auto& [mode, wanted] : {std::pair{"rn", 0x4b800000u}, {"rz", 0x4b800000u}, {"rm", 0x4b800000u}, {"rp", 0x4b800001u}}) {
-        EXPECT_EQ(evaluate("cvt." + std::string(mode) + ".f32.u32 %r3, %r0;", 'r', {0x1000001}, {0}, {0})[0], wanted) << mode;
+    for (const auto& [mode, wanted] :
+         {std::pair{"rn", 0x4b800000u}, {"rz", 0x4b800000u}, {"rm", 0x4b800000u}, {"rp", 0x4b800001u}}) {
+        EXPECT_EQ(evaluate("cvt." + std::string(mode) + ".f32.u32 %r3, %r0;", 'r', {0x1000001}, {0}, {0})[0], wanted)
+            << mode;
     }
-    for (const auto& [mode, wanted] : {std::pair{"rn", 0xcb800000u}, {"rz", 0xcb800000u}, {"rm", 0xcb800001u}, {"rp", 0xcb800000u}}) {
-        EXPECT_EQ(evaluate("cvt." + std::string(mode) + ".f32.s32 %r3, %r0;", 'r', {0xfeffffff}, {0}, {0})[0], wanted) << mode;
+    for (const auto& [mode, wanted] :
+         {std::pair{"rn", 0xcb800000u}, {"rz", 0xcb800000u}, {"rm", 0xcb800001u}, {"rp", 0xcb800000u}}) {
+        EXPECT_EQ(evaluate("cvt." + std::string(mode) + ".f32.s32 %r3, %r0;", 'r', {0xfeffffff}, {0}, {0})[0], wanted)
+            << mode;
     }
-    EXPECT_EQ(evaluate("cvt.rn.f16.u32 %h3, %r0;", 'h', {65519, 65520, 2049, 2051}, {0, 0, 0, 0}, {0, 0, 0, 0}), (Values{0x7bff, 0x7c00, 0x6800, 0x6802}));
+    EXPECT_EQ(evaluate("cvt.rn.f16.u32 %h3, %r0;", 'h', {65519, 65520, 2049, 2051}, {0, 0, 0, 0}, {0, 0, 0, 0}),
+              (Values{0x7bff, 0x7c00, 0x6800, 0x6802}));
 }
 
 TEST(PtxConversions, FloatsOfOtherSizes) {
@@ -92,19 +126,28 @@ TEST(PtxConversions, FloatsOfOtherSizes) {
     EXPECT_EQ(evaluate("cvt.rz.f32.f64 %r3, %d0;", 'r', {0x3ff0000010000001}, {0}, {0})[0], 0x3f800000u);
     EXPECT_EQ(evaluate("cvt.rn.f32.f64 %r3, %d0;", 'r', {0x7fefffffffffffff}, {0}, {0})[0], 0x7f800000u);
     EXPECT_EQ(evaluate("cvt.rz.f32.f64 %r3, %d0;", 'r', {0x7fefffffffffffff}, {0}, {0})[0], 0x7f7fffffu);
-    EXPECT_EQ(evaluate("cvt.f64.f32 %d3, %r0;", 'd', {1, 0x7f800000, 0xbf800000}, {0, 0, 0}, {0, 0, 0}), (Values{0x36a0000000000000, 0x7ff0000000000000, 0xbff0000000000000}));
-    EXPECT_EQ(evaluate("cvt.rn.f16.f32 %h3, %r0;", 'h', {0x3f800000, 0x477fefff, 0x477ff000, 0x33000000, 0x33000001, 0x7fc00000}, Values(6), Values(6)),
+    EXPECT_EQ(evaluate("cvt.f64.f32 %d3, %r0;", 'd', {1, 0x7f800000, 0xbf800000}, {0, 0, 0}, {0, 0, 0}),
+              (Values{0x36a0000000000000, 0x7ff0000000000000, 0xbff0000000000000}));
+    EXPECT_EQ(evaluate("cvt.rn.f16.f32 %h3, %r0;", 'h',
+                       {0x3f800000, 0x477fefff, 0x477ff000, 0x33000000, 0x33000001, 0x7fc00000}, Values(6), Values(6)),
               (Values{0x3c00, 0x7bff, 0x7c00, 0x0000, 0x0001, 0x7fff}));
-    EXPECT_EQ(evaluate("cvt.f32.f16 %r3, %h0;", 'r', {0x3c00, 0x0001, 0xfc00, 0x7e00}, Values(4), Values(4)), (Values{0x3f800000, 0x33800000, 0xff800000, 0x7fffffff}));
-    EXPECT_EQ(evaluate("cvt.rn.bf16.f32 %h3, %r0;", 'h', {0x3f808000, 0x3f818000, 0x7f7fffff}, Values(3), Values(3)), (Values{0x3f80, 0x3f82, 0x7f80}));
+    EXPECT_EQ(evaluate("cvt.f32.f16 %r3, %h0;", 'r', {0x3c00, 0x0001, 0xfc00, 0x7e00}, Values(4), Values(4)),
+              (Values{0x3f800000, 0x33800000, 0xff800000, 0x7fffffff}));
+    EXPECT_EQ(evaluate("cvt.rn.bf16.f32 %h3, %r0;", 'h', {0x3f808000, 0x3f818000, 0x7f7fffff}, Values(3), Values(3)),
+              (Values{0x3f80, 0x3f82, 0x7f80}));
     EXPECT_EQ(evaluate("cvt.rn.f16x2.f32 %r3, %r0, %r1;", 'r', {0x3f800000}, {0x40000000}, {0})[0], 0x3c004000u);
-    EXPECT_EQ(evaluate("cvt.sat.f32.f32 %r3, %r0;", 'r', {0x40000000, 0xbf800000, 0x7fc00000, 0x3f000000}, Values(4), Values(4)), (Values{0x3f800000, 0, 0, 0x3f000000}));
+    EXPECT_EQ(evaluate("cvt.sat.f32.f32 %r3, %r0;", 'r', {0x40000000, 0xbf800000, 0x7fc00000, 0x3f000000}, Values(4),
+                       Values(4)),
+              (Values{0x3f800000, 0, 0, 0x3f000000}));
 }
 
 TEST(PtxConversions, PackingAndUnpacking) {
-    EXPECT_EQ(evaluate("mov.b64 {%r4, %r5}, %d0; mov.b64 %d3, {%r5, %r4};", 'd', {0x1122334455667788}, {0}, {0})[0], 0x5566778811223344u);
+    EXPECT_EQ(evaluate("mov.b64 {%r4, %r5}, %d0; mov.b64 %d3, {%r5, %r4};", 'd', {0x1122334455667788}, {0}, {0})[0],
+              0x5566778811223344u);
     EXPECT_EQ(evaluate("mov.b32 {%h4, _}, %r0; mov.b32 %r3, {0, %h4};", 'r', {0x11223344}, {0}, {0})[0], 0x33440000u);
-    EXPECT_EQ(evaluate("mov.b64 {%h4, %h5, %h6, %h7}, %d0; mov.b64 %d3, {%h7, %h6, %h5, %h4};", 'd', {0x1111222233334444}, {0}, {0})[0], 0x4444333322221111u);
+    EXPECT_EQ(evaluate("mov.b64 {%h4, %h5, %h6, %h7}, %d0; mov.b64 %d3, {%h7, %h6, %h5, %h4};", 'd',
+                       {0x1111222233334444}, {0}, {0})[0],
+              0x4444333322221111u);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ ONE: st.param.b32 [r+0], 1; ret;
       prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);
       call (b), %d3, (a), prototype_0; ld.param.b32 %r3, [b]; }
     st.global.u32 [%d0], %r3; ret;
-})"), buffers);
+})"),
+                  buffers);
     ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
     const Fault fault = loaded.run("k", shape_of(1, 64), place);
     ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
@@ -60,7 +61,9 @@ ONE: st.param.b32 [r+0], 1; ret;
 
 TEST(PtxExecution, AnIndirectCallOfNoFunctionIsAFault) {
     Buffers buffers;
-    Loaded loaded(module_of(".visible .entry k(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; p : .callprototype _ (); call %d, p; ret; }"), buffers);
+    Loaded loaded(module_of(".visible .entry k(.param .u64 f) { .reg .b64 %d; ld.param.u64 %d, [f]; p : .callprototype "
+                            "_ (); call %d, p; ret; }"),
+                  buffers);
     EXPECT_EQ(loaded.run("k", shape_of(1, 1), u64{64}).kind, FaultKind::invalid_pc);
 }
 
@@ -80,18 +83,22 @@ TEST(PtxExecution, BarriersOrderSharedMemoryAndCountThreads) {
     setp.gt.u32 %p, %r0, 249; bar.red.popc.u32 %r7, 0, %p;
     ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r6;
     ld.param.u64 %d2, [counted]; setp.eq.u32 %q, %r0, 77; @%q st.global.u32 [%d2], %r7; ret;
-})"), buffers);
+})"),
+                  buffers);
     ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
     const Fault fault = loaded.run("k", shape_of(1, 256, 1024), place, count);
     ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
     for (u32 thread = 0; thread < 256; ++thread) EXPECT_EQ(out[thread], 255 - thread);
     EXPECT_EQ(counted[0], 6u);
-    EXPECT_EQ(loaded.run("k", shape_of(1, 256, 512), place, count).kind, FaultKind::illegal_address);  // too little shared memory
+    EXPECT_EQ(loaded.run("k", shape_of(1, 256, 512), place, count).kind,
+              FaultKind::illegal_address);  // too little shared memory
 }
 
 TEST(PtxExecution, ABarrierThatNobodyCanReachIsADeadlock) {
     Buffers buffers;
-    Loaded loaded(module_of(".visible .entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.lt.u32 %p, %r, 32; @%p bar.sync 1, 64; ret; }"), buffers);
+    Loaded loaded(module_of(".visible .entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.lt.u32 %p, "
+                            "%r, 32; @%p bar.sync 1, 64; ret; }"),
+                  buffers);
     const Fault fault = loaded.run("k", shape_of(1, 64));
     EXPECT_EQ(fault.kind, FaultKind::launch_failed);
     EXPECT_NE(fault.message.find("waits"), std::string::npos) << fault.message;
@@ -124,7 +131,8 @@ TEST(PtxExecution, AtomicsUpdateWholeWords) {
         const u64 place = buffers.add(words);
         buffers.buffers[0].whole_updates = whole;
         Loaded loaded(atomics_module(), buffers);
-        ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what << loaded.program.refusal().line;
+        ASSERT_FALSE(loaded.program.refusal().refused())
+            << loaded.program.refusal().what << loaded.program.refusal().line;
         loaded.threads = 2;
         const Fault fault = loaded.run("k", shape_of(4, 32), place);
         ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
@@ -155,7 +163,8 @@ TEST(PtxExecution, AtomicAddsOfSinglesFlushInGlobalMemoryAlone) {
     .reg .b32 %r<3>; .reg .b64 %d<2>; .shared .align 4 .f32 s;
     ld.param.u64 %d0, [w]; st.shared.u32 [s], 1; red.shared.add.f32 [s], 0f00000001; ld.shared.u32 %r0, [s];
     st.global.u32 [%d0+4], %r0; red.global.add.f32 [%d0], 0f00000001; ret;
-})"), buffers);
+})"),
+                  buffers);
     ASSERT_EQ(loaded.run("k", shape_of(1, 1), place).kind, FaultKind::none);
     EXPECT_EQ(words[0], 0u);
     EXPECT_EQ(words[1], 2u);
@@ -182,7 +191,8 @@ TEST(PtxExecution, PrintfAndAssert) {
       call.uni __assertfail, (m, f, l, n, s); }
     ret;
 }
-.visible .entry traps() { trap; ret; })"), buffers);
+.visible .entry traps() { trap; ret; })"),
+                  buffers);
     ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
     Fault fault = loaded.run("prints", shape_of(1, 2));
     EXPECT_EQ(fault.kind, FaultKind::none) << fault.message;
@@ -204,11 +214,13 @@ TEST(PtxExecution, FaultsNameTheirPlace) {
     ld.param.u64 %d0, [w]; mov.u32 %r0, %tid.x; ld.param.u32 %r1, [step]; mul.lo.u32 %r0, %r0, %r1; cvt.u64.u32 %d1, %r0; add.u64 %d0, %d0, %d1;
     .loc 1 42 7
     st.global.u32 [%d0], 1; ret;
-})"), buffers);
+})"),
+                  buffers);
     EXPECT_EQ(loaded.run("k", shape_of(1, 8), place, 4u).kind, FaultKind::none);
     Fault fault = loaded.run("k", shape_of(1, 9), place, 4u);
     EXPECT_EQ(fault.kind, FaultKind::illegal_address);
-    for (const char* const part : {"kernel k", "PTX line 9", "saxpy.cu:42", "thread (8, 0, 0)", "write of 4 bytes at 0x", "it is no buffer"}) {
+    for (const char* const part :
+         {"kernel k", "PTX line 9", "saxpy.cu:42", "thread (8, 0, 0)", "write of 4 bytes at 0x", "it is no buffer"}) {
         EXPECT_NE(fault.message.find(part), std::string::npos) << part << " is not in: " << fault.message;
     }
     fault = loaded.run("k", shape_of(1, 2), place, 2u);
@@ -228,7 +240,8 @@ TEST(PtxExecution, LocalMemoryBelongsToEachThread) {
     ld.param.u64 %d0, [w]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
     mov.u64 %d2, depot; st.local.u32 [%d2+4], %r0; cvta.local.u64 %d3, %d2; ld.u32 %r1, [%d3+4];
     isspacep.local %p, %d3; selp.u32 %r2, 1, 0, %p; mad.lo.u32 %r1, %r1, 2, %r2; st.u32 [%d0], %r1; ret;
-})"), buffers);
+})"),
+                  buffers);
     const Fault fault = loaded.run("k", shape_of(1, 64), place);
     ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
     for (u32 thread = 0; thread < 64; ++thread) EXPECT_EQ(out[thread], 2 * thread + 1);
@@ -252,7 +265,8 @@ B: mov.u32 %r2, 2000; bra.uni END;
 C: mov.u32 %r3, 3000; bra.uni END;
 D: mov.u32 %r4, 4000;
 END: st.global.v4.u32 [%d1], {%r1, %r2, %r3, %r4}; ret;
-})"), buffers);
+})"),
+                  buffers);
     ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
     const Fault fault = loaded.run("k", shape_of(1, 32), from, to);
     ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
@@ -274,7 +288,8 @@ TEST(PtxExecution, APersistentKernelTalksToTheRunningCpu) {
 WAIT: ld.acquire.sys.global.u32 %r1, [%d0]; setp.ne.u32 %p, %r1, %r0; @%p bra WAIT;
     st.release.sys.global.u32 [%d0+4], %r0; add.u32 %r0, %r0, 1; setp.lt.u32 %p, %r0, 50; @%p bra WAIT;
     ret;
-})"), buffers);
+})"),
+                  buffers);
     Fault fault;
     std::thread kernel([&] { fault = loaded.run("k", shape_of(1, 1), place); });
     for (u32 round = 1; round < 50; ++round) {
@@ -297,7 +312,8 @@ TEST(PtxExecution, BlocksThatWaitForEachOtherMakeProgress) {
     atom.global.add.u32 %r1, [%d0], 1;
 WAIT: ld.volatile.global.u32 %r2, [%d0]; setp.lt.u32 %p, %r2, %r0; @%p bra WAIT;
 MEET: bar.sync 0; ret;
-})"), buffers);
+})"),
+                  buffers);
     EXPECT_EQ(loaded.run("k", shape_of(20, 64), place, 20u).kind, FaultKind::none);
     EXPECT_EQ(words[0], 20u);
 }

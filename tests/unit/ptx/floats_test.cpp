@@ -13,20 +13,34 @@ namespace {
 using u64 = std::uint64_t;
 using u32 = std::uint32_t;
 
-const Values singles = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x3fc00000, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff,
-                        0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x40490fdb, 0x3f800001, 0x3eaaaaab, 0x0d800000, 0x4b7fffff, 0x4f000000};
-const Values doubles = {0x0000000000000000, 0x8000000000000000, 0x3ff0000000000000, 0xbff8000000000000, 0x0000000000000001,
-                        0x000fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000,
-                        0x7ff8000000000000, 0x400921fb54442d18, 0x3ff0000000000001, 0x3fd5555555555555, 0x43e0000000000000};
+const Values singles = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x3fc00000, 0x00000001, 0x807fffff,
+                        0x00800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
+                        0x40490fdb, 0x3f800001, 0x3eaaaaab, 0x0d800000, 0x4b7fffff, 0x4f000000};
+const Values doubles = {0x0000000000000000, 0x8000000000000000, 0x3ff0000000000000, 0xbff8000000000000,
+                        0x0000000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff,
+                        0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0x400921fb54442d18,
+                        0x3ff0000000000001, 0x3fd5555555555555, 0x43e0000000000000};
 
-float F(u64 bits) { return std::bit_cast<float>(static_cast<u32>(bits)); }
-double D(u64 bits) { return std::bit_cast<double>(bits); }
+float F(u64 bits) {
+    return std::bit_cast<float>(static_cast<u32>(bits));
+}
+double D(u64 bits) {
+    return std::bit_cast<double>(bits);
+}
 // The canonical NaN of single precision.
-u64 bits(float value) { return value != value ? 0x7fffffff : std::bit_cast<u32>(value); }
+u64 bits(float value) {
+    return value != value ? 0x7fffffff : std::bit_cast<u32>(value);
+}
 // Payloads of double precision are not promised.
-u64 bits(double value) { return value != value ? 0x7ff8000000000000 : std::bit_cast<u64>(value); }
-bool is_nan(u64 value) { return (value & 0x7fffffffffffffff) > 0x7ff0000000000000; }
-float flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
+u64 bits(double value) {
+    return value != value ? 0x7ff8000000000000 : std::bit_cast<u64>(value);
+}
+bool is_nan(u64 value) {
+    return (value & 0x7fffffffffffffff) > 0x7ff0000000000000;
+}
+float flush(float value) {
+    return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
 
 // In another rounding mode. The values pass through memory that the compiler does not look into.
 template <class T, class F>
@@ -57,7 +71,8 @@ void expect_doubles(const std::string& instructions, int operands, Expected&& ex
     }
 }
 
-constexpr std::pair<const char*, int> modes[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+constexpr std::pair<const char*, int> modes[] = {
+    {"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 
 TEST(PtxFloats, SumsProductsAndQuotientsInEachRoundingMode) {
     for (const auto& [name, mode] : modes) {
@@ -69,12 +84,18 @@ TEST(PtxFloats, SumsProductsAndQuotientsInEachRoundingMode) {
                 return bits(rounded<float>(m, [&] { return work(x, y, z); }));
             };
         };
-        expect_all("add." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2, of([](float a, float b, float) { return a + b; }));
-        expect_all("sub." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2, of([](float a, float b, float) { return a - b; }));
-        expect_all("mul." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2, of([](float a, float b, float) { return a * b; }));
-        expect_all("div." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2, of([](float a, float b, float) { return a / b; }));
-        expect_all("sqrt." + n + ".f32 %r3, %r0;", 'r', singles, 1, of([](float a, float, float) { return std::sqrt(a); }));
-        expect_all("fma." + n + ".f32 %r3, %r0, %r1, %r2;", 'r', singles, 3, of([](float a, float b, float c) { return std::fma(a, b, c); }));
+        expect_all("add." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2,
+                   of([](float a, float b, float) { return a + b; }));
+        expect_all("sub." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2,
+                   of([](float a, float b, float) { return a - b; }));
+        expect_all("mul." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2,
+                   of([](float a, float b, float) { return a * b; }));
+        expect_all("div." + n + ".f32 %r3, %r0, %r1;", 'r', singles, 2,
+                   of([](float a, float b, float) { return a / b; }));
+        expect_all("sqrt." + n + ".f32 %r3, %r0;", 'r', singles, 1,
+                   of([](float a, float, float) { return std::sqrt(a); }));
+        expect_all("fma." + n + ".f32 %r3, %r0, %r1, %r2;", 'r', singles, 3,
+                   of([](float a, float b, float c) { return std::fma(a, b, c); }));
         expect_doubles("add." + n + ".f64 %d3, %d0, %d1;", 2, [&](double a, double b, double) {
             const volatile double x = a, y = b;
             return rounded<double>(m, [&] { return x + y; });
@@ -103,9 +124,12 @@ TEST(PtxFloats, TheModesDifferWhereTheyMust) {
 }
 
 TEST(PtxFloats, SubnormalNumbersAreFlushedWhereAsked) {
-    expect_all("add.ftz.f32 %r3, %r0, %r1;", 'r', singles, 2, [](u64 a, u64 b, u64) { return bits(flush(flush(F(a)) + flush(F(b)))); });
-    expect_all("mul.ftz.f32 %r3, %r0, %r1;", 'r', singles, 2, [](u64 a, u64 b, u64) { return bits(flush(flush(F(a)) * flush(F(b)))); });
-    expect_all("setp.eq.ftz.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{flush(F(a)) == flush(F(b))}; });
+    expect_all("add.ftz.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [](u64 a, u64 b, u64) { return bits(flush(flush(F(a)) + flush(F(b)))); });
+    expect_all("mul.ftz.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [](u64 a, u64 b, u64) { return bits(flush(flush(F(a)) * flush(F(b)))); });
+    expect_all("setp.eq.ftz.f32 %p, %r0, %r1;", 'p', singles, 2,
+               [](u64 a, u64 b, u64) { return u64{flush(F(a)) == flush(F(b))}; });
 }
 
 TEST(PtxFloats, SaturationClampsAndTurnsNanIntoZero) {
@@ -113,10 +137,11 @@ TEST(PtxFloats, SaturationClampsAndTurnsNanIntoZero) {
         const float sum = F(a) + F(b);
         return bits(sum > 0 ? std::min(sum, 1.0f) : 0.0f);
     });
-    expect_all("fma.rn.sat.f32 %r3, %r0, %r1, %r2;", 'r', {0x3f800000, 0xbf800000, 0x7fc00000, 0x3f000000, 0x40000000}, 3, [](u64 a, u64 b, u64 c) {
-        const float sum = std::fma(F(a), F(b), F(c));
-        return bits(sum > 0 ? std::min(sum, 1.0f) : 0.0f);
-    });
+    expect_all("fma.rn.sat.f32 %r3, %r0, %r1, %r2;", 'r', {0x3f800000, 0xbf800000, 0x7fc00000, 0x3f000000, 0x40000000},
+               3, [](u64 a, u64 b, u64 c) {
+                   const float sum = std::fma(F(a), F(b), F(c));
+                   return bits(sum > 0 ? std::min(sum, 1.0f) : 0.0f);
+               });
 }
 
 TEST(PtxFloats, MinimumAndMaximumPreferNumbersAndOrderZeros) {
@@ -126,11 +151,13 @@ TEST(PtxFloats, MinimumAndMaximumPreferNumbersAndOrderZeros) {
         return std::fmin(a, b);
     };
     expect_all("min.f32 %r3, %r0, %r1;", 'r', singles, 2, [&](u64 a, u64 b, u64) { return bits(least(F(a), F(b))); });
-    expect_all("max.f32 %r3, %r0, %r1;", 'r', singles, 2, [&](u64 a, u64 b, u64) { return bits(-least(-F(a), -F(b))); });
+    expect_all("max.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [&](u64 a, u64 b, u64) { return bits(-least(-F(a), -F(b))); });
     expect_all("min.NaN.f32 %r3, %r0, %r1;", 'r', singles, 2, [&](u64 a, u64 b, u64) {
         return std::isnan(F(a)) || std::isnan(F(b)) ? u64{0x7fffffff} : bits(least(F(a), F(b)));
     });
-    expect_all("copysign.f32 %r3, %r0, %r1;", 'r', singles, 2, [](u64 a, u64 b, u64) { return (a & 0x80000000) | (b & 0x7fffffff); });
+    expect_all("copysign.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [](u64 a, u64 b, u64) { return (a & 0x80000000) | (b & 0x7fffffff); });
     expect_all("abs.f32 %r3, %r0;", 'r', singles, 1, [](u64 a, u64, u64) { return a & 0x7fffffff; });
     expect_all("neg.f32 %r3, %r0;", 'r', singles, 1, [](u64 a, u64, u64) { return a ^ 0x80000000; });
 }
@@ -138,19 +165,22 @@ TEST(PtxFloats, MinimumAndMaximumPreferNumbersAndOrderZeros) {
 TEST(PtxFloats, ComparisonsWithNan) {
     const auto unordered = [](u64 a, u64 b) { return std::isnan(F(a)) || std::isnan(F(b)); };
     expect_all("setp.eq.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{F(a) == F(b)}; });
-    expect_all("setp.ne.f32 %p, %r0, %r1;", 'p', singles, 2, [&](u64 a, u64 b, u64) { return u64{!unordered(a, b) && F(a) != F(b)}; });
+    expect_all("setp.ne.f32 %p, %r0, %r1;", 'p', singles, 2,
+               [&](u64 a, u64 b, u64) { return u64{!unordered(a, b) && F(a) != F(b)}; });
     expect_all("setp.neu.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{F(a) != F(b)}; });
     expect_all("setp.ltu.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{!(F(a) >= F(b))}; });
     expect_all("setp.ge.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{F(a) >= F(b)}; });
     expect_all("setp.nan.f32 %p, %r0, %r1;", 'p', singles, 2, [&](u64 a, u64 b, u64) { return u64{unordered(a, b)}; });
     expect_all("setp.num.f32 %p, %r0, %r1;", 'p', singles, 2, [&](u64 a, u64 b, u64) { return u64{!unordered(a, b)}; });
-    expect_all("testp.subnormal.f32 %p, %r0;", 'p', singles, 1, [](u64 a, u64, u64) { return u64{std::fpclassify(F(a)) == FP_SUBNORMAL}; });
+    expect_all("testp.subnormal.f32 %p, %r0;", 'p', singles, 1,
+               [](u64 a, u64, u64) { return u64{std::fpclassify(F(a)) == FP_SUBNORMAL}; });
     expect_all("testp.normal.f32 %p, %r0;", 'p', singles, 1, [](u64 a, u64, u64) { return u64{std::isnormal(F(a))}; });
 }
 
 // Within the errors that the PTX ISA documents.
 TEST(PtxFloats, ApproximationsStayWithinTheirErrors) {
-    const Values inputs = {0x3f800000, 0x3f000000, 0x40490fdb, 0x3eaaaaab, 0x42c80000, 0x3a83126f, 0x41200000, 0x3f7fffff};
+    const Values inputs = {0x3f800000, 0x3f000000, 0x40490fdb, 0x3eaaaaab,
+                           0x42c80000, 0x3a83126f, 0x41200000, 0x3f7fffff};
     const auto near = [&](const char* instruction, auto exact, double relative, double absolute) {
         const Values found = evaluate(instruction, 'r', inputs, inputs, inputs);
         for (std::size_t at = 0; at < inputs.size(); ++at) {
@@ -158,15 +188,24 @@ TEST(PtxFloats, ApproximationsStayWithinTheirErrors) {
             EXPECT_NEAR(double{F(found[at])}, wanted, std::max(absolute, relative * std::fabs(wanted))) << instruction;
         }
     };
-    near("rcp.approx.ftz.f32 %r3, %r0;", [](double x) { return 1 / x; }, 0x1p-23, 0);
-    near("rsqrt.approx.f32 %r3, %r0;", [](double x) { return 1 / std::sqrt(x); }, 0x1p-22, 0);
-    near("sqrt.approx.f32 %r3, %r0;", [](double x) { return std::sqrt(x); }, 0x1p-23, 0);
-    near("ex2.approx.ftz.f32 %r3, %r0;", [](double x) { return std::exp2(x); }, 0x1p-22, 0);
-    near("lg2.approx.f32 %r3, %r0;", [](double x) { return std::log2(x); }, 0x1p-22, 0x1p-22);
-    near("sin.approx.f32 %r3, %r0;", [](double x) { return std::sin(x); }, 0, 0x1p-20);
-    near("cos.approx.f32 %r3, %r0;", [](double x) { return std::cos(x); }, 0, 0x1p-20);
-    near("tanh.approx.f32 %r3, %r0;", [](double x) { return std::tanh(x); }, 0x1p-11, 0);
-    expect_all("ex2.approx.f32 %r3, %r0;", 'r', {0x7f800000, 0xff800000, 0x7fc00000, 0x80000000}, 1, [](u64 a, u64, u64) { return bits(std::exp2(F(a))); });
+    near(
+        "rcp.approx.ftz.f32 %r3, %r0;", [](double x) { return 1 / x; }, 0x1p-23, 0);
+    near(
+        "rsqrt.approx.f32 %r3, %r0;", [](double x) { return 1 / std::sqrt(x); }, 0x1p-22, 0);
+    near(
+        "sqrt.approx.f32 %r3, %r0;", [](double x) { return std::sqrt(x); }, 0x1p-23, 0);
+    near(
+        "ex2.approx.ftz.f32 %r3, %r0;", [](double x) { return std::exp2(x); }, 0x1p-22, 0);
+    near(
+        "lg2.approx.f32 %r3, %r0;", [](double x) { return std::log2(x); }, 0x1p-22, 0x1p-22);
+    near(
+        "sin.approx.f32 %r3, %r0;", [](double x) { return std::sin(x); }, 0, 0x1p-20);
+    near(
+        "cos.approx.f32 %r3, %r0;", [](double x) { return std::cos(x); }, 0, 0x1p-20);
+    near(
+        "tanh.approx.f32 %r3, %r0;", [](double x) { return std::tanh(x); }, 0x1p-11, 0);
+    expect_all("ex2.approx.f32 %r3, %r0;", 'r', {0x7f800000, 0xff800000, 0x7fc00000, 0x80000000}, 1,
+               [](u64 a, u64, u64) { return bits(std::exp2(F(a))); });
 }
 
 // Every half, as a number; the values of finite ones grow with their bits.
@@ -192,40 +231,50 @@ u64 nearest_half(long double exact, int fraction, int bias) {
     if (size == 0) return sign;
     // Beyond the largest number, the next one counts as if there were no limit.
     const long double below = half_number(low, fraction, bias);
-    const long double above = high == infinity ? below + (below - half_number(low - 1, fraction, bias)) : half_number(high, fraction, bias);
+    const long double above =
+        high == infinity ? below + (below - half_number(low - 1, fraction, bias)) : half_number(high, fraction, bias);
     if (std::isinf(exact)) return sign | infinity;
     const long double from_below = size - below, to_above = above - size;
     const u32 chosen = from_below < to_above || (from_below == to_above && (low & 1) == 0) ? low : high;
     return sign | chosen;
 }
 
-const Values halves = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x3555, 0x4248, 0x3c01, 0x1400, 0x6400, 0x00ff};
-const Values brains = {0x0000, 0x8000, 0x3f80, 0xbf80, 0x0001, 0x807f, 0x0080, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x3eab, 0x4049, 0x3f81};
+const Values halves = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff,
+                       0x7c00, 0xfc00, 0x7e00, 0x3555, 0x4248, 0x3c01, 0x1400, 0x6400, 0x00ff};
+const Values brains = {0x0000, 0x8000, 0x3f80, 0xbf80, 0x0001, 0x807f, 0x0080,
+                       0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x3eab, 0x4049, 0x3f81};
 
 TEST(PtxFloats, HalvesAreRoundedOnce) {
     const auto h = [](u64 a) { return static_cast<long double>(half_number(static_cast<u32>(a), 10, 15)); };
-    expect_all("add.f16 %h3, %h0, %h1;", 'h', halves, 2, [&](u64 a, u64 b, u64) { return nearest_half(h(a) + h(b), 10, 15); });
-    expect_all("mul.f16 %h3, %h0, %h1;", 'h', halves, 2, [&](u64 a, u64 b, u64) { return nearest_half(h(a) * h(b), 10, 15); });
+    expect_all("add.f16 %h3, %h0, %h1;", 'h', halves, 2,
+               [&](u64 a, u64 b, u64) { return nearest_half(h(a) + h(b), 10, 15); });
+    expect_all("mul.f16 %h3, %h0, %h1;", 'h', halves, 2,
+               [&](u64 a, u64 b, u64) { return nearest_half(h(a) * h(b), 10, 15); });
     // 64 bits hold these sums: the products have 22 bits.
-    expect_all("fma.rn.f16 %h3, %h0, %h1, %h2;", 'h', {0x3c00, 0xbc00, 0x0001, 0x3c01, 0x3bff, 0x4248, 0x7bff, 0x7c00, 0x7e00, 0x1400}, 3,
+    expect_all("fma.rn.f16 %h3, %h0, %h1, %h2;", 'h',
+               {0x3c00, 0xbc00, 0x0001, 0x3c01, 0x3bff, 0x4248, 0x7bff, 0x7c00, 0x7e00, 0x1400}, 3,
                [&](u64 a, u64 b, u64 c) { return nearest_half(h(a) * h(b) + h(c), 10, 15); });
     expect_all("neg.f16 %h3, %h0;", 'h', halves, 1, [](u64 a, u64, u64) { return a ^ 0x8000; });
     expect_all("setp.lt.f16 %p, %h0, %h1;", 'p', halves, 2, [&](u64 a, u64 b, u64) { return u64{h(a) < h(b)}; });
-    expect_all("fma.rn.relu.f16 %h3, %h0, %h1, %h2;", 'h', {0x3c00, 0xbc00, 0x7e00, 0x4248}, 3, [&](u64 a, u64 b, u64 c) {
-        const long double exact = h(a) * h(b) + h(c);
-        return exact != exact ? u64{0x7fff} : exact > 0 ? nearest_half(exact, 10, 15) : 0;
-    });
+    expect_all("fma.rn.relu.f16 %h3, %h0, %h1, %h2;", 'h', {0x3c00, 0xbc00, 0x7e00, 0x4248}, 3,
+               [&](u64 a, u64 b, u64 c) {
+                   const long double exact = h(a) * h(b) + h(c);
+                   return exact != exact ? u64{0x7fff} : exact > 0 ? nearest_half(exact, 10, 15) : 0;
+               });
     // Each half of a pair by itself.
-    expect_all("mov.b32 %r4, {%h0, %h1}; mov.b32 %r5, {%h1, %h0}; add.f16x2 %r3, %r4, %r5;", 'r', halves, 2, [&](u64 a, u64 b, u64) {
-        const u64 sum = nearest_half(h(a) + h(b), 10, 15);
-        return sum | (sum << 16);
-    });
+    expect_all("mov.b32 %r4, {%h0, %h1}; mov.b32 %r5, {%h1, %h0}; add.f16x2 %r3, %r4, %r5;", 'r', halves, 2,
+               [&](u64 a, u64 b, u64) {
+                   const u64 sum = nearest_half(h(a) + h(b), 10, 15);
+                   return sum | (sum << 16);
+               });
     const auto b16 = [](u64 a) { return static_cast<long double>(half_number(static_cast<u32>(a), 7, 127)); };
-    expect_all("mul.bf16 %h3, %h0, %h1;", 'h', brains, 2, [&](u64 a, u64 b, u64) { return nearest_half(b16(a) * b16(b), 7, 127); });
+    expect_all("mul.bf16 %h3, %h0, %h1;", 'h', brains, 2,
+               [&](u64 a, u64 b, u64) { return nearest_half(b16(a) * b16(b), 7, 127); });
     expect_all("fma.rn.bf16 %h3, %h0, %h1, %h2;", 'h', {0x3f80, 0xbf81, 0x3eab, 0x4049, 0x7fc0, 0x7f80}, 3,
                [&](u64 a, u64 b, u64 c) { return nearest_half(b16(a) * b16(b) + b16(c), 7, 127); });
     // 3 · 87 = 261 lies halfway between 260 and 262; a summand of 2^-60 decides, and a rounding before would lose it.
-    EXPECT_EQ(evaluate("fma.rn.bf16 %h3, %h0, %h1, %h2;", 'h', {0x4040, 0x4040, 0x4040}, {0x42ae, 0x42ae, 0x42ae}, {0x2180, 0xa180, 0}),
+    EXPECT_EQ(evaluate("fma.rn.bf16 %h3, %h0, %h1, %h2;", 'h', {0x4040, 0x4040, 0x4040}, {0x42ae, 0x42ae, 0x42ae},
+                       {0x2180, 0xa180, 0}),
               (Values{0x4383, 0x4382, 0x4382}));
 }
 

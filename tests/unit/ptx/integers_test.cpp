@@ -16,19 +16,56 @@ using s16 = std::int16_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
 
-const Values edges = {0, 1, 2, 5, 31, 32, 33, 63, 64, 65, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                      0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x123456789abcdef0};
-const Values few = {0, 1, 7, 31, 32, 40, 0x7fffffff, 0x80000000, 0xffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x123456789abcdef0};
+const Values edges = {0,
+                      1,
+                      2,
+                      5,
+                      31,
+                      32,
+                      33,
+                      63,
+                      64,
+                      65,
+                      255,
+                      256,
+                      0x7fff,
+                      0x8000,
+                      0xffff,
+                      0x7fffffff,
+                      0x80000000,
+                      0xffffffff,
+                      0x100000000,
+                      0x7fffffffffffffff,
+                      0x8000000000000000,
+                      0xffffffffffffffff,
+                      0x123456789abcdef0};
+const Values few = {0,
+                    1,
+                    7,
+                    31,
+                    32,
+                    40,
+                    0x7fffffff,
+                    0x80000000,
+                    0xffffffff,
+                    0x8000000000000000,
+                    0xffffffffffffffff,
+                    0x123456789abcdef0};
 
-s32 S(u64 a) { return static_cast<s32>(a); }
-u32 U(u64 a) { return static_cast<u32>(a); }
+s32 S(u64 a) {
+    return static_cast<s32>(a);
+}
+u32 U(u64 a) {
+    return static_cast<u32>(a);
+}
 
 TEST(PtxIntegers, SumsAndProductsWrap) {
     expect_all("add.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(a + b)}; });
     expect_all("add.u16 %h3, %h0, %h1;", 'h', edges, 2, [](u64 a, u64 b, u64) { return (a + b) & 0xffff; });
     expect_all("sub.s64 %d3, %d0, %d1;", 'd', edges, 2, [](u64 a, u64 b, u64) { return a - b; });
     expect_all("mul.lo.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(U(a) * u64{U(b)})}; });
-    expect_all("mul.lo.u16 %h3, %h0, %h1;", 'h', edges, 2, [](u64 a, u64 b, u64) { return ((a & 0xffff) * (b & 0xffff)) & 0xffff; });
+    expect_all("mul.lo.u16 %h3, %h0, %h1;", 'h', edges, 2,
+               [](u64 a, u64 b, u64) { return ((a & 0xffff) * (b & 0xffff)) & 0xffff; });
     expect_all("mul.hi.s32 %r3, %r0, %r1;", 'r', edges, 2,
                [](u64 a, u64 b, u64) { return u64{U(static_cast<u64>(s64{S(a)} * s64{S(b)}) >> 32)}; });
     expect_all("mul.hi.u32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(a)} * U(b) >> 32; });
@@ -39,10 +76,14 @@ TEST(PtxIntegers, SumsAndProductsWrap) {
         return ah * bh + (middle >> 32) + ((al * bh + U(middle)) >> 32);
     };
     expect_all("mul.hi.u64 %d3, %d0, %d1;", 'd', edges, 2, high);
-    expect_all("mul.wide.s32 %d3, %r0, %r1;", 'd', edges, 2, [](u64 a, u64 b, u64) { return static_cast<u64>(s64{S(a)} * S(b)); });
-    expect_all("mul.wide.u16 %r3, %h0, %h1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return (a & 0xffff) * (b & 0xffff); });
-    expect_all("mad.wide.u32 %d3, %r0, %r1, %d2;", 'd', few, 3, [](u64 a, u64 b, u64 c) { return u64{U(a)} * U(b) + c; });
-    expect_all("mad.lo.s32 %r3, %r0, %r1, %r2;", 'r', few, 3, [](u64 a, u64 b, u64 c) { return u64{U(u64{U(a)} * U(b) + c)}; });
+    expect_all("mul.wide.s32 %d3, %r0, %r1;", 'd', edges, 2,
+               [](u64 a, u64 b, u64) { return static_cast<u64>(s64{S(a)} * S(b)); });
+    expect_all("mul.wide.u16 %r3, %h0, %h1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return (a & 0xffff) * (b & 0xffff); });
+    expect_all("mad.wide.u32 %d3, %r0, %r1, %d2;", 'd', few, 3,
+               [](u64 a, u64 b, u64 c) { return u64{U(a)} * U(b) + c; });
+    expect_all("mad.lo.s32 %r3, %r0, %r1, %r2;", 'r', few, 3,
+               [](u64 a, u64 b, u64 c) { return u64{U(u64{U(a)} * U(b) + c)}; });
     expect_all("sad.s32 %r3, %r0, %r1, %r2;", 'r', few, 3,
                [](u64 a, u64 b, u64 c) { return u64{U(c + (S(a) < S(b) ? U(b) - U(a) : U(a) - U(b)))}; });
     expect_all("add.sat.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) {
@@ -51,15 +92,18 @@ TEST(PtxIntegers, SumsAndProductsWrap) {
 }
 
 TEST(PtxIntegers, DivisionByZeroAndOfTheMostNegativeNumber) {
-    expect_all("div.u32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(b) == 0 ? 0xffffffffu : U(a) / U(b)}; });
-    expect_all("rem.u32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(b) == 0 ? U(a) : U(a) % U(b)}; });
+    expect_all("div.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(b) == 0 ? 0xffffffffu : U(a) / U(b)}; });
+    expect_all("rem.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(b) == 0 ? U(a) : U(a) % U(b)}; });
     const auto quotient = [](u64 a, u64 b, u64) {
         if (S(b) == 0) return u64{0xffffffff};
         return u64{U(static_cast<u64>(s64{S(a)} / s64{S(b)}))};
     };
     expect_all("div.s32 %r3, %r0, %r1;", 'r', edges, 2, quotient);
-    expect_all("rem.s32 %r3, %r0, %r1;", 'r', edges, 2,
-               [](u64 a, u64 b, u64) { return S(b) == 0 ? u64{U(a)} : u64{U(static_cast<u64>(s64{S(a)} % s64{S(b)}))}; });
+    expect_all("rem.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) {
+        return S(b) == 0 ? u64{U(a)} : u64{U(static_cast<u64>(s64{S(a)} % s64{S(b)}))};
+    });
     expect_all("div.s64 %d3, %d0, %d1;", 'd', edges, 2, [](u64 a, u64 b, u64) {
         if (b == 0) return ~u64{0};
         return b == ~u64{0} ? u64{0} - a : static_cast<u64>(static_cast<s64>(a) / static_cast<s64>(b));
@@ -68,17 +112,23 @@ TEST(PtxIntegers, DivisionByZeroAndOfTheMostNegativeNumber) {
     expect_all("neg.s32 %r3, %r0;", 'r', edges, 1, [](u64 a, u64, u64) { return u64{0 - U(a)}; });
     expect_all("min.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(S(a) < S(b) ? a : b)}; });
     expect_all("max.u64 %d3, %d0, %d1;", 'd', edges, 2, [](u64 a, u64 b, u64) { return std::max(a, b); });
-    expect_all("max.s16 %h3, %h0, %h1;", 'h', edges, 2,
-               [](u64 a, u64 b, u64) { return u64{static_cast<u16>(std::max(static_cast<s16>(a), static_cast<s16>(b)))}; });
+    expect_all("max.s16 %h3, %h0, %h1;", 'h', edges, 2, [](u64 a, u64 b, u64) {
+        return u64{static_cast<u16>(std::max(static_cast<s16>(a), static_cast<s16>(b)))};
+    });
 }
 
 TEST(PtxIntegers, ShiftsBeyondTheWidth) {
-    expect_all("shl.b32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return U(b) > 31 ? 0 : u64{U(a << U(b))}; });
-    expect_all("shr.u32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return U(b) > 31 ? 0 : u64{U(a)} >> U(b); });
-    expect_all("shr.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(static_cast<u64>(s64{S(a)} >> std::min(U(b), 31u)))}; });
+    expect_all("shl.b32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return U(b) > 31 ? 0 : u64{U(a << U(b))}; });
+    expect_all("shr.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return U(b) > 31 ? 0 : u64{U(a)} >> U(b); });
+    expect_all("shr.s32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(static_cast<u64>(s64{S(a)} >> std::min(U(b), 31u)))}; });
     expect_all("shl.b64 %d3, %d0, %r1;", 'd', edges, 2, [](u64 a, u64 b, u64) { return U(b) > 63 ? 0 : a << U(b); });
-    expect_all("shr.s64 %d3, %d0, %r1;", 'd', edges, 2, [](u64 a, u64 b, u64) { return static_cast<u64>(static_cast<s64>(a) >> std::min(U(b), 63u)); });
-    expect_all("shr.s16 %h3, %h0, %r1;", 'h', edges, 2, [](u64 a, u64 b, u64) { return u64{static_cast<u16>(static_cast<s16>(a) >> std::min(U(b), 15u))}; });
+    expect_all("shr.s64 %d3, %d0, %r1;", 'd', edges, 2,
+               [](u64 a, u64 b, u64) { return static_cast<u64>(static_cast<s64>(a) >> std::min(U(b), 63u)); });
+    expect_all("shr.s16 %h3, %h0, %r1;", 'h', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{static_cast<u16>(static_cast<s16>(a) >> std::min(U(b), 15u))}; });
     expect_all("shf.l.wrap.b32 %r3, %r0, %r1, %r2;", 'r', few, 3, [](u64 a, u64 b, u64 c) {
         const u32 n = c & 31;
         return u64{n == 0 ? U(b) : (U(b) << n) | (U(a) >> (32 - n))};
@@ -99,12 +149,14 @@ TEST(PtxIntegers, BitsAreCountedFoundAndMoved) {
         for (int bit = 0; bit < 32; ++bit) out |= ((a >> bit) & 1) << (31 - bit);
         return out;
     });
-    expect_all("bfind.u32 %r3, %r0;", 'r', edges, 1, [](u64 a, u64, u64) { return U(a) == 0 ? u64{0xffffffff} : u64(31 - std::countl_zero(U(a))); });
+    expect_all("bfind.u32 %r3, %r0;", 'r', edges, 1,
+               [](u64 a, u64, u64) { return U(a) == 0 ? u64{0xffffffff} : u64(31 - std::countl_zero(U(a))); });
     expect_all("bfind.s32 %r3, %r0;", 'r', edges, 1, [](u64 a, u64, u64) {
         const u32 v = S(a) < 0 ? ~U(a) : U(a);
         return v == 0 ? u64{0xffffffff} : u64(31 - std::countl_zero(v));
     });
-    expect_all("bfind.shiftamt.u32 %r3, %r0;", 'r', edges, 1, [](u64 a, u64, u64) { return U(a) == 0 ? u64{0xffffffff} : u64(std::countl_zero(U(a))); });
+    expect_all("bfind.shiftamt.u32 %r3, %r0;", 'r', edges, 1,
+               [](u64 a, u64, u64) { return U(a) == 0 ? u64{0xffffffff} : u64(std::countl_zero(U(a))); });
     // The loop of the PTX ISA.
     const auto extract = [](u64 a, u64 b, u64 c, bool is_signed) {
         const u32 pos = b & 0xff, len = c & 0xff;
@@ -117,7 +169,8 @@ TEST(PtxIntegers, BitsAreCountedFoundAndMoved) {
         }
         return d;
     };
-    expect_all("bfe.u32 %r3, %r0, %r1, %r2;", 'r', few, 3, [&](u64 a, u64 b, u64 c) { return extract(a, b, c, false); });
+    expect_all("bfe.u32 %r3, %r0, %r1, %r2;", 'r', few, 3,
+               [&](u64 a, u64 b, u64 c) { return extract(a, b, c, false); });
     expect_all("bfe.s32 %r3, %r0, %r1, %r2;", 'r', few, 3, [&](u64 a, u64 b, u64 c) { return extract(a, b, c, true); });
     expect_all("bfi.b32 %r3, %r0, %r1, %r2, 9;", 'r', few, 3, [](u64 a, u64 b, u64 c) {
         u64 d = U(b);
@@ -127,8 +180,10 @@ TEST(PtxIntegers, BitsAreCountedFoundAndMoved) {
         }
         return d;
     });
-    expect_all("lop3.b32 %r3, %r0, %r1, %r2, 0x96;", 'r', few, 3, [](u64 a, u64 b, u64 c) { return u64{U(a ^ b ^ c)}; });
-    expect_all("lop3.b32 %r3, %r0, %r1, %r2, 0xca;", 'r', few, 3, [](u64 a, u64 b, u64 c) { return u64{U((a & b) | (~a & c))}; });
+    expect_all("lop3.b32 %r3, %r0, %r1, %r2, 0x96;", 'r', few, 3,
+               [](u64 a, u64 b, u64 c) { return u64{U(a ^ b ^ c)}; });
+    expect_all("lop3.b32 %r3, %r0, %r1, %r2, 0xca;", 'r', few, 3,
+               [](u64 a, u64 b, u64 c) { return u64{U((a & b) | (~a & c))}; });
     expect_all("prmt.b32 %r3, %r0, %r1, %r2;", 'r', few, 3, [](u64 a, u64 b, u64 c) {
         u64 out = 0;
         for (int at = 0; at < 4; ++at) {
@@ -145,7 +200,8 @@ TEST(PtxIntegers, BitsAreCountedFoundAndMoved) {
     });
     expect_all("dp4a.s32.u32 %r3, %r0, %r1, %r2;", 'r', few, 3, [](u64 a, u64 b, u64 c) {
         s64 sum = S(c);
-        for (int at = 0; at < 32; at += 8) sum += s64{static_cast<std::int8_t>(a >> at)} * static_cast<std::uint8_t>(b >> at);
+        for (int at = 0; at < 32; at += 8)
+            sum += s64{static_cast<std::int8_t>(a >> at)} * static_cast<std::uint8_t>(b >> at);
         return u64{U(static_cast<u64>(sum))};
     });
     expect_all("cnot.b32 %r3, %r0;", 'r', edges, 1, [](u64 a, u64, u64) { return u64{U(a) == 0}; });
@@ -153,14 +209,16 @@ TEST(PtxIntegers, BitsAreCountedFoundAndMoved) {
 }
 
 TEST(PtxIntegers, CarriesGoFromWordToWord) {
-    expect_all("{ .reg .b32 a, b, c, d; mov.b64 {a, b}, %d0; mov.b64 {c, d}, %d1; add.cc.u32 a, a, c; addc.u32 b, b, d; "
-               "mov.b64 %d3, {a, b}; }",
-               'd', edges, 2, [](u64 a, u64 b, u64) { return a + b; });
-    expect_all("{ .reg .b32 a, b, c, d; mov.b64 {a, b}, %d0; mov.b64 {c, d}, %d1; sub.cc.u32 a, a, c; subc.u32 b, b, d; "
-               "mov.b64 %d3, {a, b}; }",
-               'd', edges, 2, [](u64 a, u64 b, u64) { return a - b; });
-    expect_all("{ .reg .b32 l, h; mad.lo.cc.u32 l, %r0, %r1, %r2; madc.hi.u32 h, %r0, %r1, 0; mov.b64 %d3, {l, h}; }", 'd', few, 3,
-               [](u64 a, u64 b, u64 c) { return u64{U(a)} * U(b) + U(c); });
+    expect_all(
+        "{ .reg .b32 a, b, c, d; mov.b64 {a, b}, %d0; mov.b64 {c, d}, %d1; add.cc.u32 a, a, c; addc.u32 b, b, d; "
+        "mov.b64 %d3, {a, b}; }",
+        'd', edges, 2, [](u64 a, u64 b, u64) { return a + b; });
+    expect_all(
+        "{ .reg .b32 a, b, c, d; mov.b64 {a, b}, %d0; mov.b64 {c, d}, %d1; sub.cc.u32 a, a, c; subc.u32 b, b, d; "
+        "mov.b64 %d3, {a, b}; }",
+        'd', edges, 2, [](u64 a, u64 b, u64) { return a - b; });
+    expect_all("{ .reg .b32 l, h; mad.lo.cc.u32 l, %r0, %r1, %r2; madc.hi.u32 h, %r0, %r1, 0; mov.b64 %d3, {l, h}; }",
+               'd', few, 3, [](u64 a, u64 b, u64 c) { return u64{U(a)} * U(b) + U(c); });
 }
 
 TEST(PtxIntegers, ComparisonsAndSelections) {
@@ -170,11 +228,13 @@ TEST(PtxIntegers, ComparisonsAndSelections) {
     expect_all("setp.eq.s32 %q, %r2, 7; setp.gt.and.s32 %p|%s, %r0, %r1, !%q;", 'p', few, 3,
                [](u64 a, u64 b, u64 c) { return u64{S(a) > S(b) && S(c) != 7}; });
     expect_all("setp.eq.s32 %q, %r2, 7; setp.gt.xor.s32 %s|%p, %r0, %r1, %q;", 'p', few, 3,
-               [](u64 a, u64 b, u64 c) { return u64{!(S(a) > S(b))} ^ u64{S(c) == 7}; });
+               [](u64 a, u64 b, u64 c) { return u64{!(S(a) > S(b))} ^ u64 { S(c) == 7 }; });
     expect_all("setp.ne.s32 %q, %r0, %r1; selp.b32 %r3, %r0, %r2, %q;", 'r', few, 3,
                [](u64 a, u64 b, u64 c) { return u64{S(a) != S(b) ? U(a) : U(c)}; });
-    expect_all("set.lt.u32.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{S(a) < S(b) ? 0xffffffffu : 0}; });
-    expect_all("set.lt.f32.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{S(a) < S(b) ? 0x3f800000u : 0}; });
+    expect_all("set.lt.u32.s32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{S(a) < S(b) ? 0xffffffffu : 0}; });
+    expect_all("set.lt.f32.s32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{S(a) < S(b) ? 0x3f800000u : 0}; });
     expect_all("setp.lt.s32 %q, %r0, 5; setp.gt.s32 %s, %r1, 5; xor.pred %p, %q, %s; not.pred %p, %p;", 'p', edges, 2,
                [](u64 a, u64 b, u64) { return u64{(S(a) < 5) == (S(b) > 5)}; });
 }

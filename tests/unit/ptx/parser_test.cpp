@@ -37,15 +37,17 @@ TEST(PtxParser, DeclaresParametersSharedMemoryAndVariables) {
     EXPECT_EQ(entry->parameters[1].size_bytes, 12u);
     EXPECT_EQ(entry->parameters[2].offset_bytes, 20u);
     EXPECT_EQ(entry->parameter_bytes, 24u);
-    EXPECT_EQ(entry->shared_bytes, 32u);  // 12 of counts, 10 from 16 on, and dynamic shared memory begins at a multiple of 16
+    EXPECT_EQ(entry->shared_bytes,
+              32u);  // 12 of counts, 10 from 16 on, and dynamic shared memory begins at a multiple of 16
     ASSERT_EQ(program.variables().size(), 3u);
     EXPECT_EQ(program.variables()[1].size_bytes, 4u);
     EXPECT_TRUE(program.variables()[2].is_constant);
 }
 
 TEST(PtxParser, VariablesBeginWithTheirValues) {
-    Program program(module_of(".global .align 8 .u64 place = generic(text)+2;\n.global .align 1 .b8 text[4] = {104, 105};\n"
-                              ".global .f64 half = 0d3FE0000000000000;\n.global .align 2 .u16 nested[2][2] = {{1, 2}, {3}};"));
+    Program program(
+        module_of(".global .align 8 .u64 place = generic(text)+2;\n.global .align 1 .b8 text[4] = {104, 105};\n"
+                  ".global .f64 half = 0d3FE0000000000000;\n.global .align 2 .u16 nested[2][2] = {{1, 2}, {3}};"));
     ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
     program.place({0x1000, 0x2000, 0x3000, 0x4000});
     std::uint64_t place = 0;
@@ -61,17 +63,23 @@ TEST(PtxParser, VariablesBeginWithTheirValues) {
 // The name of the instruction, and its line.
 TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
     const auto refused = [](const std::string& instruction) {
-        return refusal_of(module_of(".visible .entry k() {\n.reg .b32 %r<9>; .reg .b64 %d<4>; .reg .b16 %h<4>; .reg .f32 %f<9>; .reg .pred %p;\n" + instruction + "\nret;\n}"));
+        return refusal_of(
+            module_of(".visible .entry k() {\n.reg .b32 %r<9>; .reg .b64 %d<4>; .reg .b16 %h<4>; .reg .f32 %f<9>; .reg "
+                      ".pred %p;\n" +
+                      instruction + "\nret;\n}"));
     };
     EXPECT_FALSE(refused("add.u32 %r0, %r1, %r2;").refused());
     for (const char* const instruction :
-         {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f4,%f5,%f6,%f7};",
+         {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, "
+          "{%f4,%f5,%f6,%f7};",
           "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}];", "wgmma.fence.sync.aligned;",
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0, {%r1, %r2}], [%r3];",
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];", "mapa.u64 %d0, %d1, %r0;", "shfl.down.b32 %r0, %r1, 1, 31;",
-          "vadd2.s32.s32.s32 %r0, %r1, %r2, %r3;", "cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "barrier.cluster.arrive;",
-          "add.u32.unheard %r0, %r1, %r2;", "mov.u32 %r0, %unheard;", "mul.u32 %r0, %r1, %r2;", "cvt.s32.f32 %r0, %f0;",
-          "add.u64 %d0, %r0, %d1;", "atom.global.add.v2.f32 {%f0, %f1}, [%d0], {%f2, %f3};", "sqrt.f32.unheard %f0, %f1;"}) {
+          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0, {%r1, %r2}], "
+          "[%r3];",
+          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];", "mapa.u64 %d0, %d1, %r0;",
+          "shfl.down.b32 %r0, %r1, 1, 31;", "vadd2.s32.s32.s32 %r0, %r1, %r2, %r3;",
+          "cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "barrier.cluster.arrive;", "add.u32.unheard %r0, %r1, %r2;",
+          "mov.u32 %r0, %unheard;", "mul.u32 %r0, %r1, %r2;", "cvt.s32.f32 %r0, %f0;", "add.u64 %d0, %r0, %d1;",
+          "atom.global.add.v2.f32 {%f0, %f1}, [%d0], {%f2, %f3};", "sqrt.f32.unheard %f0, %f1;"}) {
         const Refusal refusal = refused(instruction);
         EXPECT_TRUE(refusal.refused()) << instruction;
         EXPECT_EQ(refusal.line, 6u) << instruction;

@@ -147,7 +147,8 @@ inline std::string kernel_of(const std::string& instructions, char result) {
     cvt.u32.u64 %r0, %d0; cvt.u32.u64 %r1, %d1; cvt.u32.u64 %r2, %d2;
     cvt.u16.u64 %h0, %d0; cvt.u16.u64 %h1, %d1; cvt.u16.u64 %h2, %d2;
     mov.u64 %d3, 0; mov.u32 %r3, 0; mov.u16 %h3, 0;
-)" + instructions + "\n" + store + "\nDONE: ret;\n}\n");
+)" + instructions + "\n" +
+                     store + "\nDONE: ret;\n}\n");
 }
 
 using Values = std::vector<std::uint64_t>;

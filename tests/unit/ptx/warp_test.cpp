@@ -60,7 +60,9 @@ TEST(PtxWarps, VotesMatchesAndReductions) {
 }
 
 TEST(PtxWarps, AWarpThatIsNotFullCountsItsLanesAlone) {
-    EXPECT_EQ(of_lanes("mov.u32 %r3, %tid.x; setp.lt.u32 %q, %r3, 100; vote.sync.ballot.b32 %r3, %q, 0x3ff;", 'r', 10)[9], 0x3ffu);
+    EXPECT_EQ(
+        of_lanes("mov.u32 %r3, %tid.x; setp.lt.u32 %q, %r3, 100; vote.sync.ballot.b32 %r3, %q, 0x3ff;", 'r', 10)[9],
+        0x3ffu);
 }
 
 // Lanes leave a loop after different counts, and meet behind it.
@@ -69,7 +71,8 @@ TEST(PtxWarps, DivergentLoopsMeetAgain) {
         mov.u32 %r3, 0; mov.u32 %r4, 0;
     LOOP: setp.ge.u32 %q, %r4, %r0; @%q bra END;
         mad.lo.u32 %r3, %r4, 3, %r3; add.u32 %r4, %r4, 1; bra LOOP;
-    END: vote.sync.ballot.b32 %r5, 1, -1; activemask.b32 %r6; setp.eq.u32 %q, %r5, %r6; @!%q mov.u32 %r3, 999;)", 'r');
+    END: vote.sync.ballot.b32 %r5, 1, -1; activemask.b32 %r6; setp.eq.u32 %q, %r5, %r6; @!%q mov.u32 %r3, 999;)",
+                                  'r');
     for (u64 lane = 0; lane < 32; ++lane) EXPECT_EQ(found[lane], 3 * (lane * (lane - 1) / 2) * (lane > 0));
 }
 
@@ -83,8 +86,10 @@ TEST(PtxWarps, BranchesBackwardAndNestedOnesMeet) {
     ONE: mov.u32 %r3, 1; bra MEET;
     EVEN: mov.u32 %r3, 2;
     MEET: bra JOIN;
-    OUT:)", 'r');
-    for (u64 lane = 0; lane < 32; ++lane) EXPECT_EQ(found[lane], ((lane & 1) == 0 ? 2u : (lane & 2) == 0 ? 1u : 3u) * 100 + 32);
+    OUT:)",
+                                  'r');
+    for (u64 lane = 0; lane < 32; ++lane)
+        EXPECT_EQ(found[lane], ((lane & 1) == 0 ? 2u : (lane & 2) == 0 ? 1u : 3u) * 100 + 32);
 }
 
 // A lock that lanes of one warp take from each other: each lane must make progress.
@@ -95,7 +100,8 @@ TEST(PtxWarps, LanesThatWaitForEachOtherMakeProgress) {
     TRY: atom.shared.cas.b32 %r4, [lock], 0, 1; setp.ne.u32 %q, %r4, 0; @%q bra TRY;
         ld.shared.u32 %r5, [count]; add.u32 %r5, %r5, 1; st.shared.u32 [count], %r5;
         atom.shared.exch.b32 %r4, [lock], 0;
-        bar.warp.sync -1; ld.shared.u32 %r3, [count];)", 'r');
+        bar.warp.sync -1; ld.shared.u32 %r3, [count];)",
+                                  'r');
     EXPECT_EQ(found[0], 32u);
     EXPECT_EQ(found[31], 32u);
 }

@@ -43,7 +43,8 @@ struct Shape {
 template <class... Arguments>
 Result launch(Function* function, const Shape& shape, Arguments... arguments) {
     void* parameters[] = {&arguments..., nullptr};
-    return cuLaunchKernel(function, shape.grid, shape.grid_y, 1, shape.block, shape.block_y, 1, shape.shared, nullptr, parameters, nullptr);
+    return cuLaunchKernel(function, shape.grid, shape.grid_y, 1, shape.block, shape.block_y, 1, shape.shared, nullptr,
+                          parameters, nullptr);
 }
 
 template <class T>
@@ -63,7 +64,8 @@ TEST(SimPtx, VectorsAreAdded) {
     in_own_process([] {
         open_device();
         std::vector<float> a(1000), b(1000);
-        for (int at = 0; at < 1000; ++at) a[at] = 0.1f * static_cast<float>(at), b[at] = 1.0f / static_cast<float>(at + 1);
+        for (int at = 0; at < 1000; ++at)
+            a[at] = 0.1f * static_cast<float>(at), b[at] = 1.0f / static_cast<float>(at + 1);
         const Address pa = on_device(a), pb = on_device(b), pc = device_memory(4000);
         REQUIRE_CODE(launch(entry(loaded(samples()), "add_vectors"), {16, 64}, pa, pb, pc, 1000), 0);
         const std::vector<float> c = back<float>(pc, 1000);
@@ -76,7 +78,8 @@ TEST(SimPtx, MatricesAreMultipliedThroughSharedMemory) {
         open_device();
         constexpr int width = 32;
         std::vector<float> a(width * width), b(width * width);
-        for (int at = 0; at < width * width; ++at) a[at] = static_cast<float>(at % 7 - 3), b[at] = static_cast<float>(at % 11 - 5);
+        for (int at = 0; at < width * width; ++at)
+            a[at] = static_cast<float>(at % 7 - 3), b[at] = static_cast<float>(at % 11 - 5);
         const Address pa = on_device(a), pb = on_device(b), pc = device_memory(sizeof(float) * width * width);
         REQUIRE_CODE(launch(entry(loaded(samples()), "multiply_matrices"), {4, 8, 0, 4, 8}, pa, pb, pc, width), 0);
         const std::vector<float> c = back<float>(pc, width * width);
@@ -128,7 +131,9 @@ TEST(SimPtx, FunctionsConstantsVariablesAndHalves) {
         const double factors[] = {0.5, 2.0, -3.25};
         const std::vector<double> found = back<double>(place, 6);
         for (std::size_t at = 0; at < 6; ++at) {
-            const double x = data[at], wanted = std::sin(x) + std::exp(x) / 3.0 + std::pow(x + 1.0, 1.5) * factors[at % 3] + double{std::sqrt(static_cast<float>(x))};
+            const double x = data[at], wanted = std::sin(x) + std::exp(x) / 3.0 +
+                                                std::pow(x + 1.0, 1.5) * factors[at % 3] +
+                                                double{std::sqrt(static_cast<float>(x))};
             REQUIRE_THAT(std::fabs(found[at] - wanted) <= 1e-13 * (1 + std::fabs(wanted)));
         }
         Address variable = 0;
@@ -254,7 +259,8 @@ TEST(SimPtx, UpdatesOfHostMemoryAreAsWholeAsTheMachineMakesThem) {
         for (int time = 0; time < times; ++time) __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
         REQUIRE_THAT(*word <= 2 * times);
-        if (fact(attribute::native_host_atomics) == 1 && fact(attribute::partial_host_atomics) != 1) REQUIRE_THAT(*word == 2 * times);
+        if (fact(attribute::native_host_atomics) == 1 && fact(attribute::partial_host_atomics) != 1)
+            REQUIRE_THAT(*word == 2 * times);
     });
 }
 
@@ -262,7 +268,9 @@ TEST(SimPtx, WhatCannotRunIsRefusedByNameAndLine) {
     in_own_process(
         [] {
             open_device();
-            Module* const module = loaded(".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n  wgmma.fence.sync.aligned;\n  ret;\n}\n");
+            Module* const module = loaded(
+                ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n  wgmma.fence.sync.aligned;\n  "
+                "ret;\n}\n");
             REQUIRE_CODE(launch(entry(module, "k"), {1, 1}), 801);
         },
         "the entry k cannot run from its PTX: line 5: wgmma");
@@ -274,7 +282,9 @@ TEST(SimPtx, AFatbinMayHoldTheText) {
         open_device();
         std::vector<unsigned char> image(16 + 64);
         const std::string text = samples();
-        const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) { std::memcpy(image.data() + at, &value, bytes); };
+        const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) {
+            std::memcpy(image.data() + at, &value, bytes);
+        };
         put(0, 0xba55ed50, 4), put(4, 1, 2), put(6, 16, 2), put(8, 64 + text.size() + 1, 8);
         put(16, 1, 2), put(18, 0x101, 2), put(20, 64, 4), put(24, text.size() + 1, 8), put(44, 75, 4);
         image.insert(image.end(), text.begin(), text.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of tests/unit/kernels/run_twin.hpp: each kernel runs from its PTX and as its twin, on the same memory,
-// and both must leave the same bits. The PTX was made of the kernels' sources:
+// Takes the place of tests/unit/kernels/run_twin.hpp: each kernel runs from its PTX and as its twin, on the same
+// memory, and both must leave the same bits. The PTX was made of the kernels' sources:
 //     nvcc -x cu -ptx -std=c++20 -fmad=false -arch=compute_75 -I… camera_gray.cpp
 // With kernels that changed since, make it anew.
 #pragma once
@@ -71,7 +71,8 @@ public:
     }
     void restore(const Contents& contents) const {
         for (std::size_t at = 0; at < views.size(); ++at) {
-            if (views[at].writable && views[at].size_bytes != 0) std::memcpy(views[at].data, contents[at].data(), views[at].size_bytes);
+            if (views[at].writable && views[at].size_bytes != 0)
+                std::memcpy(views[at].data, contents[at].data(), views[at].size_bytes);
         }
     }
     std::vector<View> views;
@@ -80,7 +81,8 @@ public:
 inline std::map<std::string, std::unique_ptr<ptx::Program>>& programs() {
     static std::map<std::string, std::unique_ptr<ptx::Program>> all;
     if (!all.empty()) return all;
-    for (const char* const name : {"camera_corners", "camera_gray", "camera_list", "camera_response", "camera_smooth", "camera_tiles", "sample_kernels"}) {
+    for (const char* const name : {"camera_corners", "camera_gray", "camera_list", "camera_response", "camera_smooth",
+                                   "camera_tiles", "sample_kernels"}) {
         std::ifstream file(std::string(ISTHMUS_PTX_FOLDER) + "/" + name + ".ptx");
         std::stringstream text;
         text << file.rdbuf();
@@ -92,7 +94,8 @@ inline std::map<std::string, std::unique_ptr<ptx::Program>>& programs() {
     return all;
 }
 
-inline void run_from_ptx(const isthmus::KernelInfo& info, const isthmus::Extent& extent, const void* pack, ptx::Memory& memory) {
+inline void run_from_ptx(const isthmus::KernelInfo& info, const isthmus::Extent& extent, const void* pack,
+                         ptx::Memory& memory) {
     const auto shape = isthmus::platform::cuda::launch_shape(info, extent);
     if (shape.empty) return;
     for (const auto& [name, program] : programs()) {
@@ -101,7 +104,8 @@ inline void run_from_ptx(const isthmus::KernelInfo& info, const isthmus::Extent&
         ASSERT_FALSE(entry->refusal.refused()) << entry->refusal.what;
         std::vector<std::byte> block(entry->parameter_bytes);
         std::memcpy(block.data() + entry->parameters.at(0).offset_bytes, &extent, sizeof extent);
-        if (info.pack_bytes != 0) std::memcpy(block.data() + entry->parameters.at(1).offset_bytes, pack, info.pack_bytes);
+        if (info.pack_bytes != 0)
+            std::memcpy(block.data() + entry->parameters.at(1).offset_bytes, pack, info.pack_bytes);
         ptx::ExecutionShape execution_shape;
         execution_shape.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
         execution_shape.block = {shape.block[0], shape.block[1], shape.block[2]};

@@ -19,7 +19,8 @@ TEST(PtxTwins, SampleKernelsLeaveTheBitsOfTheirTwins) {
     }
     run_twin(samples::scale, 1000, {out.data(), out.size()}, {a.data(), a.size()}, 0.3f);
     EXPECT_EQ(out[999], a[999] * 0.3f);
-    run_twin(samples::multiply_add, 1000, {out.data(), out.size()}, {a.data(), a.size()}, {b.data(), b.size()}, {c.data(), c.size()});
+    run_twin(samples::multiply_add, 1000, {out.data(), out.size()}, {a.data(), a.size()}, {b.data(), b.size()},
+             {c.data(), c.size()});
     EXPECT_EQ(out[3], a[3] * b[3] + c[3]);
     std::vector<std::uint32_t> visits(7 * 5 * 3);
     run_twin(samples::cell, {7, 5, 3}, {visits.data(), visits.size()}, {7, 5, 3});
@@ -30,9 +31,12 @@ TEST(PtxTwins, SampleKernelsLeaveTheBitsOfTheirTwins) {
     for (std::size_t at = 0; at < 64; ++at) first += in[at];
     EXPECT_EQ(sums[0], first);
     std::vector<samples::Tint> tints(37 * 3);
-    for (samples::Tint& tint : tints) tint = {static_cast<std::uint8_t>(random()), static_cast<std::int32_t>(random()), static_cast<double>(random() % 1000)};
+    for (samples::Tint& tint : tints)
+        tint = {static_cast<std::uint8_t>(random()), static_cast<std::int32_t>(random()),
+                static_cast<double>(random() % 1000)};
     std::vector<std::uint64_t> mixed(37 * 3);
-    run_twin(samples::mixed, {37, 3}, {mixed.data(), mixed.size()}, std::uint8_t{200}, {tints.data(), tints.size()}, true, samples::Tint{1, -2, 3.0}, std::uint16_t{37});
+    run_twin(samples::mixed, {37, 3}, {mixed.data(), mixed.size()}, std::uint8_t{200}, {tints.data(), tints.size()},
+             true, samples::Tint{1, -2, 3.0}, std::uint16_t{37});
 }
 
 }  // namespace
