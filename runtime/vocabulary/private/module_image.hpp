@@ -51,8 +51,8 @@ struct ImageContents {
 // Reads nothing beyond `bytes`, whatever they hold. PTX ends at its first NUL or with the bytes.
 ImageContents read_image(std::span<const std::byte> bytes);
 
-// The PTX of an image that suits this compute capability × 10 (0: any) best: the text itself, or that member of a fatbin
-// with the greatest target. Empty: there is none, or it is compressed. A view into the bytes.
+// The PTX of an image that suits this compute capability × 10 (0: any) best: the text itself, or that member of a
+// fatbin with the greatest target. Empty: there is none, or it is compressed. A view into the bytes.
 std::string_view ptx_text(std::span<const std::byte> bytes, std::uint32_t capability);
 
 // The steps of read_image(). Each adds what it finds.

@@ -191,26 +191,29 @@ TEST(SimVisibleDevices, TheListChoosesAndOrders) {
 
 TEST(SimVisibleDevices, AUuidOrItsBeginningNamesADevice) {
     std::string uuid = "GPU-";
+    struct {
+        int devices = 0;
+        Uuid uuid = {};  // of the first one
+    } known;
     int answer[2] = {-1, -1};
     REQUIRE_THAT(::pipe(answer) == 0);
     in_own_process([&] {
         open_device();
-        Uuid bytes = {};
-        REQUIRE_CODE(cuDeviceGetUuid(&bytes, 0), 0);
-        REQUIRE_THAT(::write(answer[1], &bytes, sizeof bytes) == sizeof bytes);
+        REQUIRE_CODE(cuDeviceGetCount(&known.devices), 0);
+        REQUIRE_CODE(cuDeviceGetUuid(&known.uuid, 0), 0);
+        REQUIRE_THAT(::write(answer[1], &known, sizeof known) == sizeof known);
     });
-    Uuid bytes = {};
-    REQUIRE_THAT(::read(answer[0], &bytes, sizeof bytes) == sizeof bytes);
+    REQUIRE_THAT(::read(answer[0], &known, sizeof known) == sizeof known);
     for (int i = 0; i < 16; ++i) {
         char digits[3];
-        std::snprintf(digits, sizeof digits, "%02X", bytes.bytes[i]);
+        std::snprintf(digits, sizeof digits, "%02X", known.uuid.bytes[i]);
         if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
         uuid += digits;
     }
     in_own_process([&] { REQUIRE_THAT(devices_with(uuid.c_str()) == 1); });
     const std::string other = uuid.substr(0, uuid.size() - 1) + (uuid.back() == '0' ? '5' : '0');
     in_own_process([&] { REQUIRE_THAT(devices_with(other.c_str()) != 2); });
-    if (two_devices()) return;
+    if (known.devices > 1) return;  // whose beginnings may be the same
     in_own_process([&] { REQUIRE_THAT(devices_with(uuid.substr(0, 8).c_str()) == 1); });
 }
 

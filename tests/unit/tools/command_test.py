@@ -162,6 +162,9 @@ class BadInput(unittest.TestCase):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
                 tried.discard("--checksums")
+                tried.add("--camera")
+            if command in (("share",), ("view",)):
+                tried |= {"--listen", "--from", "--key"}
             if command == ("latency",):
                 tried |= {"--work", "--kind", "--sealed", "--cpus", "--load"}
             text = run(*command, "--help").stdout
