@@ -109,6 +109,7 @@ TEST(SimFillNodes, FillAtEachLaunch) {
         EventGraph g;
         const FillNodeParameters two_rows = {g.scene.memory, 64, 0x01020304, 4, 2, 2};
         REQUIRE_CODE(cuMemsetD8_v2(g.scene.memory, 0, 256), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
         REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, &two_rows, g.scene.context), 0);
         int type = 0;
         REQUIRE_CODE(cuGraphNodeGetType(g.node, &type), 0);
