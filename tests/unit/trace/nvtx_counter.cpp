@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+struct CUstream_st;  // of cuda.h, which is not needed here
+
 namespace {
 
 // Found by the test with dlsym() in this module.
@@ -39,8 +41,7 @@ void NVTX_API mark(nvtxDomainHandle_t, const nvtxEventAttributes_t* event) {
 void NVTX_API name_category(nvtxDomainHandle_t, std::uint32_t category, const char* name) {
     add("category " + std::to_string(category) + " " + name);
 }
-// A CUstream is a pointer; cuda.h is not needed for it.
-void NVTX_API name_stream(void* stream, const char* name) {
+void NVTX_API name_stream(CUstream_st* stream, const char* name) {
     add((stream != nullptr ? "stream " : "no stream ") + std::string(name));
 }
 
