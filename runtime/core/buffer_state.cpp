@@ -361,10 +361,15 @@ void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
 }
 
 Result<void> BufferState::fill_relay() {
-    if (memory->relay == nullptr || !sides.relay_stale()) return {};
+    if (memory->relay == nullptr) return {};
+    {
+        const std::lock_guard lock(views);
+        if (!sides.relay_stale()) return {};
+    }
     if (Result<void> begun = begin_cpu_use(*this, platform::os::CpuUse::read); !begun) return begun;
     std::memcpy(memory->relay, memory->host, memory->bytes);
     end_cpu_use(*this, platform::os::CpuUse::read);
+    const std::lock_guard lock(views);
     sides.relay_filled();
     return {};
 }
@@ -518,12 +523,14 @@ Result<void> BufferState::download(Wait whole) {
     if (Result<void> copied = stream->wait_until(position, deadline.left()); !copied) return copied;
     sides.count_copied(memory->bytes);
     device->books->launches.count_download(memory->bytes);
-    const std::lock_guard lock(views);
     if (memory->relay != nullptr) {
-        if (Result<void> begun = begin_cpu_use(*this, platform::os::CpuUse::write); !begun) return begun;
+        // Also for reading: the first and the last line of caches may hold bytes of others.
+        constexpr platform::os::CpuUse use = platform::os::CpuUse::read_write;
+        if (Result<void> begun = begin_cpu_use(*this, use); !begun) return begun;
         std::memcpy(memory->host, memory->relay, memory->bytes);
-        end_cpu_use(*this, platform::os::CpuUse::write);
+        end_cpu_use(*this, use);
     }
+    const std::lock_guard lock(views);
     sides.copied_to_host();
     return {};
 }

@@ -99,7 +99,7 @@ public:
     // For the runtime's observer: the buffer, and a use of it on a stream.
     ObservedFacts observed() const noexcept;
     ObservedFacts observed(const StreamState& stream, std::uint64_t position) const noexcept;
-    // Expects the lock, and no content of the relay still to be copied. An error: it is as stale as before.
+    // Expects no lock, and a use that is entered. An error: it is as stale as before.
     Result<void> fill_relay();
     void make_parted();
 

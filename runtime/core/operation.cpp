@@ -374,8 +374,8 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     return !writing ? ArgumentUse::read : reading ? ArgumentUse::read_write : ArgumentUse::write;
 }
 
-// Driver calls of a claim are made without the buffer's lock (`held`, which may come back released), because views have
-// deadlines. By then the use is entered, and a view that opens waits for it.
+// Driver and system calls of a claim are made without the buffer's lock (`held`, which may come back released), because
+// views have deadlines. By then the use is entered, and a view that opens waits for it.
 Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
@@ -388,11 +388,14 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
     const BufferSides::Claimed claimed = buffer.sides.claim(use);
     sides_.push_back({&buffer, claimed.before});
     if (!claimed.uploads) return true;
-    if (Result<void> filled = buffer.fill_relay(); !filled) return std::move(filled).error();
     const std::uint64_t position = stream_.issued + 1;
     buffer.sides.brought(stream_, position);
     buffer.touch(stream_, position, use);
     held.unlock();
+    if (Result<void> filled = buffer.fill_relay(); !filled) {
+        stream_.advance("a refused operation");  // the buffer names the position
+        return std::move(filled).error();
+    }
     stream_.gives("the copy to the device's side");
     const platform::Status status = device_.driver->memory().copy(
         buffer.memory->device_address, reinterpret_cast<std::uintptr_t>(buffer.copied_side()), buffer.memory->bytes,

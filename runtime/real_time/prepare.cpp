@@ -4,6 +4,7 @@
 #include <isthmus/event.hpp>
 #include <isthmus/seal.hpp>
 
+#include "buffer_lanes.hpp"
 #include "device_state.hpp"
 #include "load_kernel.hpp"
 #include "real_time_errors.hpp"
@@ -61,6 +62,8 @@ Result<void> prepare_memory(Device& device, const Preparation& what) {
             }
         }
     }
+    // On the shelves of the cache once: nothing of it needs the heap to lie there later.
+    (void)detail::empty_lanes(*device.state());
     // Whether the device kept all of it shows when it is taken again.
     detail::SealBook counting;
     counting.begin(false);

@@ -494,6 +494,23 @@ TEST(Preparations, KeepEventsAndMemoryForALoop) {  // keeps T1
     });
 }
 
+// What was prepared rests as bytes, and a buffer of other elements takes its memory.
+TEST(Preparations, ServeOtherElementsWithoutTheHeap) {  // keeps T1, T2
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+        Preparation what;
+        what.memory = {{4096, 2, SharedUse{}}};
+        ASSERT_TRUE(worked(prepare(device, what)));
+        const Seal seal = own.seal().value();
+        Counting counting;
+        const Code code = code_of(device.allocate_shared<std::int32_t>(1024));
+        const Counts counts = counting.end();
+        EXPECT_EQ(code, ok);
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
+    });
+}
+
 TEST(Preparations, AreRefusedWhereTheyCannotBeKept) {  // keeps T1
     RuntimeOptions options;
     options.cache_bytes = std::uint64_t{1} << 20;

@@ -144,7 +144,7 @@ TEST_F(DmaBufAdoption, CopiesByTheCpuAreBracketed) {  // keeps Y5
     {
         const auto view = buffer.read_on_host().value();
         EXPECT_EQ(view[7], 8);
-        EXPECT_EQ(kernel.syncs, (Names{"start write", "end write", "start read"}));
+        EXPECT_EQ(kernel.syncs, (Names{"start read write", "end read write", "start read"}));
         EXPECT_EQ(calls_of(uses), (Names{"copy down", "start", "end", "start"}));
     }
     EXPECT_EQ(frame.data<int>()[7], 8);
