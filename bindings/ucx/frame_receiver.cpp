@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace isthmus {
 inline namespace v0 {
@@ -15,6 +16,7 @@ using namespace ucx_wire;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds spin{50};
+constexpr int most_turns = 64;  // of UCX, until the connection and the ring are looked at
 constexpr std::chrono::milliseconds longest_sleep{20};
 constexpr std::chrono::milliseconds time_to_part{1000};
 constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
@@ -49,7 +51,8 @@ struct FrameReceiver::Parts {
     std::mutex* guard = nullptr;
     std::optional<Filling> filling{};
     std::deque<Announced> announced{};
-    std::unique_ptr<Worker> worker{};      // ends before the slots that it fills
+    std::unique_ptr<Worker> worker{};  // ends before the slots that it fills
+    Token token = drawn_token(), theirs{};
     std::uint64_t began = 0;               // frames announced
     std::uint64_t done = 0;                // published or discarded
     std::uint64_t told = 0;                // of which the sender knows
@@ -100,9 +103,11 @@ Result<FrameReceiver> FrameReceiver::create(Connection connection) {
 Result<void> FrameReceiver::Parts::read_offer(const Message& message) {
     std::span<const std::byte> body(message.body);
     const auto frame_bytes = take_number(body), slots = take_number(body), waits = take_number(body);
+    const auto token_of_sender = take_token(body);
     const auto note_bytes = take_number(body);
-    const bool right = message.kind == Kind::offer && note_bytes && *frame_bytes > 0 && *slots >= 2 && *slots <= 256 &&
-                       *waits <= 1 && *note_bytes <= Offer::max_note_bytes && *note_bytes < body.size();
+    const bool right = message.kind == Kind::offer && token_of_sender && note_bytes && *frame_bytes > 0 &&
+                       *slots >= 2 && *slots <= 256 && *waits <= 1 && *note_bytes <= Offer::max_note_bytes &&
+                       *note_bytes < body.size();
     if (!right) return broke("the sender's offer is none");
     const auto note_end = body.begin() + static_cast<std::ptrdiff_t>(*note_bytes);
     offer = {*frame_bytes,
@@ -110,6 +115,7 @@ Result<void> FrameReceiver::Parts::read_offer(const Message& message) {
              *waits == 1 ? SlowReaderPolicy::wait : SlowReaderPolicy::overwrite,
              {body.begin(), note_end}};
     sender.assign(note_end, body.end());
+    theirs = *token_of_sender;
     return {};
 }
 
@@ -142,23 +148,28 @@ Result<void> FrameReceiver::begin(SharedFrameRing<std::uint8_t>& ring, std::mute
     }
     Result<std::vector<std::byte>> own = parts.worker->address();
     if (!own) return std::move(own).error();
-    if (own->size() > max_body_bytes) {
+    std::vector<std::byte> answer;
+    put(answer, parts.token);
+    answer.insert(answer.end(), own->begin(), own->end());
+    if (answer.size() > max_body_bytes) {
         return Error(Code::unsupported, "the address of UCX's worker has " + std::to_string(own->size()) + " bytes",
                      "fewer devices in UCX_NET_DEVICES");
     }
     parts.ring = &ring;
     parts.guard = guard;
     parts.moved = Clock::now();
-    return parts.line().send(Kind::answer, *own);
+    return parts.line().send(Kind::answer, answer);
 }
 
 ucs_status_t FrameReceiver::Parts::on_frame(void* self, const void* header, std::size_t header_bytes, void* data,
                                             std::size_t bytes, const ucp_am_recv_param_t* param) {
     Parts& parts = *static_cast<Parts*>(self);
-    Announced next{.data = data, .by_rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0};
+    const auto known = header_in<FrameHeader>(header, header_bytes, parts.token);
+    if (!known) return UCS_OK;
+    Announced next{
+        .header = *known, .data = data, .by_rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0};
     const bool kept = (param->recv_attr & (UCP_AM_RECV_ATTR_FLAG_RNDV | UCP_AM_RECV_ATTR_FLAG_DATA)) != 0;
-    if (header_bytes == sizeof next.header) std::memcpy(&next.header, header, sizeof next.header);
-    if (header_bytes != sizeof next.header || !kept || bytes != parts.offer.frame_bytes) {
+    if (!kept || bytes != parts.offer.frame_bytes) {
         parts.lie = "a frame of another size arrived";
     } else if (next.header.sequence != parts.began || next.header.whole > 1 || parts.total) {
         parts.lie = "a frame arrived out of its order";
@@ -176,14 +187,13 @@ ucs_status_t FrameReceiver::Parts::on_frame(void* self, const void* header, std:
 ucs_status_t FrameReceiver::Parts::on_verdict(void* self, const void* header, std::size_t header_bytes, void*,
                                               std::size_t, const ucp_am_recv_param_t*) {
     Parts& parts = *static_cast<Parts*>(self);
-    VerdictHeader verdict;
-    if (header_bytes == sizeof verdict) std::memcpy(&verdict, header, sizeof verdict);
-    const std::uint64_t place = verdict.sequence - parts.done;
-    if (header_bytes != sizeof verdict || verdict.whole > 1 || place >= parts.announced.size() ||
-        parts.announced[place].whole) {
+    const auto verdict = header_in<VerdictHeader>(header, header_bytes, parts.token);
+    if (!verdict) return UCS_OK;
+    const std::uint64_t place = verdict->sequence - parts.done;
+    if (verdict->whole > 1 || place >= parts.announced.size() || parts.announced[place].whole) {
         parts.lie = "a verdict arrived about no frame";
     } else {
-        parts.announced[place].whole = verdict.whole == 1;
+        parts.announced[place].whole = verdict->whole == 1;
     }
     return UCS_OK;
 }
@@ -225,7 +235,7 @@ Result<void> FrameReceiver::Parts::hear() {
 Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     for (bool waited = false;;) {
-        while (worker->progress()) moved = Clock::now();
+        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
         if (lie != nullptr) return broke(lie);
         if (Result<void> heard = hear(); !heard) return heard;
         Result<bool> settled = settle();
@@ -268,6 +278,8 @@ Result<bool> FrameReceiver::Parts::fill() {
     }();
     if (!frame && frame.code() == Code::timed_out) {
         moved = Clock::now();  // a local reader is slow, and the ring's deadline is for it
+        // The guard is free for a moment, for readers that are to be admitted.
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
         return false;
     }
     if (!frame) return std::move(frame).error();
@@ -293,7 +305,7 @@ Result<bool> FrameReceiver::Parts::fill() {
 Result<void> FrameReceiver::Parts::give_receipt(bool at_rest) {
     const std::uint64_t enough = offer.frame_bytes <= most_eager_bytes ? most_sent / 2 : 1;
     if (told == done || (!at_rest && done - told < enough)) return {};
-    const ReceiptHeader receipt{done - 1};
+    const ReceiptHeader receipt{theirs, done - 1};
     told = done;
     Result<void> sent = worker->tell(Am::receipt, receipt);
     return total ? Result<void>() : std::move(sent);

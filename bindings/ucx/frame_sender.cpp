@@ -16,6 +16,7 @@ using namespace ucx_wire;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds spin{50};
+constexpr int most_turns = 64;  // of UCX, until the connection and the ring are looked at
 constexpr std::chrono::milliseconds longest_sleep{20};
 constexpr std::chrono::milliseconds time_to_part{1000};
 constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
@@ -40,6 +41,7 @@ struct FrameSender::Parts {
     FrameHeader small_header{};
     std::unique_ptr<Worker> worker{};  // ends before what it sends
     void* small_request = nullptr;
+    Token token = drawn_token(), theirs{};
     std::uint64_t sent = 0;      // frames that began
     std::uint64_t received = 0;  // of which the receiver has told
     std::uint64_t missed = 0;    // since the last frame that began
@@ -56,16 +58,12 @@ struct FrameSender::Parts {
     static ucs_status_t on_receipt(void* self, const void* header, std::size_t bytes, void*, std::size_t,
                                    const ucp_am_recv_param_t*) {
         Parts& parts = *static_cast<Parts*>(self);
-        ReceiptHeader receipt;
-        if (bytes != sizeof receipt) {
-            parts.lies = true;
-            return UCS_OK;
-        }
-        std::memcpy(&receipt, header, sizeof receipt);
-        if (receipt.sequence < parts.received || receipt.sequence >= parts.sent) {
+        const auto receipt = header_in<ReceiptHeader>(header, bytes, parts.token);
+        if (!receipt) return UCS_OK;
+        if (receipt->sequence < parts.received || receipt->sequence >= parts.sent) {
             parts.lies = true;
         } else {
-            parts.received = receipt.sequence + 1;
+            parts.received = receipt->sequence + 1;
         }
         return UCS_OK;
     }
@@ -109,6 +107,7 @@ Result<FrameSender> FrameSender::create(Connection connection, SharedFrameReader
     put(offer, parts->reader.elements());
     put(offer, parts->reader.slots());
     put(offer, parts->reader.policy() == SlowReaderPolicy::wait ? 1 : 0);
+    put(offer, parts->token);
     put(offer, note.size());
     offer.insert(offer.end(), note.begin(), note.end());
     offer.insert(offer.end(), own->begin(), own->end());
@@ -119,10 +118,13 @@ Result<FrameSender> FrameSender::create(Connection connection, SharedFrameReader
     if (Result<void> sent = line.send(Kind::offer, offer); !sent) return std::move(sent).error();
     Result<Message> answer = line.wait(line.options.setup_timeout);
     if (!answer) return std::move(answer).error();
-    if (answer->kind != Kind::answer || answer->body.empty()) {
+    std::span<const std::byte> body(answer->body);
+    const std::optional<Token> theirs = take_token(body);
+    if (answer->kind != Kind::answer || !theirs || body.empty()) {
         return Error(Code::peer_broke_rules, "the receiver did not answer the offer", "the same version at both ends");
     }
-    if (Result<void> connected = parts->worker->connect(answer->body); !connected) return std::move(connected).error();
+    parts->theirs = *theirs;
+    if (Result<void> connected = parts->worker->connect(body); !connected) return std::move(connected).error();
     for (std::size_t slot = 0; slot < parts->reader.slots(); ++slot) {
         Result<HostView<const std::uint8_t>> view = parts->reader.buffer(slot).read_on_host();
         if (!view) return std::move(view).error();
@@ -147,7 +149,7 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     bool waited = false;
     for (;;) {
-        while (worker->progress()) moved = Clock::now();
+        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
         if (Result<void> heard = hear(); !heard) return heard;
         if (lies) return liar();
         if (Result<void> fine = worker->state(); !fine && !goodbye) return fine;
@@ -204,7 +206,7 @@ Result<bool> FrameSender::Parts::settle() {
         const Result<void> whole = first.frame.finish();
         if (!whole && whole.code() != Code::overtaken) return whole.error();
         whole ? ++counts.frames : ++counts.overtaken;
-        const VerdictHeader verdict{first.header.sequence, whole ? 1u : 0u};
+        const VerdictHeader verdict{theirs, first.header.sequence, whole ? 1u : 0u};
         on_their_way.pop_front();
         if (Result<void> told = worker->tell(Am::verdict, verdict); !told) return std::move(told).error();
         any = true;
@@ -231,7 +233,7 @@ Result<void> FrameSender::Parts::send(SharedFrame<std::uint8_t> frame) {
     if (reader.elements() <= most_eager_bytes) return send_small(std::move(frame));
     Result<HostView<const std::uint8_t>> view = frame.buffer().read_on_host();
     if (!view) return std::move(view).error();
-    on_their_way.push_back({std::move(frame), std::move(view).value(), {sent++, std::exchange(missed, 0), 0}});
+    on_their_way.push_back({std::move(frame), std::move(view).value(), {theirs, sent++, std::exchange(missed, 0), 0}});
     Sent& last = on_their_way.back();
     Result<void*> request = worker->send(Am::frame, &last.header, sizeof last.header, last.view->span(), false);
     if (!request) return std::move(request).error();
@@ -253,7 +255,7 @@ Result<void> FrameSender::Parts::send_small(SharedFrame<std::uint8_t> frame) {
         ++counts.overtaken;
         return {};
     }
-    small_header = {sent++, std::exchange(missed, 0), 1};
+    small_header = {theirs, sent++, std::exchange(missed, 0), 1};
     Result<void*> request = worker->send(Am::frame, &small_header, sizeof small_header, small, true);
     if (!request) return std::move(request).error();
     small_request = *request;

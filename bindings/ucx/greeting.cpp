@@ -107,6 +107,13 @@ Secret session_key(const Secret& key, Side from, const HelloBytes& hello, const 
     return code_of(key, labelled('s', from, hello, welcome));
 }
 
+Sealer::~Sealer() {
+    sodium_memzero(key_.data(), key_.size());
+}
+Opener::~Opener() {
+    sodium_memzero(key_.data(), key_.size());
+}
+
 std::vector<std::byte> Sealer::seal(Kind kind, std::span<const std::byte> body) {
     std::vector<std::byte> bytes(head_bytes);
     put_word(bytes.data(), static_cast<std::uint32_t>(kind));
@@ -145,6 +152,25 @@ Result<std::optional<Message>> Opener::take(std::span<const std::byte>& bytes) {
     Message message{static_cast<Kind>(kind), {kept_.begin() + head_bytes, kept_.end() - proof_bytes}};
     kept_.clear();
     return std::optional<Message>(std::move(message));
+}
+
+Token drawn_token() {
+    Token token{};
+    randombytes_buf(token.data(), token.size());
+    return token;
+}
+bool same(const Token& one, const Token& other) noexcept {
+    return sodium_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+void put(std::vector<std::byte>& body, const Token& token) {
+    body.insert(body.end(), token.begin(), token.end());
+}
+std::optional<Token> take_token(std::span<const std::byte>& body) {
+    Token token{};
+    if (body.size() < token.size()) return std::nullopt;
+    std::copy_n(body.begin(), token.size(), token.begin());
+    body = body.subspan(token.size());
+    return token;
 }
 
 void put(std::vector<std::byte>& body, std::uint64_t value) {

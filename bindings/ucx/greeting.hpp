@@ -22,7 +22,7 @@
 
 namespace isthmus::ucx_wire {
 
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 inline constexpr std::size_t hello_bytes = 48;
 inline constexpr std::size_t proof_bytes = 32;
 inline constexpr std::size_t welcome_bytes = hello_bytes + proof_bytes;
@@ -56,6 +56,9 @@ struct Message {
 class Sealer {
 public:
     explicit Sealer(const Secret& key) noexcept : key_(key) {}
+    ~Sealer();  // wipes the key
+    Sealer(const Sealer&) = delete;
+    Sealer& operator=(const Sealer&) = delete;
     std::vector<std::byte> seal(Kind kind, std::span<const std::byte> body);
 
 private:
@@ -67,6 +70,9 @@ private:
 class Opener {
 public:
     explicit Opener(const Secret& key) noexcept : key_(key) {}
+    ~Opener();  // wipes the key
+    Opener(const Opener&) = delete;
+    Opener& operator=(const Opener&) = delete;
     // Takes bytes from the front of `bytes`, up to the end of one message. None: more are needed. Error, for good:
     // peer_broke_rules.
     Result<std::optional<Message>> take(std::span<const std::byte>& bytes);
@@ -77,6 +83,16 @@ private:
     std::vector<std::byte> kept_{};
     bool broken_ = false;
 };
+
+// Marks the active messages to one end as those of this connection's other end: UCX authenticates nobody. Each end
+// draws one and says it in its offer or answer.
+using Token = std::array<std::byte, 16>;
+Token drawn_token();
+// In constant time.
+bool same(const Token& one, const Token& other) noexcept;
+void put(std::vector<std::byte>& body, const Token& token);
+// Reads a token from the front, or none where fewer bytes are left.
+std::optional<Token> take_token(std::span<const std::byte>& body);
 
 // Numbers in bodies.
 void put(std::vector<std::byte>& body, std::uint64_t value);

@@ -56,6 +56,8 @@ Result<Addresses> look_up(const Address& address, bool to_listen) {
     wanted.ai_flags = AI_NUMERICSERV | (to_listen ? AI_PASSIVE : 0);
     addrinfo* found = nullptr;
     const int answer = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
+    if (answer == EAI_AGAIN)
+        return Error(Code::peer_lost, "'" + address.host + "' could not be looked up now", "try again");
     if (answer != 0 || found == nullptr) {
         return Error(Code::invalid_argument,
                      "'" + address.host + "' has no address: " + (answer != 0 ? gai_strerror(answer) : "none found"),
@@ -82,9 +84,18 @@ bool ready(int socket, short events, std::chrono::nanoseconds at_most) {
     return ppoll(&wait, 1, &time, nullptr) > 0;
 }
 
+constexpr std::chrono::milliseconds between_questions{50};
+
+Result<void> not_stopped(const ConnectionOptions& options) {
+    if (!options.stopped || !options.stopped()) return {};
+    return Error(Code::ended, "this end was told to stop");
+}
+
 // Sends or receives all of the bytes before the deadline, which holds for an end that drips, too. Sockets do not block.
-Result<void> exactly(int socket, std::byte* bytes, std::size_t count, bool sends, Clock::time_point until) {
+Result<void> exactly(int socket, std::byte* bytes, std::size_t count, bool sends, Clock::time_point until,
+                     const ConnectionOptions& options) {
     while (count > 0) {
+        if (Result<void> goes_on = not_stopped(options); !goes_on) return goes_on;
         if (Clock::now() >= until) {
             return Error(Code::timed_out, "the other machine did not greet in time", "ask what it waits for");
         }
@@ -96,13 +107,15 @@ Result<void> exactly(int socket, std::byte* bytes, std::size_t count, bool sends
         }
         if (done == 0) return lost("it was closed during the greeting");
         if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) return lost(std::strerror(errno));
-        ready(socket, sends ? POLLOUT : POLLIN, left_until(until));
+        ready(socket, sends ? POLLOUT : POLLIN,
+              std::min<std::chrono::nanoseconds>(left_until(until), between_questions));
     }
     return {};
 }
 template <std::size_t count>
-Result<void> send_all(int socket, std::array<std::byte, count> bytes, Clock::time_point until) {
-    return exactly(socket, bytes.data(), count, true, until);
+Result<void> send_all(int socket, std::array<std::byte, count> bytes, Clock::time_point until,
+                      const ConnectionOptions& options) {
+    return exactly(socket, bytes.data(), count, true, until, options);
 }
 
 void set_up(int socket) {
@@ -128,7 +141,9 @@ Result<FileDescriptor> connected_to(const addrinfo& address, const ConnectionOpt
     set_up(socket.get());
     if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return socket;
     if (errno != EINPROGRESS) return lost(std::strerror(errno));
-    if (!ready(socket.get(), POLLOUT, left_until(until))) {
+    while (!ready(socket.get(), POLLOUT, std::min<std::chrono::nanoseconds>(left_until(until), between_questions))) {
+        if (Result<void> goes_on = not_stopped(options); !goes_on) return std::move(goes_on).error();
+        if (Clock::now() < until) continue;
         return Error(Code::timed_out, "the other machine did not answer in time", "check address and firewall");
     }
     int failure = 0;
@@ -215,20 +230,21 @@ Result<Connection> Connection::connect(const Address& address, const ConnectionO
     }
     const Secret key = secret_of(options);
     const HelloBytes hello = make_hello(options.key.has_value(), drawn_nonce());
-    if (Result<void> sent = send_all(connected->get(), hello, until); !sent) return std::move(sent).error();
+    if (Result<void> sent = send_all(connected->get(), hello, until, options); !sent) return std::move(sent).error();
     HelloBytes welcome{};
     Proof proof{};
-    if (Result<void> got = exactly(connected->get(), welcome.data(), welcome.size(), false, until); !got) {
+    if (Result<void> got = exactly(connected->get(), welcome.data(), welcome.size(), false, until, options); !got) {
         return std::move(got).error();
     }
     if (Result<void> fits = judge_hello(welcome, options.key.has_value()); !fits) return std::move(fits).error();
-    if (Result<void> got = exactly(connected->get(), proof.data(), proof.size(), false, until); !got) {
+    if (Result<void> got = exactly(connected->get(), proof.data(), proof.size(), false, until, options); !got) {
         return std::move(got).error();
     }
     if (!proves(key, Side::sender, hello, welcome, proof)) {
         return Error(Code::not_permitted, "the other machine has another key", "the same key file at both ends");
     }
-    if (Result<void> sent = send_all(connected->get(), make_proof(key, Side::receiver, hello, welcome), until); !sent) {
+    if (Result<void> sent = send_all(connected->get(), make_proof(key, Side::receiver, hello, welcome), until, options);
+        !sent) {
         return std::move(sent).error();
     }
     return Connection(std::make_unique<Line>(
@@ -248,7 +264,7 @@ Result<Connection> Connection::greet(FileDescriptor accepted, const ConnectionOp
     if (Result<void> may = allowed(peer_address, options); !may) return std::move(may).error();
     set_up(accepted.get());
     HelloBytes hello{};
-    if (Result<void> got = exactly(accepted.get(), hello.data(), hello.size(), false, until); !got) {
+    if (Result<void> got = exactly(accepted.get(), hello.data(), hello.size(), false, until, options); !got) {
         return std::move(got).error();
     }
     const Secret key = secret_of(options);
@@ -257,14 +273,16 @@ Result<Connection> Connection::greet(FileDescriptor accepted, const ConnectionOp
     // Where versions or keys differ, the other end learns it from this half; it gets no proof.
     const bool says_why = !fits && fits.code() != Code::peer_broke_rules;
     if (fits || says_why) {
-        if (Result<void> sent = send_all(accepted.get(), welcome, until); !sent) return std::move(sent).error();
+        if (Result<void> sent = send_all(accepted.get(), welcome, until, options); !sent)
+            return std::move(sent).error();
     }
     if (!fits) return fits.error();
-    if (Result<void> sent = send_all(accepted.get(), make_proof(key, Side::sender, hello, welcome), until); !sent) {
+    if (Result<void> sent = send_all(accepted.get(), make_proof(key, Side::sender, hello, welcome), until, options);
+        !sent) {
         return std::move(sent).error();
     }
     Proof proof{};
-    if (Result<void> got = exactly(accepted.get(), proof.data(), proof.size(), false, until); !got) {
+    if (Result<void> got = exactly(accepted.get(), proof.data(), proof.size(), false, until, options); !got) {
         return std::move(got).error();
     }
     if (!proves(key, Side::receiver, hello, welcome, proof)) {
@@ -341,12 +359,12 @@ Result<Message> Connection::Line::wait(std::chrono::nanoseconds at_most) {
     for (;;) {
         if (Result<void> pumped = pump(); !pumped) return std::move(pumped).error();
         if (std::optional<Message> message = next()) return std::move(*message);
+        if (Result<void> goes_on = not_stopped(options); !goes_on) return std::move(goes_on).error();
         if (Clock::now() >= until) {
             return Error(Code::timed_out, "the other machine was not ready in time", "ask what it waits for");
         }
-        const std::chrono::nanoseconds soon = std::chrono::milliseconds(50);
         ready(socket.get(), static_cast<short>(behind() ? POLLIN | POLLOUT : POLLIN),
-              std::min({left_until(until), options.silence / 4, soon}));
+              std::min({left_until(until), options.silence / 4, std::chrono::nanoseconds(between_questions)}));
     }
 }
 

@@ -16,7 +16,9 @@ struct Connection::Line {
     using Clock = std::chrono::steady_clock;
     Line(FileDescriptor connected, const ConnectionOptions& chosen, bool near, const ucx_wire::Secret& sends,
          const ucx_wire::Secret& receives)
-        : socket(std::move(connected)), options(chosen), loopback(near), sealer(sends), opener(receives) {}
+        : socket(std::move(connected)), options(chosen), loopback(near), sealer(sends), opener(receives) {
+        options.key.reset();
+    }
     FileDescriptor socket;
     ConnectionOptions options;
     bool loopback;

@@ -37,6 +37,11 @@ Result<std::unique_ptr<Worker>> Worker::create(bool loopback) {
     ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
     if (status != UCS_OK) return cannot("ucp_config_read", status);
     if (loopback && std::getenv("UCX_NET_DEVICES") == nullptr) ucp_config_modify(config, "NET_DEVICES", "lo");
+    if (!loopback && std::getenv("UCX_TLS") == nullptr) status = ucp_config_modify(config, "TLS", "^sm");
+    if (status != UCS_OK) {
+        ucp_config_release(config);
+        return cannot("ucp_config_modify", status);
+    }
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

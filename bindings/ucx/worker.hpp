@@ -2,6 +2,8 @@
 // One UCX worker with one endpoint, and the active messages that both ends use.
 #pragma once
 
+#include "greeting.hpp"
+
 #include <isthmus/result.hpp>
 
 #include <ucp/api/ucp.h>
@@ -10,30 +12,45 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace isthmus::ucx_wire {
 
-// Active messages, by their number.
+// Active messages, by their number. Those without the token of the end that they reach are dropped: anybody who reaches
+// UCX's port can send some.
 enum class Am : unsigned { frame = 1, verdict = 2, receipt = 3 };
 // Of `frame`. Its data is the frame: eager where it is small, otherwise by rendezvous, into the receiver's slot.
 struct FrameHeader {
+    Token token{};               // the receiver's
     std::uint64_t sequence = 0;  // from 0 on each connection, without gaps
     std::uint64_t missed = 0;    // frames that the sender did not send, since the last one
     std::uint64_t whole = 0;     // 1: no verdict follows
 };
 // Of `verdict`, which the sender sends when the data has left: whether the slot was overwritten meanwhile.
 struct VerdictHeader {
+    Token token{};  // the receiver's
     std::uint64_t sequence = 0;
     std::uint64_t whole = 0;
 };
 // Of `receipt`, which the receiver sends when it has published or discarded the frame, and all before it.
 struct ReceiptHeader {
+    Token token{};  // the sender's
     std::uint64_t sequence = 0;
 };
+// The header of an active message, if it has the token.
+template <class Header>
+std::optional<Header> header_in(const void* bytes, std::size_t count, const Token& own) {
+    Header header;
+    if (count != sizeof header) return std::nullopt;
+    std::memcpy(&header, bytes, sizeof header);
+    if (!same(header.token, own)) return std::nullopt;
+    return header;
+}
 static_assert(std::endian::native == std::endian::little, "headers of active messages are little-endian");
 
 // Up to this size a frame is copied into its message, and checked before it leaves.
@@ -44,7 +61,8 @@ inline constexpr std::size_t most_sent = 4;
 class Worker {
 public:
     // Where the other end is on this machine, UCX's network transports listen on loopback alone, unless UCX_NET_DEVICES
-    // is set. Errors: unsupported, out_of_memory.
+    // is set. Where it is not, transports over shared memory are off, unless UCX_TLS is set: an address of the other
+    // end could name memory of this machine. Errors: unsupported, out_of_memory.
     static Result<std::unique_ptr<Worker>> create(bool loopback);
     ~Worker();
     Worker(const Worker&) = delete;

@@ -40,7 +40,7 @@ TEST(Greeting, FitsAnEndOfTheSameVersionAndSecrecyOnly) {  // keeps N4
     EXPECT_EQ(judge_hello(make_hello(false, nonce(1)), true).code(), Code::not_permitted);
     const Result<void> old = judge_hello(make_hello(true, nonce(1), version - 1), true);
     EXPECT_EQ(old.code(), Code::unsupported);
-    EXPECT_NE(old.error().message().find("version 0"), std::string_view::npos);
+    EXPECT_NE(old.error().message().find("version 1"), std::string_view::npos);
     for (std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{13}}) {
         HelloBytes changed = hello;
         changed[at] ^= std::byte{0x40};
@@ -132,6 +132,25 @@ TEST(Messages, ChangedRepeatedSwappedOrForeignOnesEndTheLine) {  // keeps N3
     long_one[0] = std::byte{1};
     long_one[6] = std::byte{1};  // 65536 bytes
     EXPECT_EQ(answer(long_one), Code::peer_broke_rules);
+}
+
+TEST(Tokens, AreDrawnAndComparedAsAWhole) {  // keeps N3
+    const Token drawn = drawn_token();
+    EXPECT_FALSE(same(drawn, drawn_token()));
+    EXPECT_TRUE(same(drawn, Token(drawn)));
+    for (std::size_t at = 0; at < drawn.size(); ++at) {
+        Token changed = drawn;
+        changed[at] ^= std::byte{1};
+        EXPECT_FALSE(same(drawn, changed)) << at;
+    }
+    std::vector<std::byte> body;
+    put(body, drawn);
+    std::span<const std::byte> rest(body), few = std::span(body).first(15);
+    const std::optional<Token> taken = take_token(rest);
+    ASSERT_TRUE(taken);
+    EXPECT_TRUE(same(*taken, drawn));
+    EXPECT_TRUE(rest.empty());
+    EXPECT_FALSE(take_token(few));
 }
 
 TEST(Addresses, AreAHostAndAPort) {

@@ -21,6 +21,7 @@ DEADLINE_S = 100
 SYNTHETIC = ("--synthetic", "320x240")
 SANITIZED = "ISTHMUS_TEST_SANITIZED" in os.environ
 HELLO = struct.Struct("<8sII32s")
+VERSION = 2
 
 
 def environment(**more):
@@ -231,17 +232,17 @@ class Hostile(Network):
         with connect() as line:  # another version is told this one
             line.sendall(HELLO.pack(b"isthmucx", 0, 1, bytes(32)))
             said = HELLO.unpack(exactly(line, HELLO.size))
-            self.assertEqual(said[:3], (b"isthmucx", 1, 1))
+            self.assertEqual(said[:3], (b"isthmucx", VERSION, 1))
             self.assertEqual(line.recv(100), b"")  # and gets no proof
         with connect() as line:  # half a greeting
-            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32))[:20])
+            line.sendall(HELLO.pack(b"isthmucx", VERSION, 1, bytes(32))[:20])
         with connect() as line:  # a proof that is none
-            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32)))
+            line.sendall(HELLO.pack(b"isthmucx", VERSION, 1, bytes(32)))
             exactly(line, 80)
             line.sendall(bytes(32))
             self.assertEqual(line.recv(100), b"")
         with connect() as line:  # the sender's own proof, reflected
-            line.sendall(HELLO.pack(b"isthmucx", 1, 1, bytes(32)))
+            line.sendall(HELLO.pack(b"isthmucx", VERSION, 1, bytes(32)))
             line.sendall(exactly(line, 80)[48:])
             self.assertEqual(line.recv(100), b"")
         viewer = self.view(port, "--key", self.key)

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,6 +60,9 @@ struct ConnectionOptions {
     std::chrono::nanoseconds setup_timeout = std::chrono::seconds(30);  // until the receiver has its ring
     // Without a word for so long the other end counts as lost. Each end says something four times as often.
     std::chrono::nanoseconds silence = std::chrono::seconds(5);
+    // Asked every 50 ms while a call waits for the other end; true: the call answers `ended`. Empty: nothing ends it.
+    // Looking up a name is not interrupted.
+    std::function<bool()> stopped{};
 };
 
 // What the sender says about its frames.
@@ -73,9 +77,10 @@ struct Offer {
 // An authenticated TCP connection. Movable; one thread at a time.
 class ISTHMUS_API Connection {
 public:
-    // The receiving end. Errors: peer_lost (nobody listens, or the connection ended), timed_out, not_permitted (no key
-    // for an address that is not loopback; another key, or a key at one end only), unsupported (another version),
-    // invalid_argument (a name without an address), peer_broke_rules, system_error.
+    // The receiving end. Errors: peer_lost (nobody listens, the name server does not answer, or the connection ended),
+    // timed_out, not_permitted (no key for an address that is not loopback; another key, or a key at one end only),
+    // unsupported (another version), invalid_argument (a name without an address), peer_broke_rules, ended (`stopped`),
+    // system_error.
     static Result<Connection> connect(const Address& address, const ConnectionOptions& options);
     // The sending end: takes a connection that Listener::accept() returned. Waits for the other end, step_timeout at
     // most. Errors: as connect().
