@@ -4,8 +4,11 @@
 
 #include <isthmus/capability.hpp>
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <string>
 #include <utility>
 
 namespace isthmus::tools::camera {
@@ -78,6 +81,7 @@ Result<void> CameraFrames::start() {
 }
 
 Result<std::optional<std::uint32_t>> CameraFrames::next(int stop_descriptor, int wait_ms) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
     for (;;) {
         const Result<std::optional<FilledBuffer>> filled = camera_->next(stop_descriptor, wait_ms);
         if (!filled) return filled.error();
@@ -86,6 +90,13 @@ Result<std::optional<std::uint32_t>> CameraFrames::next(int stop_descriptor, int
         if ((*filled)->whole) return std::optional<std::uint32_t>((*filled)->index);
         ++broken_;
         if (Result<void> lent = give_back((*filled)->index); !lent) return std::move(lent).error();
+        pollfd stop{stop_descriptor, POLLIN, 0};
+        if (stop_descriptor >= 0 && ::poll(&stop, 1, 0) > 0) return std::optional<std::uint32_t>();
+        if (std::chrono::steady_clock::now() >= until) {
+            return Error(Code::timed_out,
+                         camera_->name() + " gave only damaged frames for " + std::to_string(wait_ms) + " ms",
+                         "look at its cable and its link (dmesg), or ask for a lower frame rate");
+        }
     }
 }
 

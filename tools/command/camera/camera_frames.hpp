@@ -40,6 +40,7 @@ public:
 
     Result<void> start();  // lends every buffer to the camera
     // The next whole frame; nothing: the stop descriptor became readable. Frames with errors go back to the camera.
+    // Waits at most `wait_ms` for a whole one. Errors: those of VideoDevice::next().
     Result<std::optional<std::uint32_t>> next(int stop_descriptor, int wait_ms);
     // Lends a frame's buffer to the camera again; waits for the device's work with it. Its views must be closed.
     Result<void> give_back(std::uint32_t index);

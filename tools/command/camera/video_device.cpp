@@ -194,6 +194,12 @@ Result<std::optional<FilledBuffer>> VideoDevice::next(int stop_descriptor, int w
         v4l2_plane plane{};
         v4l2_buffer filled = buffer(0, plane);
         if (call(VIDIOC_DQBUF, &filled) == 0) {
+            if (multiplanar() && plane.data_offset != 0) {
+                return Error(
+                    Code::unsupported,
+                    name_ + " begins its frames " + std::to_string(plane.data_offset) + " bytes behind their buffer's",
+                    "read its frames by another program");
+            }
             const std::uint32_t used = multiplanar() ? plane.bytesused : filled.bytesused;
             Result<FilledBuffer> checked =
                 filled_buffer(filled, used, {queued_.get(), count_}, frames_.shape.size_bytes);

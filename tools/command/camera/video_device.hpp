@@ -58,7 +58,8 @@ public:
     Result<void> queue(std::uint32_t index, void* pages = nullptr);
     Result<void> start();
     // The next buffer that the driver filled; nothing: `stop_descriptor` became readable. Waits at most `wait_ms`.
-    // Errors: system_error (no frame came, the camera was unplugged).
+    // Errors: timed_out (no frame came), unsupported (a frame does not begin where its buffer does), and those of
+    // camera_failure(), as where the camera was unplugged.
     Result<std::optional<FilledBuffer>> next(int stop_descriptor, int wait_ms);
     // Gives buffers back that request() made.
     void give_up_buffers() noexcept;

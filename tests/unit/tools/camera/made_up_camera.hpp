@@ -43,6 +43,8 @@ public:
     int interruptions = 0;          // so many ioctls are interrupted
     std::int64_t wrong_index = -1;  // that DQBUF answers with
     std::uint32_t field = V4L2_FIELD_NONE;
+    std::uint32_t data_offset = 0;  // of the plane, where multiplanar
+    bool repeats = false;           // the frames, without an end
 
     // What was done with it.
     std::uint32_t set_fourcc = 0;
@@ -199,8 +201,10 @@ private:
         for (const std::size_t number : damaged) {
             if (number == filled) answered.flags = V4L2_BUF_FLAG_ERROR;
         }
+        if (multiplanar) answered.m.planes[0].data_offset = data_offset;
         (multiplanar ? answered.m.planes[0].bytesused : answered.bytesused) = static_cast<std::uint32_t>(frame.size());
         ++filled;
+        if (repeats && filled == frames.size()) filled = 0;
         return 0;
     }
 

@@ -317,6 +317,37 @@ TEST_F(CameraRuns, DamagedFramesAreLeftOutAndCounted) {  // keeps Y5
     EXPECT_EQ(seen.corners_digest, expected.corners_digest);
 }
 
+TEST_F(CameraRuns, ACameraThatGivesOnlyDamagedFramesMeetsTheDeadlineAndAStop) {  // keeps Y5
+    MadeUpCamera camera;
+    camera.frames = generated_frames(make_frame_shape(gray, 64, 48, 64).value(), 2);
+    camera.damaged = {0, 1};
+    camera.repeats = true;
+    CameraFrames frames =
+        CameraFrames::create(device(), open_made_up().value(), 2, std::nullopt, adopt_mapping(mapped)).value();
+    ASSERT_TRUE(frames.start());
+    EXPECT_EQ(frames.next(-1, 50).code(), Code::timed_out);
+    EXPECT_GT(frames.broken(), 1u);
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const FileDescriptor reads(ends[0]), writes(ends[1]);
+    ASSERT_EQ(::write(writes.get(), "x", 1), 1);
+    EXPECT_FALSE(frames.next(reads.get(), 60000).value().has_value());
+}
+
+TEST(VideoDevices, FramesThatBeginBehindTheirBufferAreRefused) {  // keeps Y5
+    for (const std::uint32_t offset : {0u, 64u}) {
+        MadeUpCamera camera;
+        camera.multiplanar = true;
+        camera.data_offset = offset;
+        camera.frames = generated_frames(make_frame_shape(gray, 64, 48, 64).value(), 1);
+        const auto device = open_made_up().value();
+        (void)device->request(CameraMemory::driver, 1).value();
+        ASSERT_TRUE(device->queue(0));
+        ASSERT_TRUE(device->start());
+        EXPECT_EQ(device->next(-1, 100).code(), offset == 0 ? Code::ok : Code::unsupported);
+    }
+}
+
 TEST_F(CameraRuns, OneBufferIsEnoughAndAWrongOneEndsTheRun) {  // keeps Y5
     MadeUpCamera camera;
     camera.most_buffers = 1;
