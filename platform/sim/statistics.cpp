@@ -59,7 +59,8 @@ Statistics* map_file(const char* path) noexcept {
     // The first process makes the file whole; the others wait for it here.
     if (::flock(file, LOCK_EX) == 0 && ::fstat(file, &facts) == 0) {
         const bool first = facts.st_size == 0;
-        const bool whole = first ? ::ftruncate(file, sizeof(Statistics)) == 0
+        // With its blocks: a write to a page for which the file system has no room would raise SIGBUS.
+        const bool whole = first ? ::posix_fallocate(file, 0, sizeof(Statistics)) == 0
                                  : facts.st_size == static_cast<off_t>(sizeof(Statistics));
         void* const mapped =
             whole ? ::mmap(nullptr, sizeof(Statistics), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;

@@ -146,6 +146,36 @@ class Simulate(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn('did not end', said['machines'][0]['problem'])
 
+    def test_closed_output_does_not_escape_the_deadline(self):
+        done, said = document('/bin/sh', '-c', 'exec >&- 2>&-; exec sleep 1000',
+                              options=['--machines', 'orin', '--deadline', '0.5'], machine=None)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('did not end', said['machines'][0]['problem'])
+
+    def test_a_daemon_that_keeps_the_output_does_not_delay_the_end(self):
+        done, said = document('/bin/sh', '-c', 'setsid sleep 20 & echo done',
+                              options=['--machines', 'orin', '--deadline', '10'], machine=None)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(said['machines'][0]['last_line'], 'done')
+
+    def test_damaged_counts_do_not_hide_the_ending(self):
+        damage = 'echo damage > "$ISTHMUS_SIM_STATISTICS"; exit 7'
+        done = simulate('/bin/sh', '-c', damage)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn('counts are damaged', done.stderr)
+        self.assertEqual(simulate('/bin/sh', '-c', 'rm "$ISTHMUS_SIM_STATISTICS"; exit 7').returncode, 7)
+        done, said = document('/bin/sh', '-c', damage, options=['--machines', 'orin,h200'], machine=None)
+        self.assertEqual(done.returncode, 1)
+        for one in said['machines']:
+            self.assertEqual(one['exit_code'], 7)
+
+    def test_an_ignored_end_of_children_is_not_inherited(self):
+        for options in (['--machine', 'orin'], ['--machines', 'orin', '--deadline', '20']):
+            done = subprocess.run([COMMAND, 'simulate', *options, '--', PROGRAM, 'copy'], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=60, env=clean(), check=False,
+                                  preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_the_report_goes_to_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, 'report.json')

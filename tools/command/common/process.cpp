@@ -13,6 +13,7 @@ namespace isthmus::tools {
 void prepare_process() noexcept {
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGXFSZ, SIG_IGN);
+    ::signal(SIGCHLD, SIG_DFL);  // a parent may have ignored it; then no child could be waited for
     for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor) {
         if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
         // open() returns the lowest free descriptor, which is this one. O_PATH: reading and writing fail, and /dev is

@@ -2,8 +2,11 @@
 // Two children: the program, with a process group of its own, and before it a guard, which ends that group.
 #include "program.hpp"
 
+#include "process.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 constexpr int cannot_run = 127;  // as shells exit
 
-[[noreturn]] void be_the_program(const std::vector<std::string>& words, int out) {
+[[noreturn]] void be_the_program(pid_t guard, const std::vector<std::string>& words, int out) {
+    end_with_parent(guard);
     ::setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);
@@ -50,8 +54,9 @@ constexpr int cannot_run = 127;  // as shells exit
     ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);
+    const pid_t guard = ::getpid();
     const pid_t program = ::fork();
-    if (program == 0) be_the_program(words, out);
+    if (program == 0) be_the_program(guard, words, out);
     if (program < 0) ::_exit(1);
     ::setpgid(program, program);  // both sides do it: whichever is first
     ::close(out);
@@ -65,21 +70,46 @@ constexpr int cannot_run = 127;  // as shells exit
     ::_exit(0);
 }
 
-// Reads until every writer has closed its end. False: the deadline passed.
-bool read_all(int from, Clock::time_point until, std::string& text) {
-    for (;;) {
+// Appends one part; false: every writer has closed its end.
+bool read_part(int from, std::string& text) {
+    char part[16384];
+    const ssize_t got = ::read(from, part, sizeof part);
+    if (got < 0 && errno == EINTR) return true;
+    if (got <= 0) return false;
+    if (text.size() < most_bytes) text.append(part, static_cast<std::size_t>(got));
+    return true;
+}
+
+// Reads what the program prints until the guard says how it ended, or has ended itself. A process that left the
+// program's group may keep the output open, and the program may close it: neither decides. False: the deadline passed.
+bool read_all(int from, int verdict, Clock::time_point until, std::string& text) {
+    for (bool open = true;;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
         if (left <= 0) return false;
-        pollfd waiting{from, POLLIN, 0};
-        const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 60000)));
+        pollfd waits[2] = {{open ? from : -1, POLLIN, 0}, {verdict, POLLIN, 0}};
+        const int ready = ::poll(waits, 2, static_cast<int>(std::min<long long>(left, 60000)));
         if (ready < 0 && errno != EINTR) return false;
         if (ready <= 0) continue;
-        char part[16384];
-        const ssize_t got = ::read(from, part, sizeof part);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return true;
-        if (text.size() < most_bytes) text.append(part, static_cast<std::size_t>(got));
+        if (waits[1].revents == 0) {
+            open = read_part(from, text);
+            continue;
+        }
+        // All that the program printed is in the pipe now.
+        int there = 0;
+        if (!open || ::ioctl(from, FIONREAD, &there) != 0) return true;
+        const std::size_t whole = std::min(text.size() + static_cast<std::size_t>(there), most_bytes);
+        while (text.size() < whole && read_part(from, text)) {
+        }
+        return true;
     }
+}
+
+// After the deadline. The guard answers a signal at once, unless the program has stopped it.
+void end_guard(pid_t guard, int verdict) {
+    ::kill(guard, SIGTERM);
+    pollfd waiting{verdict, POLLIN, 0};
+    constexpr int patience_ms = 2000;
+    if (::poll(&waiting, 1, patience_ms) <= 0) ::kill(guard, SIGKILL);  // and so the program ends
 }
 
 void close_both(const int (&ends)[2]) {
@@ -110,8 +140,8 @@ ProgramOutcome run_program(const std::vector<std::string>& words, std::chrono::m
     ::close(out[1]);
     ::close(verdict[1]);
     if (guard > 0) {
-        const bool over = read_all(out[0], until, outcome.text);
-        if (!over) ::kill(guard, SIGTERM);
+        const bool over = read_all(out[0], verdict[0], until, outcome.text);
+        if (!over) end_guard(guard, verdict[0]);
         int status = 0;
         ssize_t got = 0;
         while ((got = ::read(verdict[0], &status, sizeof status)) < 0 && errno == EINTR) {

@@ -83,11 +83,13 @@ simulate::Ending ending_of(const ProgramOutcome& outcome, double deadline_second
 }
 
 Simulation play_one(const Machine& machine, const std::string& file, const simulate::Stage& stage,
-                    const SimulateOptions& options, const CommandContext& context) {
+                    const SimulateOptions& options, const CommandContext& context, bool& has_counts) {
     stage.set(machine.played, options.strict);
     Simulation simulation{machine.name, context.program, {}, {}, {}};
     simulation.ending = simulate::play_program(file, context.program, context.json);
-    simulation.counts = stage.counts();
+    std::optional<simulate::Counts> counts = stage.counts();
+    has_counts = counts.has_value();
+    if (counts) simulation.counts = std::move(*counts);
     return simulation;
 }
 
@@ -98,7 +100,10 @@ Simulation play_kept(const Machine& machine, const std::string& file, const simu
     words.front() = file;
     const ProgramOutcome outcome =
         run_program(words, std::chrono::milliseconds(static_cast<long long>(options.deadline_seconds * 1e3)));
-    return {machine.name, context.program, ending_of(outcome, options.deadline_seconds), stage.counts(),
+    simulate::Ending ending = ending_of(outcome, options.deadline_seconds);
+    std::optional<simulate::Counts> counts = stage.counts();
+    if (!counts && ending.exit_code() == 0) ending.problem = "left damaged counts";
+    return {machine.name, context.program, std::move(ending), std::move(counts).value_or(simulate::Counts{}),
             last_line_of(outcome.text)};
 }
 
@@ -126,7 +131,9 @@ int run_simulate(const CommandContext& context, const SimulateOptions& options) 
     const simulate::Stage stage(*find_simulator());
     const TextStyle style{stdout_columns(), stdout_has_colour()};
     if (!several) {
-        const Simulation done = play_one(machines.front(), file, stage, options, context);
+        bool has_counts = false;
+        const Simulation done = play_one(machines.front(), file, stage, options, context, has_counts);
+        if (!has_counts) return done.ending.exit_code();  // a report without them would say that nothing was called
         if (!options.quiet) print(context.json ? as_json(done) : as_text(done, style));
         write_output(options, as_json(done));
         return done.ending.exit_code();

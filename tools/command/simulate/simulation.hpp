@@ -49,7 +49,7 @@ struct Counts {
     std::vector<Counted> calls;            // most calls first
     std::vector<Answer> refusals;          // codes that calls answered; without 600 (not ready)
     std::vector<Copied> copies;            // that ran
-    std::vector<Fault> faults;             // the program's: a device was lost, or the CPU touched what it cannot reach
+    std::vector<Fault> faults;             // devices that were lost, by their sticky code
     std::vector<Counted> caught;           // messages about the program, with the first one's values
     std::vector<Counted> unsupported;      // functions and uses that the simulator lacks
     std::uint64_t dropped = 0;             // for which the file had no place

@@ -48,7 +48,9 @@ void Stage::set(const std::string& machine, bool strict) const {
             bad_input(fmt::format("'{}' cannot be made: {}", link, std::strerror(errno)));
         }
     }
-    const int file = ::open(counts.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    // A new file: what is left of the last machine's program may still use the old one.
+    ::unlink(counts.c_str());
+    const int file = ::open(counts.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) bad_input(fmt::format("'{}' cannot be made: {}", counts, std::strerror(errno)));
     ::close(file);
     const char* const set_before = std::getenv("LD_LIBRARY_PATH");
@@ -60,11 +62,17 @@ void Stage::set(const std::string& machine, bool strict) const {
     if (strict) ::setenv("ISTHMUS_SIM_STRICT", "1", 1);
 }
 
-Counts Stage::counts() const {
+std::optional<Counts> Stage::counts() const {
     const std::string path = folder_ + "/" + counts_name;
-    std::optional<Counts> counts = read_counts(read_text(path, sizeof(isthmus_sim_statistics)));
-    if (!counts) throw Failure(1, fmt::format("'{}': the counts are damaged, or of another simulator", path));
-    return std::move(*counts);
+    std::optional<Counts> counts;
+    try {
+        counts = read_counts(read_text(path, sizeof(isthmus_sim_statistics)));
+    } catch (const Failure& failure) {
+        complain(failure.what());
+        return counts;
+    }
+    if (!counts) complain(fmt::format("'{}': the counts are damaged, or of another simulator", path));
+    return counts;
 }
 
 std::string with_folder_first(const std::string& folder, const char* value) {

@@ -21,7 +21,8 @@ public:
     // Sets the variables of this process, which its children inherit, and empties the counts. `machine`: a name, or a
     // record's absolute path.
     void set(const std::string& machine, bool strict) const;
-    Counts counts() const;
+    // Nothing, after a line on standard error: the file is damaged, or cannot be read.
+    std::optional<Counts> counts() const;
 
 private:
     std::string simulator_, folder_;
