@@ -60,6 +60,7 @@ struct Warp {
     std::vector<std::byte> local;  // of all lanes, one after the other
     std::uint32_t local_bytes = 0;
     bool finished = false;
+    bool yields = false;  // it has paused: another group runs first
 
     const Row& in(Place place) const { return place >= 0 ? rows[place] : constants[~place]; }
     Row& out(Place place) { return rows[place]; }

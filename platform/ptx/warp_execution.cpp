@@ -7,6 +7,7 @@
 #include "operations.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace isthmus::ptx {
 namespace {
@@ -20,7 +21,7 @@ public:
     WarpRun(Warp& warp, std::uint64_t steps) : w_(warp), steps_(steps) {}
 
     Outcome run() {
-        if (!choose(false)) return nothing_to_run();
+        if (!choose(std::exchange(w_.yields, false))) return nothing_to_run();
         for (;;) {
             const Op& op = *next_op();
             if (steps_ == 0) return leave(Outcome::out_of_steps);
@@ -54,10 +55,9 @@ public:
                     if (w_.worker->stop) return leave(Outcome::stopped);
                     if (paused_) return leave(Outcome::out_of_steps);
             }
-            if (w_.now.mask == 0 || w_.now.waiting != Waiting::nothing) {
-                if (!choose(false)) return nothing_to_run();
-            } else if (w_.now.pc >= limit_ || (!w_.others.empty() && --left_ == 0)) {
-                if (!choose(left_ == 0)) return nothing_to_run();
+            const bool tired = !w_.others.empty() && --left_ == 0;
+            if (tired || w_.now.mask == 0 || w_.now.waiting != Waiting::nothing || w_.now.pc >= limit_) {
+                if (!choose(tired)) return nothing_to_run();
             }
         }
     }
@@ -119,7 +119,11 @@ private:
             }
             ++at;
         }
-        left_ = pinned_ ? turn : patience;
+        if (pinned_) {
+            left_ = turn;
+        } else if (was_pinned || fair || left_ == 0) {
+            left_ = patience;  // otherwise the groups that were chosen since then share it
+        }
         w_.block->progressed = true;
         bind();
         return true;
@@ -130,19 +134,19 @@ private:
         for (std::size_t first = 0; first < w_.others.size(); ++first) {
             if (w_.others[first].waiting != Waiting::warp) continue;
             const Group group = w_.others[first];
-            const bool is_barrier = group.frame->function->ops[group.pc].flag &&
-                                    group.frame->function->ops[group.pc].run == warp_run("bar.warp");
+            const Op& op = group.frame->function->ops[group.pc];
+            const bool is_barrier = op.flag && op.run == warp_run("bar.warp");
             LaneMask here = 0, same = 0;
             for (const Group& other : w_.others) {
                 if (other.waiting != Waiting::warp || other.member_mask != group.member_mask) continue;
                 here |= other.mask;
-                if (other.frame == group.frame && other.pc == group.pc) same |= other.mask;
+                const bool at_barrier = is_barrier && other.frame->function->ops[other.pc].run == op.run;
+                if (at_barrier || (other.frame == group.frame && other.pc == group.pc)) same |= other.mask;
             }
             const LaneMask wanted = group.member_mask & w_.all & ~w_.exited;
             if ((here & wanted) != wanted) continue;
-            if (!is_barrier && (same & wanted) != wanted) {
-                fail(w_, group.frame->function->ops[group.pc], static_cast<std::uint32_t>(std::countr_zero(group.mask)),
-                     FaultKind::illegal_instruction,
+            if ((same & wanted) != wanted) {
+                fail(w_, op, static_cast<std::uint32_t>(std::countr_zero(group.mask)), FaultKind::illegal_instruction,
                      "the lanes of its mask have come to different instructions, which is not modelled");
                 return;
             }
@@ -165,7 +169,7 @@ private:
         w_.others.push_back(rest);
         limit_ = std::min(limit_, rest.pc);
         if (pinned_) limit_ = no_limit;
-        left_ = patience;
+        if (left_ == 0) left_ = patience;
     }
 
     void branch(std::uint32_t target, LaneMask taken) {
@@ -203,6 +207,7 @@ private:
             case OpKind::barrier: return barrier(op, mask);
             default:  // pause
                 paused_ = true;
+                w_.yields = true;
                 ++w_.now.pc;
         }
     }
@@ -218,7 +223,7 @@ private:
             rest.mask = mask & ~same;
             w_.now.mask = same;
             w_.others.push_back(rest);
-            left_ = patience;
+            if (left_ == 0) left_ = patience;
             limit_ = 0;  // choose again
         }
         return same;
@@ -283,6 +288,27 @@ private:
             copy(mask, caller.local_base + site.arguments[at].offset, base + callee.parameters[at].offset,
                  std::min(site.arguments[at].bytes, callee.parameters[at].bytes));
         }
+        Frame* const frame = frame_of_call(op, callee, caller, base, mask);
+        w_.now.frame = frame;
+        w_.now.pc = 0;
+        limit_ = no_limit;
+        for (const Group& other : w_.others) {
+            if (!pinned_ && other.frame == frame && other.waiting == Waiting::nothing) {
+                limit_ = std::min(limit_, other.pc);
+            }
+        }
+        bind();
+    }
+
+    // Lanes that come to a call later use the frame of those that are in it, so that they can meet there.
+    Frame* frame_of_call(const Op& op, const FunctionCode& callee, Frame& caller, std::uint32_t base, LaneMask mask) {
+        for (Frame& frame : w_.frames) {
+            if (frame.live == 0 || frame.parent != &caller || frame.call != &op || frame.function != &callee) continue;
+            for (Row& row : frame.rows) for_lanes(mask, [&](std::uint32_t lane) { row[lane] = 0; });
+            for (LaneMask& predicate : frame.predicates) predicate &= ~mask;
+            frame.live |= mask;
+            return &frame;
+        }
         Frame* const frame = new_frame();
         frame->function = &callee;
         frame->parent = &caller;
@@ -293,10 +319,7 @@ private:
         frame->local_base = base;
         frame->rows.assign(callee.rows, Row{});
         frame->predicates.assign(callee.predicates, 0);
-        w_.now.frame = frame;
-        w_.now.pc = 0;
-        limit_ = no_limit;
-        bind();
+        return frame;
     }
 
     void copy(LaneMask mask, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
@@ -368,6 +391,12 @@ private:
         const auto threads = static_cast<std::uint32_t>(std::popcount(mask));
         barrier.expected = op.flag ? static_cast<std::uint32_t>(w_.in(op.b)[lane]) : 0;
         barrier.arrived += threads;
+        // PTX ISA, bar: a warp counts as 32 threads. Lanes that do not exist or have ended come with the first other
+        // one.
+        const LaneMask present = w_.all & ~w_.exited;
+        if (op.flag && (mask & present & (0 - present)) != 0) {
+            barrier.absent += static_cast<std::uint32_t>(std::popcount(~present));
+        }
         w_.block->progressed = true;
         if (op.value2 == 2) {
             const LaneMask source = op.q >= 0 ? w_.predicates[op.q] : op.q == ~1 ? ~LaneMask{0} : 0;
@@ -386,11 +415,13 @@ private:
     void complete(std::uint32_t id) {
         Block& block = *w_.block;
         Barrier& barrier = block.barriers[id];
-        const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : block.threads - block.exited;
-        if (barrier.arrived == 0 || barrier.arrived < expected) return;
+        if (barrier.arrived == 0) return;
+        const bool complete = barrier.expected != 0 ? barrier.arrived + barrier.absent >= barrier.expected
+                                                    : barrier.arrived >= block.threads - block.exited;
+        if (!complete) return;
         barrier.result_count = barrier.count;
         barrier.result_threads = barrier.arrived;
-        barrier.arrived = barrier.waiting = barrier.count = 0;
+        barrier.arrived = barrier.absent = barrier.waiting = barrier.count = 0;
         for (Warp& warp : block.warps) {
             for (Group& group : warp.others) release(warp, group, id);
             if (warp.now.mask != 0) release(warp, warp.now, id);
@@ -428,12 +459,16 @@ void start_warp(Warp& warp, const FunctionCode& function, LaneMask lanes_of_warp
     warp.exited = 0;
     warp.carry = 0;
     warp.finished = false;
+    warp.yields = false;
     warp.local_bytes = local_bytes;
     warp.local.assign(std::size_t{lanes} * local_bytes, std::byte{0});
     warp.others.clear();
     warp.free_frames.clear();
     if (warp.frames.empty()) warp.frames.emplace_back();
-    for (std::size_t at = 1; at < warp.frames.size(); ++at) warp.free_frames.push_back(&warp.frames[at]);
+    for (std::size_t at = 1; at < warp.frames.size(); ++at) {
+        warp.frames[at].live = 0;
+        warp.free_frames.push_back(&warp.frames[at]);
+    }
     Frame& frame = warp.frames.front();
     frame.function = &function;
     frame.parent = nullptr;

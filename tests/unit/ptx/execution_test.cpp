@@ -104,6 +104,26 @@ TEST(PtxExecution, ABarrierThatNobodyCanReachIsADeadlock) {
     EXPECT_NE(fault.message.find("waits"), std::string::npos) << fault.message;
 }
 
+// PTX ISA, bar: threads are counted in multiples of the warp size, also those of a warp that is not full.
+TEST(PtxExecution, ACountedBarrierCountsWholeWarps) {
+    Buffers buffers;
+    std::vector<u32> out(48);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 out) {
+    .reg .pred %p, %q; .reg .b32 %r<4>; .reg .b64 %d<2>; .shared .align 4 .b8 own[192];
+    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; st.shared.u32 [%r1], %r0; setp.lt.u32 %p, %r0, 40; @%p bra MEET;
+    MEET: bar.sync 1, 64; mov.u32 %r2, 188; sub.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2];
+    bar.red.and.pred %q, 2, 64, 1; @!%q mov.u32 %r3, 999;
+    ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r3; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 48), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 thread = 0; thread < 48; ++thread) EXPECT_EQ(out[thread], 47 - thread);
+}
+
 std::string atomics_module() {
     return module_of(R"(
 .visible .entry k(.param .u64 w) {

@@ -106,6 +106,90 @@ TEST(PtxWarps, LanesThatWaitForEachOtherMakeProgress) {
     EXPECT_EQ(found[31], 32u);
 }
 
+// Lanes that sleep come to their instruction again before the one that holds the lock.
+TEST(PtxWarps, LanesThatSleepLetTheOthersRun) {
+    const Values found = of_lanes(R"(
+        .shared .align 4 .u32 lock; .shared .align 4 .u32 count;
+        setp.eq.u32 %q, %r0, 0; @%q st.shared.u32 [lock], 0; @%q st.shared.u32 [count], 0; bar.warp.sync -1;
+    TRY: atom.shared.cas.b32 %r4, [lock], 0, 1; setp.eq.u32 %q, %r4, 0; @%q bra GOT; nanosleep.u32 20; bra TRY;
+    GOT: ld.shared.u32 %r5, [count]; add.u32 %r5, %r5, 1; st.shared.u32 [count], %r5;
+        atom.shared.exch.b32 %r4, [lock], 0;
+        bar.warp.sync -1; ld.shared.u32 %r3, [count];)",
+                                  'r');
+    EXPECT_EQ(found[0], 32u);
+    EXPECT_EQ(found[31], 32u);
+}
+
+// Each call in the loop chooses a group anew.
+TEST(PtxWarps, LanesThatWaitInALoopOfCallsMakeProgress) {
+    Buffers buffers;
+    std::vector<std::uint32_t> counted(1);
+    const u64 place = buffers.add(counted);
+    Loaded loaded(module_of(R"(
+.shared .align 4 .u32 lock; .shared .align 4 .u32 count;
+.func (.param .b32 old) take() {
+    .reg .b32 %r; atom.shared.cas.b32 %r, [lock], 0, 1; st.param.b32 [old], %r; ret;
+}
+.visible .entry k(.param .u64 out) {
+    .reg .pred %q; .reg .b32 %r<4>; .reg .b64 %d;
+    TRY: { .param .b32 old; call (old), take, (); ld.param.b32 %r0, [old]; }
+    setp.ne.u32 %q, %r0, 0; @%q bra TRY;
+    ld.shared.u32 %r1, [count]; add.u32 %r1, %r1, 1; st.shared.u32 [count], %r1; atom.shared.exch.b32 %r2, [lock], 0;
+    bar.warp.sync -1; ld.shared.u32 %r3, [count]; ld.param.u64 %d, [out]; st.global.u32 [%d], %r3; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    ExecutionShape shape;
+    shape.block.x = 32;
+    const Fault fault = loaded.run("k", shape, place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(counted[0], 32u);
+}
+
+// Odd lanes come to the call by a detour, when even lanes already wait in the function.
+TEST(PtxWarps, LanesMeetInAFunctionThatTheyEnterAtDifferentTimes) {
+    Buffers buffers;
+    std::vector<std::uint32_t> sums(32);
+    const u64 place = buffers.add(sums);
+    Loaded loaded(module_of(R"(
+.func (.param .b32 sum) add_up(.param .b32 value) {
+    .reg .pred %p; .reg .b32 %r<3>; ld.param.b32 %r0, [value];
+    setp.eq.u32 %p, %r2, 0; @%p add.u32 %r2, %r2, %r0; redux.sync.add.s32 %r1, %r2, -1; st.param.b32 [sum], %r1; ret;
+}
+.visible .entry k(.param .u64 out) {
+    .reg .pred %q; .reg .b32 %r<4>; .reg .b64 %d<2>;
+    mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 1; setp.eq.u32 %q, %r1, 1; @%q bra DETOUR;
+    CALL: { .param .b32 value; .param .b32 sum; st.param.b32 [value], %r0; call (sum), add_up, (value);
+        ld.param.b32 %r2, [sum]; }
+    ld.param.u64 %d0, [out]; mov.u32 %r3, %tid.x; mul.wide.u32 %d1, %r3, 4; add.u64 %d0, %d0, %d1;
+    st.global.u32 [%d0], %r2; ret;
+    DETOUR: add.u32 %r0, %r0, 100; bra CALL;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    ExecutionShape shape;
+    shape.block.x = 32;
+    const Fault fault = loaded.run("k", shape, place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (const std::uint32_t sum : sums) EXPECT_EQ(sum, 31u * 32 / 2 + 16 * 100);
+}
+
+TEST(PtxWarps, ABarrierOfTheWarpDoesNotStandForAnotherInstruction) {
+    Buffers buffers;
+    Values lane(32);
+    for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
+    const std::uint64_t p = buffers.add(lane);
+    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 16; @%q bra OTHER; shfl.sync.idx.b32 %r3, %r0, 0, 31, -1; bra MEET; "
+                            "OTHER: bar.warp.sync -1; MEET:",
+                            'r'),
+                  buffers);
+    ExecutionShape shape;
+    shape.block.x = 32;
+    const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+    EXPECT_EQ(fault.kind, FaultKind::illegal_instruction);
+    EXPECT_NE(fault.message.find("different instructions"), std::string::npos) << fault.message;
+}
+
 TEST(PtxWarps, MasksWithoutTheLaneAreAFault) {
     Buffers buffers;
     Values none(1);
