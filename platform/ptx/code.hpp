@@ -23,6 +23,9 @@ struct Op;
 // Executes an operation for the lanes of the mask, which is not empty.
 using Run = void (*)(Warp& warp, const Op& op, LaneMask mask);
 
+// CUDA C++ Programming Guide, technical specifications: of a thread, and of a launch.
+inline constexpr std::uint32_t most_local_bytes = 512 << 10, most_parameter_bytes = 32764;
+
 enum class OpKind : std::uint8_t {
     plain,
     may_fault,  // a fault ends the execution after it

@@ -174,6 +174,7 @@ bool Lowering::call() {
         Op& op = emit(nullptr, OpKind::call_indirect);
         op.a = binding->place;
         op.extra = number;
+        op.slot = program_.memory_slots++;
         return true;
     }
     const auto symbol = program_.symbols.find(target.name);

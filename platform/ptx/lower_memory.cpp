@@ -67,7 +67,11 @@ bool Lowering::load_or_store(bool is_load) {
     // Signed loads fill the register.
     if (is_load && is_signed(type)) {
         made.flag = true;
-        const auto binding = find(count > 1 ? data.elements[0].name : data.name);
+        const Operand* target = &data;
+        for (std::size_t one = 0; one < count && count > 1; ++one) {
+            if (target = &data.elements[one]; target->kind != OperandKind::sink) break;
+        }
+        const auto binding = find(target->name);
         made.value2 = mask_of(binding ? size_bytes(binding->type) : bytes);
     }
     Op& op = emit(run, OpKind::may_fault);

@@ -51,10 +51,10 @@ void Lowering::refuse_this(std::string_view why) {
 }
 
 std::uint32_t Lowering::local_place(std::uint64_t bytes, std::uint32_t alignment) {
-    constexpr std::uint64_t most = 1 << 20;
+    constexpr std::uint64_t most = most_local_bytes;
     const std::uint64_t place = (std::uint64_t{out_.local_bytes} + alignment - 1) & ~std::uint64_t{alignment - 1};
     if (alignment > 4096 || bytes > most || place + bytes > most) {
-        refuse("local memory of more than 1 MiB");
+        refuse("local memory of more than 512 KiB");
         return 0;
     }
     out_.local_bytes = static_cast<std::uint32_t>(place + bytes);
@@ -76,9 +76,13 @@ void Lowering::declare_parameters() {
         if (parameter.bytes() > 65536 || parameter.unsized) return refuse("a parameter of no size", parameter.line);
         const auto bytes = static_cast<std::uint32_t>(parameter.bytes());
         if (syntax_.is_entry) {
+            if (parameter.alignment > 4096) {
+                return refuse("a parameter with an alignment of more than 4096 bytes", parameter.line);
+            }
             offset = (offset + parameter.alignment - 1) & ~(parameter.alignment - 1);
             bind(parameter, Binding::Kind::entry_parameter, offset);
             offset += bytes;
+            if (offset > most_parameter_bytes) return refuse("more than 32764 bytes of parameters", parameter.line);
         } else {
             const std::uint32_t place = local_place(bytes, parameter.alignment);
             bind(parameter, Binding::Kind::local, place);
@@ -369,6 +373,12 @@ void Lowering::resolve_labels() {
 }
 
 void Lowering::lower() {
+    statements();
+    constexpr std::uint32_t alignment = 32;
+    out_.local_bytes = (out_.local_bytes + alignment - 1) & ~(alignment - 1);
+}
+
+void Lowering::statements() {
     line_ = syntax_.line;
     if (!syntax_.refused_directive.empty()) refuse(syntax_.refused_directive + " is not modelled");
     declare_parameters();
@@ -398,8 +408,6 @@ void Lowering::lower() {
     guard_ = -1;
     emit(nullptr, OpKind::return_);  // where the text has none
     resolve_labels();
-    constexpr std::uint32_t alignment = 32;
-    out_.local_bytes = (out_.local_bytes + alignment - 1) & ~(alignment - 1);
 }
 
 }  // namespace isthmus::ptx

@@ -67,6 +67,7 @@ private:
     void refuse_this(std::string_view why);
     bool refused() const { return out_.refusal.refused(); }
 
+    void statements();
     void declare_parameters();
     void declare(const Register& registers);
     void declare(const Variable& variable);

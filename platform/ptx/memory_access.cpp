@@ -179,6 +179,8 @@ std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t add
     Worker& worker = *warp.worker;
     Execution::State& state = *worker.state;
     worker.last_whole = true;
+    // Addresses of these spaces have 32 bits and wrap. A generic address in the place of one stays wrong.
+    if ((op.space == Space::shared || op.space == Space::local) && address >> 33 == 0) address &= 0xffffffff;
     if ((address & (bytes - 1)) != 0) {
         refuse(warp, op, lane, address, bytes, writes, FaultKind::misaligned,
                "the address is not a multiple of " + std::to_string(bytes));

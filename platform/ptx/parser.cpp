@@ -11,7 +11,7 @@ namespace isthmus::ptx {
 namespace {
 
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 32;
-constexpr std::uint32_t most_registers = 1u << 20;
+constexpr std::uint64_t most_registers = 1u << 16;  // of one declaration
 
 class Parser {
 public:
@@ -186,11 +186,13 @@ private:
         while (take_if("[")) {
             if (take_if("]")) {
                 out.unsized = true;
+                out.dimensions.push_back(0);
                 continue;
             }
             const std::uint64_t count = integer();
             if (count != 0 && out.count > most_elements / count) fail("a variable that is too large");
             out.count *= count;
+            out.dimensions.push_back(count);
             expect("]");
         }
         if (out.alignment == 0) out.alignment = size_bytes(out.type) * out.vector;
@@ -204,9 +206,16 @@ private:
         out.value = token.value;
         switch (token.kind) {
             case TokenKind::integer: out.value = minus ? 0 - token.value : token.value; break;
-            case TokenKind::single_float: out.kind = Initial::Kind::single_float; break;
-            case TokenKind::double_float: out.kind = Initial::Kind::double_float; break;
+            case TokenKind::single_float:
+                out.kind = Initial::Kind::single_float;
+                if (minus) out.value ^= std::uint64_t{1} << 31;
+                break;
+            case TokenKind::double_float:
+                out.kind = Initial::Kind::double_float;
+                if (minus) out.value ^= std::uint64_t{1} << 63;
+                break;
             case TokenKind::name:
+                if (minus) fail("a minus before a name");
                 out.kind = Initial::Kind::symbol;
                 out.symbol = token.text;
                 if (token.is("generic") && take_if("(")) {
@@ -225,16 +234,25 @@ private:
         return out;
     }
 
-    void initialisers(Variable& out, int depth) {
+    // Values are kept one after the other, so that only the last row may have too few.
+    void initialisers(Variable& out, std::size_t depth) {
         if (depth > 16) return fail("initialisers that are nested too deeply");
+        if (row_is_short_) return fail("values behind a row that has too few");
         if (!take_if("{")) {
             out.initial.push_back(initial_value());
             return;
         }
-        if (take_if("}")) return;
-        do initialisers(out, depth + 1);
-        while (take_if(","));
-        expect("}");
+        const std::size_t before = out.initial.size();
+        if (!take_if("}")) {
+            do initialisers(out, depth + 1);
+            while (take_if(","));
+            expect("}");
+        }
+        if (depth == 0) return;
+        std::uint64_t most = depth <= out.dimensions.size() ? out.vector : 1;
+        for (std::size_t at = depth; at < out.dimensions.size(); ++at) most *= out.dimensions[at];
+        if (out.initial.size() - before > most) return fail("a row with more values than it has elements");
+        row_is_short_ = row_is_short_ || out.initial.size() - before < most;
     }
 
     void variable(bool is_extern, std::vector<Variable>& into) {
@@ -242,6 +260,7 @@ private:
         Variable made = declared(space);
         made.is_extern = is_extern;
         if (made.name.empty()) return fail("a variable without a name");
+        row_is_short_ = false;
         if (take_if("=")) initialisers(made, 0);
         if (made.unsized && !made.initial.empty()) {
             made.count = made.initial.size();
@@ -370,8 +389,10 @@ private:
         do {
             Register one{name(), *type, 0};
             if (take_if("<")) {
-                one.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(integer(), most_registers));
-                if (one.count == 0 || one.count == most_registers) return fail("a count of registers out of range");
+                const std::uint64_t count = integer();
+                if (count == 0 || count > most_registers)
+                    return fail("a declaration of 0 or more than 65536 registers");
+                one.count = static_cast<std::uint32_t>(count);
                 expect(">");
             }
             made.registers.push_back(one);
@@ -489,6 +510,7 @@ private:
 
     TokenList list_;
     std::size_t at_ = 0;
+    bool row_is_short_ = false;  // of the initialisers that are read
     SourceLine source_;
     ModuleSyntax out_;
 };

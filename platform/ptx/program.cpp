@@ -153,6 +153,11 @@ private:
         entry.name = body.name;
         entry.shared_bytes = shared;
         for (const Variable& parameter : body.parameters) {
+            // Lowering has refused it.
+            if (parameter.alignment > 4096 || parameter.bytes() > 2 * most_parameter_bytes ||
+                entry.parameter_bytes > most_parameter_bytes) {
+                break;
+            }
             entry.parameter_bytes = align(entry.parameter_bytes, parameter.alignment);
             entry.parameters.push_back({entry.parameter_bytes, static_cast<std::uint32_t>(parameter.bytes())});
             entry.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes());
@@ -168,7 +173,14 @@ private:
         done_.assign(out_.functions.size(), false);
         unbounded_ = false;
         const std::uint32_t bytes = depth_of(out_.entry_functions[entry], out_.entries[entry].refusal, 0);
-        out_.local_bytes_needed = std::max(out_.local_bytes_needed, bytes + (unbounded_ ? recursion_bytes : 0));
+        const std::uint64_t needed = std::uint64_t{bytes} + (unbounded_ ? recursion_bytes : 0);
+        Refusal& refusal = out_.entries[entry].refusal;
+        if (needed > most_local_bytes && !refusal.refused()) {
+            refusal = {"local memory of more than 512 KiB, with what it calls",
+                       bodies_[out_.entry_functions[entry]]->line};
+        }
+        if (refusal.refused()) return;
+        out_.local_bytes_needed = std::max(out_.local_bytes_needed, static_cast<std::uint32_t>(needed));
     }
     std::uint32_t depth_of(std::uint32_t function, Refusal& refusal, int nesting) {
         const FunctionCode& code = out_.functions[function];

@@ -53,7 +53,8 @@ struct Variable {
     Type type = Type::none;
     std::uint32_t vector = 1;
     std::uint64_t count = 1;  // elements in all dimensions
-    bool unsized = false;     // name[]
+    std::vector<std::uint64_t> dimensions;
+    bool unsized = false;  // name[]
     bool is_extern = false;
     std::uint32_t alignment = 0;  // bytes
     std::vector<Initial> initial;

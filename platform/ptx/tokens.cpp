@@ -7,7 +7,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
 namespace isthmus::ptx {
@@ -129,10 +128,10 @@ private:
                 ((text_[end] == '+' || text_[end] == '-') && (text_[end - 1] | 0x20) == 'e'))) {
             ++end;
         }
-        const std::string word(text_.substr(from, end - from));
-        char* stop = nullptr;
-        const double value = std::strtod(word.c_str(), &stop);
-        if (stop != word.c_str() + word.size()) return fail("a number is not well formed");
+        double value = 0;
+        const char* const last = text_.data() + end;
+        const auto [stop, code] = std::from_chars(text_.data() + from, last, value);
+        if (code != std::errc() || stop != last) return fail("a number is not well formed");
         at_ = end;
         add(TokenKind::double_float, from, at_, std::bit_cast<std::uint64_t>(value));
     }

@@ -104,6 +104,43 @@ TEST(PtxExecution, ABarrierThatNobodyCanReachIsADeadlock) {
     EXPECT_NE(fault.message.find("waits"), std::string::npos) << fault.message;
 }
 
+// Addresses in shared and local memory have 32 bits: a sum beyond them wraps.
+TEST(PtxExecution, AddressesOfSharedAndLocalMemoryWrap) {
+    Buffers buffers;
+    std::vector<u32> out(3);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<4>; .reg .b64 %d; .shared .align 4 .b8 own[16]; .local .align 4 .b8 mine[16];
+    mov.u32 %r0, own; sub.u32 %r0, %r0, 4; st.shared.u32 [own+4], 7; ld.shared.u32 %r1, [%r0+8];
+    atom.shared.add.u32 %r3, [%r0+8], 1; ld.param.u64 %d, [out]; st.global.u32 [%d], %r1; st.global.u32 [%d+4], %r3;
+    mov.u32 %r0, mine; sub.u32 %r0, %r0, 4; st.local.u32 [%r0+4], 9; ld.local.u32 %r2, [mine];
+    st.global.u32 [%d+8], %r2; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 1), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(out, (std::vector<u32>{7, 7, 9}));
+}
+
+// The first element is a sink; the others fill their registers by their sign.
+TEST(PtxExecution, VectorsOfSignedValuesFillTheirRegisters) {
+    Buffers buffers;
+    std::vector<u64> out(1);
+    std::vector<std::int8_t> in = {1, -2};
+    const u64 place = buffers.add(out), from = buffers.add(in);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 out, .param .u64 in) {
+    .reg .b32 %r; .reg .b64 %d<3>; ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in];
+    ld.global.v2.s8 {_, %r}, [%d1]; cvt.u64.u32 %d2, %r; st.global.u64 [%d0], %d2; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    ASSERT_EQ(loaded.run("k", shape_of(1, 1), place, from).kind, FaultKind::none);
+    EXPECT_EQ(out[0], 0xfffffffeu);
+}
+
 // PTX ISA, bar: threads are counted in multiples of the warp size, also those of a warp that is not full.
 TEST(PtxExecution, ACountedBarrierCountsWholeWarps) {
     Buffers buffers;

@@ -174,7 +174,8 @@ TEST(PtxFloats, ComparisonsWithNan) {
     expect_all("setp.num.f32 %p, %r0, %r1;", 'p', singles, 2, [&](u64 a, u64 b, u64) { return u64{!unordered(a, b)}; });
     expect_all("testp.subnormal.f32 %p, %r0;", 'p', singles, 1,
                [](u64 a, u64, u64) { return u64{std::fpclassify(F(a)) == FP_SUBNORMAL}; });
-    expect_all("testp.normal.f32 %p, %r0;", 'p', singles, 1, [](u64 a, u64, u64) { return u64{std::isnormal(F(a))}; });
+    expect_all("testp.normal.f32 %p, %r0;", 'p', singles, 1,
+               [](u64 a, u64, u64) { return u64{std::isnormal(F(a)) || F(a) == 0}; });
 }
 
 // Within the errors that the PTX ISA documents.
@@ -206,6 +207,28 @@ TEST(PtxFloats, ApproximationsStayWithinTheirErrors) {
         "tanh.approx.f32 %r3, %r0;", [](double x) { return std::tanh(x); }, 0x1p-11, 0);
     expect_all("ex2.approx.f32 %r3, %r0;", 'r', {0x7f800000, 0xff800000, 0x7fc00000, 0x80000000}, 1,
                [](u64 a, u64, u64) { return bits(std::exp2(F(a))); });
+}
+
+// PTX ISA, rsqrt: the form with .ftz reads and writes the upper 32 bits alone.
+TEST(PtxFloats, ReciprocalRootsOfDoublesKeepTheirLowerBitsWithoutFtz) {
+    const Values inputs = {std::bit_cast<u64>(2.0), std::bit_cast<u64>(1.0 + 0x1p-40), 1};
+    const Values whole = evaluate("rsqrt.approx.f64 %d3, %d0;", 'd', inputs, inputs, inputs);
+    const Values upper = evaluate("rsqrt.approx.ftz.f64 %d3, %d0;", 'd', inputs, inputs, inputs);
+    for (std::size_t at = 0; at < inputs.size(); ++at) {
+        const double exact = 1.0 / std::sqrt(std::bit_cast<double>(inputs[at]));
+        EXPECT_NEAR(std::bit_cast<double>(whole[at]), exact, exact * 0x1p-50) << at;
+        EXPECT_EQ(upper[at] & 0xffffffff, 0u) << at;
+    }
+    EXPECT_NE(whole[0] & 0xffffffff, 0u);
+    EXPECT_EQ(upper[2], 0x7ff0000000000000u);  // of a subnormal number, which counts as 0
+}
+
+// PTX ISA, div: .approx gives 0 for divisors beyond 2^126, .full does not.
+TEST(PtxFloats, FullDivisionHasTheFullRange) {
+    const Values large = {0x7f000000, 0x7f400000}, small = {0x7e800000, 0x7e800000};  // 2^127, 1.5 * 2^127; 2^126
+    EXPECT_EQ(evaluate("div.full.f32 %r3, %r0, %r1;", 'r', large, large, large), (Values{0x3f800000, 0x3f800000}));
+    EXPECT_EQ(evaluate("div.full.f32 %r3, %r1, %r0;", 'r', large, small, small)[0], 0x3f000000u);
+    EXPECT_EQ(evaluate("div.approx.f32 %r3, %r1, %r0;", 'r', large, small, small)[0], 0u);
 }
 
 // Every half, as a number; the values of finite ones grow with their bits.

@@ -60,6 +60,58 @@ TEST(PtxParser, VariablesBeginWithTheirValues) {
     EXPECT_EQ(program.content(3).size(), 6u);
 }
 
+TEST(PtxParser, AMinusChangesTheSignOfAnInitialFloat) {
+    Program program(
+        module_of(".global .f32 a = -0f3F800000;\n.global .f64 b = -0d3FE0000000000000;\n"
+                  ".global .f64 c = -2.5;\n.global .f32 d[2] = {-0f3F800000, 0f3F800000};"));
+    ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
+    program.place({0x1000, 0x2000, 0x3000, 0x4000});
+    const auto number = [&](std::size_t variable, std::size_t at, auto kind) {
+        std::memcpy(&kind, program.content(variable).data() + at, sizeof kind);
+        return kind;
+    };
+    EXPECT_EQ(number(0, 0, 0.0f), -1.0f);
+    EXPECT_EQ(number(1, 0, 0.0), -0.5);
+    EXPECT_EQ(number(2, 0, 0.0), -2.5);
+    EXPECT_EQ(number(3, 0, 0.0f), -1.0f);
+    EXPECT_EQ(number(3, 4, 0.0f), 1.0f);
+    EXPECT_NE(refusal_of(module_of(".global .u64 x;\n.global .u64 p = -x;")).what.find("minus"), std::string::npos);
+}
+
+// Rows are not filled up, so that a short one would move those behind it.
+TEST(PtxParser, OnlyTheLastRowOfInitialValuesMayBeShort) {
+    const auto refused = [](const char* values) {
+        return refusal_of(module_of(std::string(".global .u32 x") + values + ";")).refused();
+    };
+    EXPECT_FALSE(refused("[2][2] = {{1, 2}, {3}}"));
+    EXPECT_FALSE(refused("[2][2] = {1, 2, 3, 4}"));
+    EXPECT_FALSE(refused("[2][2][2] = {{{1, 2}, {3, 4}}, {{5, 6}}}"));
+    EXPECT_FALSE(refused("[][2] = {{1, 2}, {3, 4}}"));
+    EXPECT_TRUE(refused("[2][2] = {{1}, {2, 3}}"));
+    EXPECT_TRUE(refused("[2][2] = {{}, {2, 3}}"));
+    EXPECT_TRUE(refused("[2][2][2] = {{{1, 2}}, {{5, 6}, {7, 8}}}"));
+    EXPECT_TRUE(refused("[2][2] = {{1, 2, 3}, {4}}"));
+}
+
+// A module cannot make the simulator keep any amount of memory.
+TEST(PtxParser, WhatNeedsTooMuchMemoryIsRefusedByName) {
+    const auto refusal = [](const std::string& parameters, const std::string& body) {
+        return refusal_of(module_of(".visible .entry k(" + parameters + ") {" + body + " ret; }")).what;
+    };
+    EXPECT_EQ(refusal("", ".local .align 8 .b8 a[524288];"), "");
+    EXPECT_NE(refusal("", ".local .align 8 .b8 a[524296];").find("512 KiB"), std::string::npos);
+    EXPECT_EQ(refusal("", ".reg .b32 %r<65536>;"), "");
+    EXPECT_NE(refusal("", ".reg .b32 %r<65537>;").find("registers"), std::string::npos);
+    EXPECT_EQ(refusal(".param .align 8 .b8 a[32764]", ""), "");
+    EXPECT_NE(refusal(".param .align 8 .b8 a[32764], .param .u8 b", "").find("32764"), std::string::npos);
+    EXPECT_NE(refusal(".param .align 8192 .b8 a[8]", "").find("4096"), std::string::npos);
+    // The frames of a call add up.
+    const std::string called = ".func f() { .local .align 8 .b8 a[300000]; ret; }\n";
+    const Refusal both =
+        refusal_of(module_of(called + ".visible .entry k() { .local .align 8 .b8 a[300000]; call f; ret; }"));
+    EXPECT_NE(both.what.find("512 KiB"), std::string::npos) << both.what;
+}
+
 // The name of the instruction, and its line.
 TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
     const auto refused = [](const std::string& instruction) {
