@@ -67,10 +67,11 @@ class Network(unittest.TestCase):
             file.write(digits + "\n")
         os.chmod(path, mode)
 
-    def start(self, command, *arguments, machine=None, **more):
+    def start(self, command, *arguments, machine=None, before=None, **more):
         played = ("--machine", machine) if machine else ()
         process = subprocess.Popen([ISTHMUS, command, "--json", *arguments, *played], env=environment(**more),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=before)
         self.started.append(process)
         return process
 
@@ -189,8 +190,8 @@ class WhoMayConnect(Network):
         self.write_key(other, "a5" * 32)
         producer, port = self.share("--frames", "20", "--policy", "wait", "--viewers", "1", "--viewer-deadline", "60",
                                     "--key", self.key)
-        self.assertIn("another key", self.end_of(self.view(port, "--key", other), 1))
-        self.assertIn("asks for a key", self.end_of(self.view(port), 1))
+        self.assertIn("another key", self.end_of(self.view(port, "--key", other), 2))
+        self.assertIn("asks for a key", self.end_of(self.view(port), 2))
         right = self.view(port, "--key", self.key)
         self.assertEqual(self.end_of(right)["digest"], self.end_of(producer)["digest"])
 
@@ -199,12 +200,27 @@ class WhoMayConnect(Network):
         out, error = producer.communicate(timeout=DEADLINE_S)
         self.assertIn("needs a key", error)
         viewer = self.start("view", "--from", "192.0.2.1:7", "--connect-deadline", "5")
-        self.assertIn("needs a key", self.end_of(viewer, 1))
+        self.assertIn("needs a key", self.end_of(viewer, 2))
 
     def test_a_key_that_others_may_read_is_refused(self):  # keeps N4
         os.chmod(self.key, 0o644)
         viewer = self.start("view", "--from", "127.0.0.1:7", "--key", self.key)
-        self.assertIn("0600", self.end_of(viewer, 1))
+        self.assertIn("0600", self.end_of(viewer, 2))
+
+
+class Directories(Network):
+    def test_frames_of_another_producer_are_refused(self):  # keeps N1
+        _, port = self.share("--policy", "drop", "--rate", "100")
+        other = os.path.join(self.folder.name, "other")
+        local = self.start("share", "--synthetic", "64x48", "--rate", "100", "--at", other)
+        until = time.monotonic() + DEADLINE_S
+        while not os.path.exists(os.path.join(other, "channel")) and time.monotonic() < until:
+            time.sleep(0.01)
+        viewer = self.view(port, "--frames", "3", "--at", other)
+        self.assertIn("another producer", self.end_of(viewer, 2))
+        self.assertIsNone(local.poll())
+        free = self.view(port, "--frames", "3", "--at", os.path.join(self.folder.name, "free"))
+        self.assertEqual(self.end_of(free)["input"]["width"], 320)
 
 
 class Hostile(Network):
@@ -248,6 +264,32 @@ class Hostile(Network):
         viewer = self.view(port, "--key", self.key)
         viewed, shared = self.end_of(viewer), self.end_of(producer)
         self.assertEqual((viewed["digest"], viewed["frames"]), (shared["digest"], 400))
+
+    def test_failed_greetings_fill_no_log(self):  # keeps N3
+        producer, port = self.share("--policy", "drop", "--rate", "50", "--key", self.key)
+        for _ in range(60):
+            with socket.create_connection(("127.0.0.1", port), timeout=40) as line:
+                line.sendall(bytes(48))
+                try:
+                    self.assertEqual(line.recv(100), b"")
+                except ConnectionResetError:
+                    pass
+        producer.send_signal(signal.SIGTERM)
+        _, error = producer.communicate(timeout=DEADLINE_S)
+        self.assertIn("does not speak isthmus", error)
+        self.assertIn("left out", error)
+        self.assertLess(error.count("not admitted"), 50)
+
+    def test_a_receiver_that_waits_for_an_offer_hears_a_signal(self):  # keeps N3
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            viewer = self.view(server.getsockname()[1], "--connect-deadline", "60")
+            line, _ = server.accept()
+            begin = time.monotonic()
+            bridge = self.bridge_of(viewer)
+            os.kill(bridge, signal.SIGTERM)
+            viewer.communicate(timeout=DEADLINE_S)
+            self.assertLess(time.monotonic() - begin, 1.5)  # the greeting's deadline is 2 s
+            line.close()
 
     def test_a_sender_that_is_none(self):  # keeps N3
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -305,6 +347,29 @@ class Deaths(Network):
                     os.kill(process, signal.SIGCONT)
                 viewer.kill()
                 self.end_producer(producer)
+
+    def test_a_signal_to_one_connection_does_not_wake_the_others(self):  # keeps N3
+        producer, port = self.endless()
+        viewer = self.view(port)
+        bridge = self.bridge_of(producer, children=1)
+        time.sleep(0.3)
+        os.kill(children_of(bridge)[0], signal.SIGTERM)
+        def ticks():
+            with open(f"/proc/{bridge}/stat") as file:
+                return sum(int(each) for each in file.read().rsplit(")", 1)[1].split()[11:13])
+        time.sleep(0.3)
+        before = ticks()
+        time.sleep(1)
+        self.assertLess(ticks() - before, 40)  # of 100: it does not spin
+        viewer.kill()
+        self.end_producer(producer)
+
+    def test_children_can_be_awaited_where_their_end_was_ignored(self):  # keeps N3
+        ignored = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        producer, port = self.share("--frames", "20", "--policy", "wait", "--viewers", "1", "--viewer-deadline", "60",
+                                    before=ignored)
+        viewer = self.view(port, before=ignored)
+        self.assertEqual(self.end_of(viewer)["digest"], self.end_of(producer)["digest"])
 
     def test_a_killed_bridge_ends_remote_viewers_only(self):  # keeps N3
         producer, port = self.endless()

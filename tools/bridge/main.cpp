@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 namespace isthmus::tools::bridge {
@@ -119,6 +120,8 @@ bool stdin_ended(const BridgeOptions& options) {
 
 int main(int argc, char** argv) {
     isthmus::tools::prepare_process();
+    // Its process group is none of the terminal's foreground: with `stty tostop` a message would stop it.
+    ::signal(SIGTTOU, SIG_IGN);
     isthmus::tools::bridge::prepare_ucx(argv);
     return isthmus::tools::bridge::run(argc, argv);
 }

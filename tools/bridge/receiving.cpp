@@ -55,12 +55,19 @@ Result<ucx::FrameReceiver> connect(const BridgeOptions& options) {
 // The offer's shape, of an offer that is not trusted.
 Result<camera::FrameShape> shape_of(const ucx::Offer& offer) {
     Result<camera::FrameShape> shape = share::decode_shape(offer.note);
-    if (!shape) return shape;
+    if (!shape)
+        return Error(Code::peer_broke_rules, std::string(shape.error().message()), std::string(shape.error().remedy()));
     if (shape->size_bytes != offer.frame_bytes || offer.frame_bytes > most_bytes / offer.slots) {
         return Error(Code::peer_broke_rules, "the sender's frames have not the size of their shape, or are too large",
                      "isthmus of the same version at both ends");
     }
     return shape;
+}
+
+// Whether the frames fit into a ring for the other offer.
+bool is_same(const ucx::Offer& one, const ucx::Offer& other) {
+    return one.note == other.note && one.frame_bytes == other.frame_bytes && one.policy == other.policy &&
+           one.slots == other.slots;
 }
 
 class Receiving {
@@ -85,22 +92,22 @@ public:
         if (!listener) return std::move(listener).error();
         std::mutex mutex;
         share::Admission admission(std::move(listener).value(), *ring, mutex, *shape, complain);
-        Result<void> received = wait_for_viewers(*receiver, admission);
-        if (received) received = receive(*receiver, *ring, mutex);
+        Result<void> received = begin(*receiver, *ring, mutex, admission);
         // A waiting ring has no gaps: after a loss it cannot go on.
         while (!received && received.code() == Code::peer_lost && !receiver->producer_is_gone() &&
                offer.policy == SlowReaderPolicy::overwrite && !stopped(options_)) {
             complain("bridge: connects again: " + std::string(received.error().message()));
             Result<ucx::FrameReceiver> again = connect(options_);
+            if (!again && stopped(options_)) break;
             if (!again) return end(admission, again.error());
-            if (again->offer().note != offer.note || again->offer().frame_bytes != offer.frame_bytes) {
-                return end(admission, Error(Code::peer_lost, "the sender's frames have another shape now",
+            if (!is_same(again->offer(), offer)) {
+                return end(admission, Error(Code::peer_lost, "the sender's frames or ring have another shape now",
                                             "start the viewers again"));
             }
             *receiver = std::move(again).value();
-            received = receive(*receiver, *ring, mutex);
+            received = begin(*receiver, *ring, mutex, admission);
         }
-        if (!received && received.code() != Code::ended) return end(admission, received.error());
+        if (!received && received.code() != Code::ended && !stopped(options_)) return end(admission, received.error());
         admission.stop();
         ring->close();
         return {};
@@ -112,6 +119,11 @@ private:
         admission.stop();
         complain("bridge: " + error.text());
         std::_Exit(exit_failed);
+    }
+    Result<void> begin(ucx::FrameReceiver& receiver, Ring& ring, std::mutex& mutex,
+                       const share::Admission& admission) const {
+        if (Result<void> came = wait_for_viewers(receiver, admission); !came) return came;
+        return receive(receiver, ring, mutex);
     }
     Result<void> wait_for_viewers(ucx::FrameReceiver& receiver, const share::Admission& admission) const {
         while (admission.admitted() < options_.viewers) {
@@ -135,7 +147,9 @@ private:
 
 int receive(const BridgeOptions& options) {
     const StopSignal stop;
-    const Result<void> received = Receiving(options).run();
+    BridgeOptions own = options;
+    own.connection.stopped = [&options] { return stopped(options); };
+    const Result<void> received = Receiving(own).run();
     if (received || stopped(options)) return StopSignal::received() == 0 ? exit_ok : 128 + StopSignal::received();
     complain("bridge: " + received.error().text());
     const Code code = received.code();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listens, and gives each connection a process of its own: greeting, ring and UCX are there. So what a receiver sends
-// can harm its own process alone, and this one handles no byte of it.
+// can harm its own process alone, and this one handles no byte of it, but for lines that it passes on.
 #include "bridge.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -31,24 +31,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_greeting = 8;  // connections that are not authenticated yet
 constexpr std::chrono::seconds time_to_drain{5};
+constexpr std::size_t most_told = 512;  // fits into a pipe at once
+
+constexpr char greeted_mark = 1;  // no text begins with it
 
 struct Child {
     pid_t process = -1;
-    FileDescriptor told{};  // readable: it is authenticated, or has ended
+    FileDescriptor told{};  // readable: greeted_mark, or why the greeting failed, or it has ended
     bool greeted = false;
 };
 
-Result<void> serve(FileDescriptor accepted, FileDescriptor told, const BridgeOptions& options) {
-    Result<ucx::Connection> connection = ucx::Connection::greet(std::move(accepted), options.connection);
-    if (!connection) return std::move(connection).error();
-    const char byte = 1;
-    if (::write(told.get(), &byte, 1) != 1) return {};  // the listening process has ended
+Result<void> serve(ucx::Connection connection, const BridgeOptions& options) {
     Result<Runtime> runtime = Runtime::open({.use_cuda = false});
     if (!runtime) return std::move(runtime).error();
     Result<share::OpenedRing> ring = share::open_ring(runtime->default_device(), {.at = options.at});
     if (!ring) return std::move(ring).error();
     const auto shape = share::encode_shape(ring->shape);
-    Result<ucx::FrameSender> sender = ucx::FrameSender::create(std::move(connection).value(), std::move(ring->reader),
+    Result<ucx::FrameSender> sender = ucx::FrameSender::create(std::move(connection), std::move(ring->reader),
                                                                std::vector<std::byte>(shape.begin(), shape.end()));
     if (!sender) return std::move(sender).error();
     while (StopSignal::received() == 0) {
@@ -63,15 +62,20 @@ Result<void> serve(FileDescriptor accepted, FileDescriptor told, const BridgeOpt
 // The child, which ends here. _Exit: the objects of the listening process are not this one's to end.
 [[noreturn]] void be_the_child(pid_t parent, FileDescriptor accepted, FileDescriptor told,
                                const BridgeOptions& options) {
+    const StopSignal own;  // with a pipe of its own: the listening process must not be woken
     end_with_parent(parent);
-    const Result<void> served = serve(std::move(accepted), std::move(told), options);
+    Result<ucx::Connection> connection = ucx::Connection::greet(std::move(accepted), options.connection);
+    // Who has no key can cause many such lines: the listening process limits them.
+    const std::string why = connection ? std::string(1, greeted_mark) : connection.error().text();
+    if (::write(told.get(), why.data(), std::min(why.size(), most_told)) < 1 || !connection) std::_Exit(exit_failed);
+    const Result<void> served = serve(std::move(connection).value(), options);
     if (!served) complain(fmt::format("bridge: a remote viewer's connection ended: {}", served.error().text()));
     std::_Exit(served ? exit_ok : exit_failed);
 }
 
 class Children {
 public:
-    explicit Children(const BridgeOptions& options) : options_(options) {}
+    Children(const BridgeOptions& options, share::Notices& notices) : options_(options), notices_(notices) {}
     bool has_room() const { return greeting() < most_greeting && all_.size() < options_.viewers + most_greeting; }
     bool empty() const { return all_.empty(); }
     void start(FileDescriptor accepted, int listener) {
@@ -87,9 +91,21 @@ public:
         if (process > 0) all_.push_back({process, std::move(ours), false});
     }
     void look() {
+        const auto gone = [this](Child& child) {
+            int status = 0;
+            const pid_t ended = ::waitpid(child.process, &status, WNOHANG);
+            if (ended == 0) return false;
+            hear(child);
+            if (ended > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+                notices_.say(
+                    fmt::format("bridge: the process of a remote viewer was ended by signal {}", WTERMSIG(status)));
+            }
+            return true;
+        };
+        // Those that have ended are not counted among the viewers.
+        for (auto child = all_.begin(); child != all_.end();) child = gone(*child) ? all_.erase(child) : child + 1;
         for (Child& child : all_) {
-            char byte = 0;
-            if (child.greeted || ::read(child.told.get(), &byte, 1) != 1) continue;
+            if (!hear(child)) continue;
             child.greeted = true;
             if (all_.size() - greeting() > options_.viewers) {
                 complain("bridge: a remote viewer was refused: there are " + std::to_string(options_.viewers) +
@@ -97,27 +113,29 @@ public:
                 ::kill(child.process, SIGKILL);
             }
         }
-        const auto gone = [](const Child& child) {
-            int status = 0;
-            if (::waitpid(child.process, &status, WNOHANG) != child.process) return false;
-            if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
-                complain(
-                    fmt::format("bridge: the process of a remote viewer was ended by signal {}", WTERMSIG(status)));
-            }
-            return true;
-        };
-        all_.erase(std::remove_if(all_.begin(), all_.end(), gone), all_.end());
     }
     void end(int signal) {
         for (const Child& child : all_) ::kill(child.process, signal);
     }
 
 private:
+    // Whether it says now that it is authenticated.
+    bool hear(const Child& child) {
+        char text[most_told];
+        const ssize_t got = child.greeted ? 0 : ::read(child.told.get(), text, sizeof text);
+        if (got > 0 && text[0] == greeted_mark) return true;
+        if (got > 0) {
+            notices_.say("bridge: a remote viewer was not admitted: " +
+                         std::string(text, static_cast<std::size_t>(got)));
+        }
+        return false;
+    }
     std::size_t greeting() const {
         return static_cast<std::size_t>(
             std::count_if(all_.begin(), all_.end(), [](const Child& child) { return !child.greeted; }));
     }
     const BridgeOptions& options_;
+    share::Notices& notices_;
     std::vector<Child> all_{};
 };
 
@@ -133,7 +151,7 @@ int send(const BridgeOptions& options) {
     }
     complain(fmt::format("bridge: listens on port {}", listener->port()));
     share::Notices notices(complain);
-    Children children(options);
+    Children children(options, notices);
     while (StopSignal::received() == 0 && !stdin_ended(options)) {
         children.look();
         // Further connections wait in the listener's queue.
@@ -161,6 +179,7 @@ int send(const BridgeOptions& options) {
         children.look();
         ::poll(nullptr, 0, 5);
     }
+    notices.say_left_out();
     return StopSignal::received() == 0 ? exit_ok : 128 + StopSignal::received();
 }
 

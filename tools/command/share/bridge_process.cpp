@@ -58,14 +58,19 @@ Result<BridgeProcess> BridgeProcess::start(const std::vector<std::string>& argum
 }
 
 BridgeProcess::BridgeProcess(BridgeProcess&& other) noexcept
-    : process_(std::exchange(other.process_, -1)), input_(std::move(other.input_)) {}
+    : process_(std::exchange(other.process_, -1)), input_(std::move(other.input_)), exit_code_(other.exit_code_) {}
 BridgeProcess::~BridgeProcess() {
     end(std::chrono::nanoseconds(0));
 }
 
 bool BridgeProcess::runs() {
-    if (process_ > 0 && ::waitpid(process_, nullptr, WNOHANG) != 0) process_ = -1;
-    return process_ > 0;
+    if (process_ <= 0) return false;
+    int status = 0;
+    const pid_t ended = ::waitpid(process_, &status, WNOHANG);
+    if (ended == 0) return true;
+    if (ended > 0 && WIFEXITED(status)) exit_code_ = WEXITSTATUS(status);
+    process_ = -1;
+    return false;
 }
 
 void BridgeProcess::end(std::chrono::nanoseconds at_most) {
@@ -74,7 +79,8 @@ void BridgeProcess::end(std::chrono::nanoseconds at_most) {
     while (runs() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (!runs()) return;
     ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
+    while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
     process_ = -1;
 }
 

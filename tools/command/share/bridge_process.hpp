@@ -24,6 +24,9 @@ public:
     BridgeProcess& operator=(BridgeProcess&&) = delete;
     ~BridgeProcess();
     bool runs();
+    pid_t process() const noexcept { return process_; }  // -1: it has ended
+    // The exit code; nothing: it runs, or a signal ended it.
+    std::optional<int> exit_code() const noexcept { return exit_code_; }
     // Tells it to end, and kills it where it has not ended in time.
     void end(std::chrono::nanoseconds at_most);
 
@@ -31,6 +34,7 @@ private:
     BridgeProcess(pid_t process, FileDescriptor input) noexcept : process_(process), input_(std::move(input)) {}
     pid_t process_;  // -1: none, or it has ended
     FileDescriptor input_;
+    std::optional<int> exit_code_{};
 };
 
 }  // namespace isthmus::tools::share

@@ -20,6 +20,10 @@ Result<ChannelMessage> connect_and_receive(const MeetingOptions& options) {
     const Clock::time_point until = Clock::now() + options.connect_deadline;
     for (;;) {
         Result<Channel> channel = connect_channel(options.at);
+        if (channel && options.producer != 0 && channel->peer().pid != options.producer) {
+            return Error(Code::in_use, "another producer is at '" + options.at + "' already",
+                         "another directory for --at");
+        }
         Result<ChannelMessage> message = channel ? channel->receive() : Result<ChannelMessage>(channel.error());
         const bool may_come = !message && (message.code() == Code::peer_lost || message.code() == Code::timed_out);
         if (!may_come || Clock::now() >= until || (options.stopped && options.stopped())) return message;

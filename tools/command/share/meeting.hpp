@@ -20,6 +20,7 @@ struct MeetingOptions {
     std::chrono::nanoseconds connect_deadline = std::chrono::seconds(5);
     WaitPolicy waiting = WaitPolicy::adaptive;
     std::function<bool()> stopped{};  // asked between attempts; true ends them. Empty: nothing stops them
+    std::int64_t producer = 0;        // its process; 0: any. Another one: in_use
 };
 
 struct OpenedRing {

@@ -102,8 +102,7 @@ public:
     PrivatePlace(const PrivatePlace&) = delete;
     PrivatePlace& operator=(const PrivatePlace&) = delete;
     ~PrivatePlace() {
-        // Where the bridge was killed, its socket and its lock are left.
-        for (const char* const name : {"/channel", "/lock"}) ::unlink((path_ + name).c_str());
+        ::unlink((path_ + "/channel").c_str());  // where the bridge was killed, its socket is left
         ::rmdir(path_.c_str());
     }
     const std::string& path() const noexcept { return path_; }
@@ -135,6 +134,7 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
         if (options.at.empty()) options.at = place.emplace().path();
         bridge.emplace(start_bridge(remote, options));
         options.hopeless = [&bridge] { return !bridge->runs(); };
+        options.producer = bridge->process();
         // The bridge's own time to connect comes before that of this process.
         options.connect_s += 2;
     }
@@ -156,7 +156,9 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
     if (!ended) {
         std::string line = "view: " + std::string(ended.error().message());
         if (!ended.error().remedy().empty()) line += "; what works: " + std::string(ended.error().remedy());
-        throw Failure(exit_code_of(ended.error()), line);
+        const bool refused =
+            bridge && viewed.reason.empty() && (ended.code() == Code::in_use || bridge->exit_code() == exit_bad_usage);
+        throw Failure(refused ? exit_bad_usage : exit_code_of(ended.error()), line);
     }
     return viewed.end == "signal" ? 128 + StopSignal::received() : exit_ok;
 }

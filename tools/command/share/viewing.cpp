@@ -109,7 +109,8 @@ Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& vie
         {.at = options.at,
          .connect_deadline = of_seconds(options.connect_s),
          .waiting = options.waiting,
-         .stopped = [&options] { return StopSignal::received() != 0 || (options.hopeless && options.hopeless()); }});
+         .stopped = [&options] { return StopSignal::received() != 0 || (options.hopeless && options.hopeless()); },
+         .producer = options.producer});
     if (!ring) return std::move(ring).error();
     viewed.shape = ring->shape;
     Reader& reader = ring->reader;

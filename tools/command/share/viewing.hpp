@@ -27,6 +27,7 @@ struct ViewOptions {
     bool checksums = false;
     // Asked between attempts to connect; true ends them. Empty: signals alone end them.
     std::function<bool()> hopeless{};
+    std::int64_t producer = 0;  // the process whose frames are wanted; 0: any
 };
 
 struct Viewed {
