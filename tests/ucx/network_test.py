@@ -359,8 +359,8 @@ class Deaths(Network):
                 return sum(int(each) for each in file.read().rsplit(")", 1)[1].split()[11:13])
         time.sleep(0.3)
         before = ticks()
-        time.sleep(1)
-        self.assertLess(ticks() - before, 40)  # of 100: it does not spin
+        time.sleep(2)
+        self.assertLess(ticks() - before, 16)  # of 200: it does not spin, on a busy system either
         viewer.kill()
         self.end_producer(producer)
 
