@@ -77,6 +77,7 @@ struct Symbol {
     enum class Kind : std::uint8_t { variable, function, shared } kind = Kind::variable;
     std::uint32_t index = 0;   // of the variable or function; shared memory: 1: it is dynamic
     std::uint64_t offset = 0;  // in shared memory
+    std::uint32_t bytes = 0;   // of static shared memory
 };
 
 struct Relocation {
@@ -101,6 +102,8 @@ struct FunctionCode {
     std::vector<LocalPlace> returns, parameters;
     std::vector<CallSite> sites;
     std::vector<std::uint32_t> calls;  // functions
+    std::uint32_t own_shared_bytes = 0;
+    std::map<std::uint64_t, std::uint32_t> shared_variables;  // of the module, that it names: bytes by offset
     bool calls_indirectly = false;
     std::vector<Relocation> relocations;
     Refusal refusal;

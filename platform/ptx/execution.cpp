@@ -5,6 +5,7 @@
 #include "warp_execution.hpp"
 
 #include <cfenv>
+#include <new>
 
 namespace isthmus::ptx {
 namespace {
@@ -173,22 +174,36 @@ Execution::~Execution() = default;
 
 void Execution::run() {
     Worker* worker = nullptr;
-    {
+    try {
         const std::lock_guard lock(state_->mutex);
         state_->workers.push_back(std::make_unique<Worker>());
         worker = state_->workers.back().get();
+        worker->windows.resize(state_->code->memory_slots);
+    } catch (const std::bad_alloc&) {
+        return out_of_memory();
     }
     worker->state = state_.get();
-    worker->windows.resize(state_->code->memory_slots);
     current = worker;
     std::fenv_t environment;
     std::fegetenv(&environment);
     std::fesetenv(FE_DFL_ENV);
-    BlockRuns(*worker).run();
+    try {
+        BlockRuns(*worker).run();
+    } catch (const std::bad_alloc&) {
+        out_of_memory();
+    }
     std::fesetenv(&environment);
     current = nullptr;
     const std::lock_guard lock(state_->mutex);
     state_->thread_instructions += worker->thread_instructions;
+}
+
+void Execution::out_of_memory() {
+    state_->stopped.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(state_->mutex);
+    if (state_->fault.kind != FaultKind::none) return;
+    state_->fault.kind = FaultKind::out_of_memory;
+    state_->fault.message = "out of memory";  // so short that it needs no memory itself
 }
 
 void Execution::fail_here(const std::string& why) {

@@ -57,6 +57,7 @@ enum class FaultKind : std::uint8_t {
     misaligned,           // CUDA_ERROR_MISALIGNED_ADDRESS (716)
     invalid_pc,           // CUDA_ERROR_INVALID_PC (718): an indirect call of what is no function
     launch_failed,        // CUDA_ERROR_LAUNCH_FAILED (719): trap, a deadlock
+    out_of_memory,        // this process has no memory for the state of the blocks; also 719
 };
 
 struct Fault {
@@ -96,6 +97,7 @@ public:
     struct State;
 
 private:
+    void out_of_memory();
     std::unique_ptr<State> state_;
 };
 

@@ -58,7 +58,7 @@ private:
 // One conversion of a format, such as %-8.3lf, without its length.
 struct Conversion {
     std::string flags;
-    int longs = 0;
+    int longs = 0, shorts = 0;
     char kind = '\0';
 };
 Conversion read_conversion(const std::string& format, std::size_t& at) {
@@ -69,13 +69,25 @@ Conversion read_conversion(const std::string& format, std::size_t& at) {
             out.longs += c == 'l' ? 1 : 2;
         } else if (std::string_view("-+ #0123456789.").find(c) != std::string_view::npos) {
             out.flags += c;
-        } else if (c != 'h' && c != 'L') {
+        } else if (c == 'h') {
+            ++out.shorts;
+        } else if (c != 'L') {
             out.kind = c;
             ++at;
             return out;
         }
     }
     return out;
+}
+
+long long signed_value(const Conversion& one, std::uint64_t value) {
+    if (one.longs > 0) return static_cast<long long>(value);
+    if (one.shorts > 1) return static_cast<std::int8_t>(value);
+    return one.shorts > 0 ? static_cast<std::int16_t>(value) : static_cast<std::int32_t>(value);
+}
+unsigned long long unsigned_value(const Conversion& one, std::uint64_t value) {
+    if (one.longs > 0 || one.shorts == 0) return value;
+    return one.shorts > 1 ? static_cast<std::uint8_t>(value) : static_cast<std::uint16_t>(value);
 }
 
 template <class T>
@@ -114,16 +126,14 @@ std::optional<std::string> formatted(const Lane& lane, const std::string& format
             case 'd':
             case 'i':
                 if (!(value = next(one.longs > 0 ? 8 : 4))) return std::nullopt;
-                out +=
-                    printed(flags + "lld", one.longs > 0 ? static_cast<long long>(*value)
-                                                         : static_cast<long long>(static_cast<std::int32_t>(*value)));
+                out += printed(flags + "lld", signed_value(one, *value));
                 continue;
             case 'u':
             case 'x':
             case 'X':
             case 'o':
                 if (!(value = next(one.longs > 0 ? 8 : 4))) return std::nullopt;
-                out += printed(flags + "ll" + one.kind, static_cast<unsigned long long>(*value));
+                out += printed(flags + "ll" + one.kind, unsigned_value(one, *value));
                 continue;
             case 'c':
                 if (!(value = next(4))) return std::nullopt;

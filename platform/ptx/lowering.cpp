@@ -130,6 +130,7 @@ void Lowering::declare(const Variable& variable) {
         }
         binding.kind = Binding::Kind::shared;
         binding.place = static_cast<std::int32_t>(place);
+        out_.own_shared_bytes += static_cast<std::uint32_t>(place + variable.bytes()) - shared_;
         shared_ = static_cast<std::uint32_t>(place + variable.bytes());
     } else {
         return refuse("a variable of this kind in a function");
@@ -174,6 +175,7 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
         return 0;
     }
     if (symbol->second.kind == Symbol::Kind::shared) {
+        if (symbol->second.index == 0) out_.shared_variables[symbol->second.offset] = symbol->second.bytes;
         if (symbol->second.index == 0) return constant(symbol->second.offset + static_cast<std::uint64_t>(offset));
         // Dynamic shared memory begins behind the entry's own.
         const Place start = emit_special(special_run(dynamic_shared_name, {}));

@@ -321,10 +321,18 @@ private:
             return;
         }
         if (!ignored && made.refused_directive.empty()) made.refused_directive = std::string(token.text);
-        while (next().kind == TokenKind::integer) {
-            take();
+        std::array<std::uint64_t, 3> numbers = {};
+        for (std::size_t at = 0; next().kind == TokenKind::integer; ++at) {
+            const std::uint64_t number = take().value;
+            if (at < numbers.size()) numbers[at] = number;
             if (!take_if(",")) break;
         }
+        if (!token.is(".maxntid") && !token.is(".reqntid")) return;
+        for (std::uint64_t& number : numbers) {
+            if (&number != &numbers[0] && number == 0) number = 1;  // PTX ISA: a size that is not stated is 1
+            if (number == 0 || number > 1 << 16) return fail(std::string(token.text) + " with a size out of range");
+        }
+        (token.is(".maxntid") ? made.most_threads : made.required_threads) = numbers;
     }
 
     void body(FunctionSyntax& made) {

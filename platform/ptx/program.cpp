@@ -83,21 +83,38 @@ private:
                 } else {
                     shared_ = align(shared_, one.alignment);
                     symbol.offset = shared_;
+                    symbol.bytes = static_cast<std::uint32_t>(one.bytes());
                     shared_ += static_cast<std::uint32_t>(one.bytes());
                 }
             } else {
                 if (one.unsized && !one.is_extern) refuse("a variable without a size", one.line);
                 if (one.bytes() > std::uint64_t{1} << 34) refuse("a variable of more than 16 GiB", one.line);
+                if (const Symbol* const known = variable_named(one.name)) {
+                    declare_again(known->index, one);
+                    continue;
+                }
                 symbol.index = static_cast<std::uint32_t>(out_.variables.size());
                 out_.variables.push_back(
                     {std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant, one.is_extern});
                 declared_.push_back(&one);
             }
-            // A declaration with .extern may come before the definition: the latter counts.
             out_.symbols[std::string(one.name)] = symbol;
         }
         out_.addresses.resize(out_.variables.size());
         out_.contents.resize(out_.variables.size());
+    }
+
+    const Symbol* variable_named(std::string_view name) const {
+        const auto found = out_.symbols.find(name);
+        return found != out_.symbols.end() && found->second.kind == Symbol::Kind::variable ? &found->second : nullptr;
+    }
+    // Declarations with .extern may come before and behind the definition, which counts.
+    void declare_again(std::uint32_t index, const Variable& one) {
+        if (one.is_extern) return;
+        if (!declared_[index]->is_extern) return refuse("the variable " + std::string(one.name) + " again", one.line);
+        out_.variables[index] = {std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant,
+                                 false};
+        declared_[index] = &one;
     }
 
     void fill_contents() {
@@ -152,6 +169,12 @@ private:
         Entry entry;
         entry.name = body.name;
         entry.shared_bytes = shared;
+        const auto product = [](const std::array<std::uint64_t, 3>& of) { return of[0] * of[1] * of[2]; };
+        const std::uint64_t most =
+            product(body.required_threads) != 0 ? product(body.required_threads) : product(body.most_threads);
+        entry.most_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, ~std::uint32_t{0}));
+        for (std::size_t axis = 0; axis < 3; ++axis)
+            entry.required_threads[axis] = static_cast<std::uint32_t>(body.required_threads[axis]);
         for (const Variable& parameter : body.parameters) {
             // Lowering has refused it.
             if (parameter.alignment > 4096 || parameter.bytes() > 2 * most_parameter_bytes ||
@@ -172,7 +195,11 @@ private:
         depth_.assign(out_.functions.size(), 0);
         done_.assign(out_.functions.size(), false);
         unbounded_ = false;
+        shared_variables_.clear();
+        own_shared_bytes_ = 0;
         const std::uint32_t bytes = depth_of(out_.entry_functions[entry], out_.entries[entry].refusal, 0);
+        for (const auto& [offset, size] : shared_variables_) own_shared_bytes_ += size;
+        out_.entries[entry].static_shared_bytes = own_shared_bytes_;
         const std::uint64_t needed = std::uint64_t{bytes} + (unbounded_ ? recursion_bytes : 0);
         Refusal& refusal = out_.entries[entry].refusal;
         if (needed > most_local_bytes && !refusal.refused()) {
@@ -192,6 +219,8 @@ private:
         visited_[function] = true;
         if (code.refusal.refused() && !refusal.refused()) refusal = code.refusal;
         unbounded_ = unbounded_ || code.calls_indirectly;
+        own_shared_bytes_ += code.own_shared_bytes;
+        shared_variables_.insert(code.shared_variables.begin(), code.shared_variables.end());
         std::uint32_t deepest = 0;
         for (const std::uint32_t called : code.calls)
             deepest = std::max(deepest, depth_of(called, refusal, nesting + 1));
@@ -208,6 +237,8 @@ private:
     std::vector<bool> visited_, done_;
     std::vector<std::uint32_t> depth_;
     bool unbounded_ = false;
+    std::uint32_t own_shared_bytes_ = 0;
+    std::map<std::uint64_t, std::uint32_t> shared_variables_;
 };
 
 }  // namespace

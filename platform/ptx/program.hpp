@@ -3,6 +3,7 @@
 // text comes in, and memory is reached through the interface in execution.hpp.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,7 +29,10 @@ struct Entry {
     std::string name;
     std::vector<EntryParameter> parameters;
     std::uint32_t parameter_bytes = 0;
-    std::uint32_t shared_bytes = 0;  // static; dynamic shared memory follows
+    std::uint32_t shared_bytes = 0;  // where dynamic shared memory begins: behind all that is static in the program
+    std::uint32_t static_shared_bytes = 0;               // of the variables that the entry and what it calls name
+    std::uint32_t most_threads = 0;                      // of a block, by .maxntid or .reqntid; 0: not stated
+    std::array<std::uint32_t, 3> required_threads = {};  // the block, by .reqntid; 0: not stated
     // Of the entry, or of a function that it may call.
     Refusal refusal;
 };

@@ -4,6 +4,7 @@
 
 #include "types.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -100,7 +101,8 @@ struct FunctionSyntax {
     std::vector<Variable> variables;
     std::vector<Prototype> prototypes;
     std::vector<std::vector<std::string_view>> targets;
-    std::string refused_directive;  // a directive that cannot be honoured
+    std::array<std::uint64_t, 3> most_threads = {}, required_threads = {};  // .maxntid, .reqntid; 0: not stated
+    std::string refused_directive;                                          // a directive that cannot be honoured
     std::uint32_t line = 0;
 };
 

@@ -134,6 +134,8 @@ Result destroy(Driver& d, GreenContext* green) {
     d.engine().synchronize_device(device);
     {
         const std::lock_guard lock(d.mutex);
+        // Another thread may have destroyed it during the wait.
+        if (!d.green_contexts.alive(green)) return result::context_is_destroyed;
         for (Stream* stream : d.streams.all()) {
             if (stream->green != green) continue;
             end_stream(d, *stream);

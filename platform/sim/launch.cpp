@@ -27,9 +27,28 @@ bool within_limits(const Driver& d, int device, const Function& function, const 
     }
     const int most = limits.threads_per_block;
     if (most > 0 && threads > static_cast<std::uint64_t>(most)) return false;
+    const ptx::Entry* const entry = function.twin->entry;
+    if (entry != nullptr) {
+        if (entry->most_threads != 0 && threads > entry->most_threads) return false;
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+            const std::uint32_t required = entry->required_threads[axis];
+            if (required != 0 && shape.block[axis] != required) return false;
+        }
+    }
     const auto set = function.set_attributes.find(8);  // MAX_DYNAMIC_SHARED_SIZE_BYTES
-    const int shared = set != function.set_attributes.end() ? set->second : limits.shared_bytes;
-    return shared <= 0 || shape.shared_bytes <= static_cast<unsigned>(shared);
+    if (set != function.set_attributes.end()) return shape.shared_bytes <= static_cast<unsigned>(set->second);
+    const std::uint64_t shared =
+        std::uint64_t{shape.shared_bytes} + (entry != nullptr ? entry->static_shared_bytes : 0);
+    return limits.shared_bytes <= 0 || shared <= static_cast<unsigned>(limits.shared_bytes);
+}
+
+// Blocks of a cooperative launch wait for each other, so that all must be resident at a time.
+bool resident(const Driver& d, int device, const LaunchShape& shape) {
+    const std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
+    const std::uint64_t blocks = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+    const int multiprocessors = std::max(1, d.fact(device, attribute::multiprocessors));
+    return blocks <= static_cast<std::uint64_t>(multiprocessors) *
+                         static_cast<std::uint64_t>(blocks_per_multiprocessor(d, device, static_cast<int>(threads)));
 }
 
 struct View {  // struct of a view in a pack
@@ -166,14 +185,18 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     }
     if (!d.functions.alive(request.function)) return lost_or_unknown(d.functions, request.function);
     if (!within_limits(d, request.agent.device, *request.function, request.shape)) return result::invalid_value;
-    if (!request.parameters) return result::invalid_value;
     out.function = request.function;
     out.twin = request.function->twin;
+    const bool takes_nothing = out.twin->ready_made && out.twin->block.empty();
+    if (!request.parameters && !takes_nothing) return result::invalid_value;
     out.own_twin = request.function->own_twin;
     if (out.twin->ready_made && !out.twin->stand_in && !can_run_ptx(*out.twin)) return result::not_supported;
     if (request.shape.cooperative && !out.twin->entry) {
         say("cooperative launches are modelled for kernels from PTX alone, and %s is none", out.twin->symbol.c_str());
         return result::not_supported;
+    }
+    if (request.shape.cooperative && !resident(d, request.agent.device, request.shape)) {
+        return result::cooperative_launch_too_large;
     }
     out.shape = request.shape;
     out.priority = request.priority;

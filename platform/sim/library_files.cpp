@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules and libraries from files: read, and loaded as their bytes are.
 #include "call.hpp"
+#include "module.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace isthmus::sim {
@@ -32,7 +34,12 @@ Result load_file(CallId id, const void* out, const char* path, Load&& load) {
     return call(id, [&](Driver&) -> Result {
         if (!out || !path) return result::invalid_value;
         const std::optional<std::string> bytes = read_file(path);
-        return bytes ? load(bytes->c_str()) : result::file_not_found;
+        if (!bytes) return result::file_not_found;
+        // An image states its own length, and loading it trusts that: the file must have all of it.
+        const images::ImageContents contents = images::read_image(std::as_bytes(std::span(*bytes)));
+        const bool is_binary =
+            contents.format == images::ImageFormat::cubin || contents.format == images::ImageFormat::fatbin;
+        return is_binary && !contents.damage.empty() ? result::invalid_image : load(bytes->c_str());
     });
 }
 

@@ -79,9 +79,12 @@ Result add_free(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* co
     std::vector<engine::NodeIndex> known;
     if (const Result code = indices_of(d, *graph, dependencies, count, known)) return code;
     if (const Result code = claim_for_node(*found.region)) return code;
-    return add_node(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+    const auto add = [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
         return to.add(free_node(d, found.region->id), std::move(after));
-    });
+    };
+    const Result code = add_node(d, node, graph, dependencies, count, add);
+    if (code != result::ok) found.region->freed_by_node = false;
+    return code;
 }
 
 // Body: Result(const engine::Operation&), for a node of that kind.

@@ -142,8 +142,13 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
     return result::ok;
 }
 
-int max_threads(const Driver& d, int device) {
-    return d.fact(device, attribute::max_threads_per_block);
+int max_threads(const Driver& d, int device, const Function& function) {
+    const int most = d.fact(device, attribute::max_threads_per_block);
+    const std::uint32_t stated = function.twin->entry != nullptr ? function.twin->entry->most_threads : 0;
+    return stated == 0 ? most : static_cast<int>(std::min<std::uint32_t>(stated, static_cast<std::uint32_t>(most)));
+}
+int static_shared_bytes(const Function& function) {
+    return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->static_shared_bytes) : 0;
 }
 
 // Numbers of CUfunction_attribute; the simulator's kernels use no registers, so the answers are plausible constants.
@@ -152,8 +157,8 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
     const auto set = function.set_attributes.find(id);
     const int version = d.fact(device, attribute::cc_major) * 10 + d.fact(device, attribute::cc_minor);
     switch (id) {
-        case 0: *value = max_threads(d, device); return result::ok;
-        case 1:
+        case 0: *value = max_threads(d, device, function); return result::ok;
+        case 1: *value = static_shared_bytes(function); return result::ok;
         case 2:
         case 3: *value = 0; return result::ok;
         case 4: *value = 32; return result::ok;
@@ -161,8 +166,9 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
         case 6: *value = version; return result::ok;
         case 7: *value = 0; return result::ok;
         case 8:
-            *value =
-                set != function.set_attributes.end() ? set->second : d.fact(device, attribute::max_shared_per_block);
+            *value = set != function.set_attributes.end()
+                         ? set->second
+                         : d.fact(device, attribute::max_shared_per_block) - static_shared_bytes(function);
             return result::ok;
         case 9: *value = set != function.set_attributes.end() ? set->second : -1; return result::ok;
         default: return result::invalid_value;
@@ -177,11 +183,6 @@ Result call_for_function(CallId id, Function* function, Body&& body) {
         if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
         return body(d, context, *function);
     });
-}
-
-int blocks_per_multiprocessor(const Driver& d, int device, int block) {
-    const int threads = d.fact(device, attribute::max_threads_per_multiprocessor);
-    return std::max(1, threads > 0 ? threads / std::max(1, block) : 2048 / std::max(1, block));
 }
 
 // Kernels of registered images take the extent and the pack.
@@ -202,6 +203,11 @@ Result parameter_info(const Twin& twin, std::size_t index, std::size_t* offset, 
 }
 
 }  // namespace
+
+int blocks_per_multiprocessor(const Driver& d, int device, int block) {
+    const int threads = d.fact(device, attribute::max_threads_per_multiprocessor);
+    return std::max(1, threads > 0 ? threads / std::max(1, block) : 2048 / std::max(1, block));
+}
 
 extern "C" {
 
@@ -299,15 +305,15 @@ Result cuFuncGetAttribute(int* value, int id, Function* function) {
 }
 
 Result cuFuncSetAttribute(Function* function, int id, int value) {
-    return call_for_function(CallId::cuFuncSetAttribute, function,
-                             [&](Driver& d, Context& context, Function& f) -> Result {
-                                 const int most = d.fact(context.device, attribute::max_shared_optin);
-                                 if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most))) {
-                                     return result::invalid_value;
-                                 }
-                                 f.set_attributes[id] = value;
-                                 return result::ok;
-                             });
+    return call_for_function(
+        CallId::cuFuncSetAttribute, function, [&](Driver& d, Context& context, Function& f) -> Result {
+            const int most = d.fact(context.device, attribute::max_shared_optin);
+            if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most - static_shared_bytes(f)))) {
+                return result::invalid_value;
+            }
+            f.set_attributes[id] = value;
+            return result::ok;
+        });
 }
 
 Result cuFuncGetParamInfo(Function* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
@@ -340,9 +346,9 @@ Result cuFuncLoad(Function* function) {
 Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function, DynamicShared, std::size_t,
                                         int limit) {
     return call_for_function(CallId::cuOccupancyMaxPotentialBlockSize, function,
-                             [&](Driver& d, Context& context, Function&) -> Result {
+                             [&](Driver& d, Context& context, Function& f) -> Result {
                                  if (!grid || !block) return result::invalid_value;
-                                 const int most = std::max(1, max_threads(d, context.device));
+                                 const int most = std::max(1, max_threads(d, context.device, f));
                                  *block = limit > 0 ? std::min(limit, most) : most;
                                  *grid = std::max(1, d.fact(context.device, attribute::multiprocessors)) *
                                          blocks_per_multiprocessor(d, context.device, *block);
@@ -351,13 +357,14 @@ Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* functio
 }
 
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function, int block, std::size_t) {
-    return call_for_function(
-        CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
-        [&](Driver& d, Context& context, Function&) -> Result {
-            if (!blocks || block <= 0) return result::invalid_value;
-            *blocks = block > max_threads(d, context.device) ? 0 : blocks_per_multiprocessor(d, context.device, block);
-            return result::ok;
-        });
+    return call_for_function(CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
+                             [&](Driver& d, Context& context, Function& f) -> Result {
+                                 if (!blocks || block <= 0) return result::invalid_value;
+                                 *blocks = block > max_threads(d, context.device, f)
+                                               ? 0
+                                               : blocks_per_multiprocessor(d, context.device, block);
+                                 return result::ok;
+                             });
 }
 }
 

@@ -46,6 +46,8 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
                    std::string& log);
 // How many bytes an image has, by what it says itself; 0: it is none.
 std::size_t image_bytes(const void* image) noexcept;
+// Blocks of this many threads that a multiprocessor holds at a time.
+int blocks_per_multiprocessor(const Driver& d, int device, int block);
 // The entry as a function without a stand-in.
 std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program);
 

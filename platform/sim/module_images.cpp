@@ -57,11 +57,12 @@ std::size_t image_bytes(const void* image) noexcept {
         std::memcpy(&header, at, sizeof header);
         std::uint64_t end = header.section_offset + std::uint64_t{header.section_bytes} * header.section_count;
         end = std::max(end, header.program_offset + std::uint64_t{header.program_bytes} * header.program_count);
-        constexpr std::uint32_t without_bytes = 8;
+        constexpr std::uint32_t unused = 0, without_bytes = 8;
         for (std::uint32_t one = 0; one < header.section_count; ++one) {
             ElfSection section;
             std::memcpy(&section, at + header.section_offset + one * sizeof section, sizeof section);
-            if (section.type != without_bytes) end = std::max(end, section.offset + section.bytes);
+            if (section.type != unused && section.type != without_bytes)
+                end = std::max(end, section.offset + section.bytes);
         }
         return static_cast<std::size_t>(end);
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 namespace isthmus::sim {
@@ -22,7 +23,8 @@ Result code_of(ptx::FaultKind kind) {
         case ptx::FaultKind::illegal_instruction: return result::illegal_instruction;
         case ptx::FaultKind::misaligned: return result::misaligned_address;
         case ptx::FaultKind::invalid_pc: return result::invalid_pc;
-        case ptx::FaultKind::launch_failed: return result::launch_failed;
+        case ptx::FaultKind::launch_failed:
+        case ptx::FaultKind::out_of_memory: return result::launch_failed;
     }
     return result::unknown;
 }
@@ -48,7 +50,12 @@ void run_blocks(ptx::Execution& execution, unsigned threads) {
         execution.fail_here(why);
     };
     std::vector<std::thread> helpers;
-    for (unsigned one = 1; one < threads; ++one) helpers.emplace_back(work);
+    try {
+        helpers.reserve(threads);
+        for (unsigned one = 1; one < threads; ++one) helpers.emplace_back(work);
+    } catch (const std::exception&) {
+        // No memory or no thread: with those that there are.
+    }
     work();
     for (std::thread& helper : helpers) helper.join();
 }

@@ -217,10 +217,10 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         file_not_found = 301, operating_system = 304, invalid_handle = 400, not_found = 500,
                         not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         assertion = 710, illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718,
-                        launch_failed = 719, context_is_destroyed = 709, already_registered = 712, not_registered = 713,
-                        not_permitted = 800, not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
-                        graph_update_failure = 910, invalid_resource_type = 914, invalid_resource_configuration = 915,
-                        unknown = 999;
+                        launch_failed = 719, cooperative_launch_too_large = 720, context_is_destroyed = 709,
+                        already_registered = 712, not_registered = 713, not_permitted = 800, not_supported = 801,
+                        capture_unsupported = 900, capture_implicit = 906, graph_update_failure = 910,
+                        invalid_resource_type = 914, invalid_resource_configuration = 915, unknown = 999;
 }  // namespace result
 
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.

@@ -3,6 +3,7 @@
 #include "ptx_machine.hpp"
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 namespace isthmus::ptx::test {
@@ -225,6 +226,44 @@ TEST(PtxExecution, AtomicAddsOfSinglesFlushInGlobalMemoryAlone) {
     ASSERT_EQ(loaded.run("k", shape_of(1, 1), place).kind, FaultKind::none);
     EXPECT_EQ(words[0], 0u);
     EXPECT_EQ(words[1], 2u);
+}
+
+// The length of a conversion cuts what is printed.
+TEST(PtxExecution, PrintfCutsToTheLengthsOfItsConversions) {
+    Buffers buffers;
+    std::vector<char> format = {'%', 'h', 'h', 'd', ' ', '%', 'h', 'd', ' ', '%', 'h', 'h', 'x', 0};
+    const u64 text = buffers.add(format);
+    Loaded loaded(module_of(R"(
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.visible .entry k(.param .u64 text) {
+    .reg .b64 %d<3>; .local .align 8 .b8 depot[16];
+    mov.u64 %d0, depot; cvta.local.u64 %d1, %d0; st.local.u32 [%d0], 0x1ff; st.local.u32 [%d0+4], 0x18000;
+    st.local.u32 [%d0+8], 0x1ab; ld.param.u64 %d2, [text];
+    { .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d2; st.param.b64 [a], %d1; call.uni (r), vprintf, (f, a); }
+    ret;
+})"),
+                  buffers);
+    const Fault fault = loaded.run("k", shape_of(1, 1), text);
+    EXPECT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(buffers.printed, "-1 -32768 ab");
+}
+
+class NoMemory final : public Memory {
+public:
+    MemoryWindow window(std::uint64_t, std::uint32_t, bool) override { throw std::bad_alloc(); }
+    std::uint64_t update(void*, std::uint32_t, Update&) override { return 0; }
+    void print(std::string_view) override {}
+    void pause() override {}
+    bool set_condition(std::uint64_t, std::uint32_t) override { return false; }
+};
+
+TEST(PtxExecution, AProcessWithoutMemoryIsAFault) {
+    Program program(module_of(".visible .entry k() { .reg .b32 %r; ld.global.u32 %r, [64]; ret; }"));
+    ASSERT_NE(program.entry("k"), nullptr);
+    NoMemory memory;
+    Execution execution(program, *program.entry("k"), shape_of(1, 1), {}, memory);
+    execution.run();
+    EXPECT_EQ(execution.fault().kind, FaultKind::out_of_memory);
 }
 
 TEST(PtxExecution, PrintfAndAssert) {

@@ -78,6 +78,18 @@ TEST(PtxParser, AMinusChangesTheSignOfAnInitialFloat) {
     EXPECT_NE(refusal_of(module_of(".global .u64 x;\n.global .u64 p = -x;")).what.find("minus"), std::string::npos);
 }
 
+TEST(PtxParser, ADeclarationAndADefinitionAreOneVariable) {
+    for (const char* const text :
+         {".extern .global .u32 x;\n.global .u32 x = 7;", ".global .u32 x = 7;\n.extern .global .u32 x;"}) {
+        const Program program(module_of(text));
+        ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
+        ASSERT_EQ(program.variables().size(), 1u);
+        EXPECT_FALSE(program.variables()[0].is_extern);
+        EXPECT_EQ(program.content(0).size(), 4u);
+    }
+    EXPECT_TRUE(refusal_of(module_of(".global .u32 x = 7;\n.global .u32 x = 8;")).refused());
+}
+
 // Rows are not filled up, so that a short one would move those behind it.
 TEST(PtxParser, OnlyTheLastRowOfInitialValuesMayBeShort) {
     const auto refused = [](const char* values) {

@@ -2,6 +2,7 @@
 // Kernels from PTX, launched through the driver's functions: their results, and the machine's rules for each access.
 #include "sim_test.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -274,6 +275,113 @@ TEST(SimPtx, WhatCannotRunIsRefusedByNameAndLine) {
             REQUIRE_CODE(launch(entry(module, "k"), {1, 1}), 801);
         },
         "the entry k cannot run from its PTX: line 5: wgmma");
+}
+
+Module* of_body(const std::string& entries) {
+    return loaded(".version 6.0\n.target sm_50\n.address_size 64\n" + entries);
+}
+int attribute_of(Function* function, int id) {
+    int value = -1;
+    REQUIRE_CODE(cuFuncGetAttribute(&value, id, function), 0);
+    return value;
+}
+
+TEST(SimPtx, AKernelWithoutParametersNeedsNoList) {
+    in_own_process([] {
+        open_device();
+        Module* const module = of_body(".visible .entry k() { ret; }\n.visible .entry one(.param .u32 n) { ret; }");
+        REQUIRE_CODE(cuLaunchKernel(entry(module, "k"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 0);
+        REQUIRE_CODE(cuLaunchKernel(entry(module, "one"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 1);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// .maxntid bounds the number of threads, .reqntid states the block.
+TEST(SimPtx, ABlockBeyondTheKernelsBoundsIsRefused) {
+    in_own_process([] {
+        open_device();
+        Module* const module = of_body(
+            ".visible .entry most() .maxntid 64, 2 { ret; }\n.visible .entry exact() .reqntid 32, 4, 1 { ret; }\n"
+            ".visible .entry free() { ret; }");
+        REQUIRE_CODE(launch(entry(module, "most"), {1, 128}), 0);
+        REQUIRE_CODE(launch(entry(module, "most"), {1, 129}), 1);
+        REQUIRE_CODE(launch(entry(module, "exact"), {1, 32, 0, 1, 4}), 0);
+        REQUIRE_CODE(launch(entry(module, "exact"), {1, 128}), 1);
+        REQUIRE_CODE(launch(entry(module, "exact"), {1, 32, 0, 1, 2}), 1);
+        REQUIRE_THAT(attribute_of(entry(module, "most"), 0) == 128);
+        REQUIRE_THAT(attribute_of(entry(module, "exact"), 0) == 128);
+        REQUIRE_THAT(attribute_of(entry(module, "free"), 0) == fact(attribute::max_threads_per_block));
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// Shared memory that the kernel names counts, also by a function; that of other kernels does not.
+TEST(SimPtx, StaticSharedMemoryCountsForALaunch) {
+    in_own_process([] {
+        open_device();
+        Module* const module = of_body(R"(
+.shared .align 4 .b8 first[1000];
+.shared .align 4 .b8 second[40000];
+.func touch() { .reg .b32 %r; ld.shared.u32 %r, [first]; ret; }
+.visible .entry one() { .shared .align 4 .b8 own[24]; .reg .b32 %r; ld.shared.u32 %r, [own]; call touch; ret; }
+.visible .entry two() { .reg .b32 %r; ld.shared.u32 %r, [second]; ret; })");
+        Function *const one = entry(module, "one"), *const two = entry(module, "two");
+        REQUIRE_THAT(attribute_of(one, 1) == 1024 && attribute_of(two, 1) == 40000);
+        const int most = fact(attribute::max_shared_per_block);
+        REQUIRE_THAT(attribute_of(one, 8) == most - 1024);
+        REQUIRE_CODE(launch(one, {1, 1, static_cast<unsigned>(most - 1024)}), 0);
+        REQUIRE_CODE(launch(one, {1, 1, static_cast<unsigned>(most - 1023)}), 1);
+        REQUIRE_CODE(launch(two, {1, 1, static_cast<unsigned>(most - 40000)}), 0);
+        REQUIRE_CODE(launch(two, {1, 1, static_cast<unsigned>(most - 39999)}), 1);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+TEST(SimPtx, ACooperativeGridMustBeResident) {
+    in_own_process([] {
+        open_device();
+        Function* const kernel = entry(of_body(".visible .entry k() { ret; }"), "k");
+        const int threads = fact(attribute::max_threads_per_multiprocessor);
+        const auto most = static_cast<unsigned>(fact(attribute::multiprocessors) * std::max(1, threads / 1024));
+        LaunchAttribute attributes[1] = {};
+        attributes[0].id = 2;
+        attributes[0].cooperative = 1;
+        LaunchConfig config = {};
+        config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
+        config.block_x = 1024;
+        config.attributes = attributes;
+        config.attribute_count = 1;
+        config.grid_x = most + 1;
+        REQUIRE_CODE(cuLaunchKernelEx(&config, kernel, nullptr, nullptr), 720);
+        config.grid_x = 1;
+        REQUIRE_CODE(cuLaunchKernelEx(&config, kernel, nullptr, nullptr), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// Loading trusts the length that an image states: a file that ends before is refused first.
+TEST(SimPtx, AFileThatIsNotAWholeImageIsRefused) {
+    in_own_process([] {
+        open_device();
+        const std::string path = "/tmp/sim_ptx_" + std::to_string(::getpid());
+        std::string fatbin(16, '\0');
+        const std::uint32_t magic = 0xba55ed50;
+        const std::uint64_t bytes = std::uint64_t{1} << 40;
+        std::memcpy(fatbin.data(), &magic, 4), fatbin[4] = 1, fatbin[6] = 16, std::memcpy(&fatbin[8], &bytes, 8);
+        std::string elf(64, '\0');
+        elf.replace(0, 7,
+                    std::string("\x7f"
+                                "ELF\x02\x01\x01",
+                                7));
+        std::memcpy(&elf[40], &bytes, 8), elf[58] = 64, elf[60] = 4;
+        for (const std::string& content : {fatbin, elf, elf.substr(0, 8), fatbin.substr(0, 5)}) {
+            std::ofstream(path, std::ios::binary) << content;
+            Module* module = nullptr;
+            REQUIRE_CODE(cuModuleLoad(&module, path.c_str()), 200);
+            REQUIRE_CODE(cuLibraryLoadFromFile(&module, path.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), 200);
+        }
+        ::unlink(path.c_str());
+    });
 }
 
 // A fatbin holds the text as it is, or compressed.
