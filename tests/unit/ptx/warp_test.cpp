@@ -179,8 +179,8 @@ TEST(PtxWarps, ABarrierOfTheWarpDoesNotStandForAnotherInstruction) {
     Values lane(32);
     for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
     const std::uint64_t p = buffers.add(lane);
-    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 16; @%q bra OTHER; shfl.sync.idx.b32 %r3, %r0, 0, 31, -1; bra MEET; "
-                            "OTHER: bar.warp.sync -1; MEET:",
+    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 16; @%q bra OTHER; bar.warp.sync -1; bra MEET; "
+                            "OTHER: shfl.sync.idx.b32 %r3, %r0, 0, 31, -1; MEET:",
                             'r'),
                   buffers);
     ExecutionShape shape;
