@@ -3,6 +3,8 @@
 #include "numbers.hpp"
 #include "state.hpp"
 
+#include <cmath>
+
 namespace isthmus::ptx {
 namespace {
 
@@ -25,7 +27,7 @@ std::uint64_t number_changed(AtomicKind kind, T old, T operand) {
 std::uint64_t half_changed(HalfFormat format, AtomicKind kind, std::uint16_t old, std::uint16_t operand) {
     const double a = number_of(format, old), b = number_of(format, operand);
     if (kind == AtomicKind::add) return half_of(format, odd_sum(a, b), Rounding::nearest);
-    if (a != a || b != b) return a != a ? (b != b ? 0x7fff : operand) : old;
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? (std::isnan(b) ? 0x7fff : operand) : old;
     const bool operand_first = a == b ? std::signbit(b) : b < a;
     return (kind == AtomicKind::min) == operand_first ? operand : old;
 }

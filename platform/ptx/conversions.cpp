@@ -3,6 +3,7 @@
 #include "numbers.hpp"
 #include "warp.hpp"
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -91,7 +92,7 @@ std::uint64_t integer_to_float(bool negative, std::uint64_t magnitude, const Opt
 // PTX ISA, cvt: the result is clamped. A NaN is 0, but if 64 bits take part the most negative number (signed) or 2^63.
 template <class D>
 D float_to_integer(double value, Rounding mode, bool of_double) {
-    if (value != value) {
+    if (std::isnan(value)) {
         if (!of_double && sizeof(D) < 8) return 0;
         return static_cast<D>(std::make_unsigned_t<D>(1) << (sizeof(D) * 8 - 1));
     }

@@ -57,7 +57,7 @@ struct DivideApproximately {
         const T size = std::fabs(b);
         if (size > static_cast<T>(0x1p126) && size < std::numeric_limits<T>::infinity()) {
             const T zero = std::copysign(T{0}, a) * std::copysign(T{1}, b);
-            return std::isinf(a) ? std::numeric_limits<T>::quiet_NaN() : a != a ? a : zero;
+            return std::isinf(a) ? std::numeric_limits<T>::quiet_NaN() : std::isnan(a) ? a : zero;
         }
         return a / b;
     }
@@ -72,8 +72,8 @@ struct FusedMultiplyAdd {
 struct Minimum {
     template <class T>
     static T of(T a, T b) {
-        if (a != a) return b;
-        if (b != b) return a;
+        if (std::isnan(a)) return b;
+        if (std::isnan(b)) return a;
         if (a == b) return std::signbit(a) ? a : b;
         return a < b ? a : b;
     }
@@ -81,8 +81,8 @@ struct Minimum {
 struct Maximum {
     template <class T>
     static T of(T a, T b) {
-        if (a != a) return b;
-        if (b != b) return a;
+        if (std::isnan(a)) return b;
+        if (std::isnan(b)) return a;
         if (a == b) return std::signbit(a) ? b : a;
         return a < b ? b : a;
     }
@@ -91,7 +91,7 @@ template <class F>
 struct OrNan {
     template <class T>
     static T of(T a, T b) {
-        return a != a ? a : b != b ? b : F::of(a, b);
+        return std::isnan(a) ? a : std::isnan(b) ? b : F::of(a, b);
     }
 };
 struct Reciprocal {
@@ -207,8 +207,8 @@ template <class T>
 bool has_property(std::string_view name, T value) {
     if (name == "finite") return std::isfinite(value);
     if (name == "infinite") return std::isinf(value);
-    if (name == "number") return value == value;
-    if (name == "notanumber") return value != value;
+    if (name == "number") return !std::isnan(value);
+    if (name == "notanumber") return std::isnan(value);
     if (name == "normal") return std::isnormal(value) || value == 0;  // PTX ISA, testp: zeros count as normal
     return std::fpclassify(value) == FP_SUBNORMAL;
 }

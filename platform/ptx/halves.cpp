@@ -3,6 +3,7 @@
 #include "numbers.hpp"
 #include "warp.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace isthmus::ptx {
@@ -27,14 +28,14 @@ struct Half {
         return number_of(format, bits);
     }
     static std::uint16_t rounded(double value, const Options& options) {
-        if (value != value) return options.saturate ? 0 : 0x7fff;
+        if (std::isnan(value)) return options.saturate ? 0 : 0x7fff;
         if (options.saturate) value = value > 0 ? (value > 1 ? 1 : value) : 0;
         if (options.relu && !(value > 0)) value = 0;
         const std::uint16_t bits = half_of(format, value, Rounding::nearest);
         return options.ftz && (bits & 0x7fff) < (1 << format.fraction_bits) ? bits & 0x8000 : bits;
     }
     static double lesser(double a, double b) {
-        if (a != a || b != b) return a != a ? b : a;
+        if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
         return a == b ? (std::signbit(a) ? a : b) : (a < b ? a : b);
     }
     static std::uint16_t of(Do what, std::uint16_t x, std::uint16_t y, std::uint16_t z, const Options& options) {
@@ -50,8 +51,8 @@ struct Half {
             case Do::fma: return rounded(odd_sum(a * b, c), options);  // the product is exact
             case Do::min: return rounded(lesser(a, b), options);
             case Do::max: return rounded(-lesser(-a, -b), options);
-            case Do::min_nan: return rounded(a != a || b != b ? std::nan("") : lesser(a, b), options);
-            case Do::max_nan: return rounded(a != a || b != b ? std::nan("") : -lesser(-a, -b), options);
+            case Do::min_nan: return rounded(std::isnan(a) || std::isnan(b) ? std::nan("") : lesser(a, b), options);
+            case Do::max_nan: return rounded(std::isnan(a) || std::isnan(b) ? std::nan("") : -lesser(-a, -b), options);
             case Do::ex2: return rounded(std::exp2(a), options);
             case Do::tanh: return rounded(std::tanh(a), options);
             default: return 0;

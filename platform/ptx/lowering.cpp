@@ -257,7 +257,7 @@ Place Lowering::value(const Operand& operand, Type type) {
                 refuse_this("has a register that is too small for its type");
             }
             return binding->place;
-        case Binding::Kind::shared: return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
+        case Binding::Kind::shared:
         case Binding::Kind::entry_parameter:
             return constant(static_cast<std::uint64_t>(binding->place + operand.offset));
         case Binding::Kind::local: {

@@ -3,6 +3,7 @@
 #include "numbers.hpp"
 #include "warp.hpp"
 
+#include <cmath>
 #include <type_traits>
 
 namespace isthmus::ptx {
@@ -32,7 +33,7 @@ auto value_of(std::uint64_t slot) {
 
 template <class T>
 bool holds(Comparison comparison, T a, T b) {
-    const bool unordered = a != a || b != b;
+    const bool unordered = std::isnan(a) || std::isnan(b);
     switch (comparison) {
         case Comparison::eq: return a == b;
         case Comparison::ne: return !unordered && a != b;

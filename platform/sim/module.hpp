@@ -13,6 +13,8 @@
 
 namespace isthmus::sim {
 
+class Driver;
+
 struct Function {
     const Twin* twin = nullptr;
     std::shared_ptr<const Twin> own_twin;  // of an entry of a ready-made image; replaced when it gets a stand-in
