@@ -248,7 +248,7 @@ Result<void> FrameSender::Parts::send_small(SharedFrame<std::uint8_t> frame) {
         if (!view) return std::move(view).error();
         std::copy(view->begin(), view->end(), small.begin());
     }
-    const Result<void> whole = frame.finish();
+    Result<void> whole = frame.finish();
     if (!whole && whole.code() != Code::overtaken) return whole;
     if (!whole) {
         ++missed;
