@@ -85,8 +85,9 @@ void play(const Task& task, Sending& sending, Receiving& receiving, bool begins)
     }
     if (!begins) return;
     times_us.erase(times_us.begin(), times_us.begin() + static_cast<std::ptrdiff_t>(task.frames / 10));
-    std::nth_element(times_us.begin(), times_us.begin() + times_us.size() / 2, times_us.end());
-    std::printf("%.2f\n", times_us[times_us.size() / 2]);
+    const auto middle = times_us.begin() + static_cast<std::ptrdiff_t>(times_us.size() / 2);
+    std::nth_element(times_us.begin(), middle, times_us.end());
+    std::printf("%.2f\n", *middle);
 }
 
 void send_all(const Task& task, Sending& sending) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <tuple>
 
 namespace {
 
@@ -18,14 +19,17 @@ constexpr std::uint64_t first_id = 1, revived_id = 2, others_id = 9;
 struct Slot {
     std::uint64_t version = 2;  // alive
     std::uint64_t id = first_id;
-    auto operator<=>(const Slot&) const = default;
+    bool operator<(const Slot& other) const { return std::tie(version, id) < std::tie(other.version, other.id); }
 };
 struct Run {
     Slot slot;
     std::array<int, 2> at{};  // the next step of each thread; -1: it has ended
     std::uint64_t seen = 0;   // the map's
     bool parked = false, revived = false;
-    auto operator<=>(const Run&) const = default;
+    bool operator<(const Run& other) const {
+        return std::tie(slot, at, seen, parked, revived) <
+               std::tie(other.slot, other.at, other.seen, other.parked, other.revived);
+    }
 };
 struct Faults {
     bool revives_without_claim = false;  // looks at the version, and then fills and stores
