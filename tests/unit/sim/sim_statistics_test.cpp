@@ -23,7 +23,7 @@ namespace {
 struct CountsFile {
     std::string path = ::testing::TempDir() + "isthmus-counts-" + std::to_string(::getpid());
     CountsFile() {
-        std::ofstream(path, std::ios::trunc);
+        const std::ofstream empty(path, std::ios::trunc);
         ::setenv("ISTHMUS_SIM_STATISTICS", path.c_str(), 1);
     }
     ~CountsFile() {

@@ -71,7 +71,7 @@ std::string found_program(const std::string& word) {
     while (!word.empty()) {
         const std::size_t at = rest.find(':');
         const std::string folder(rest.substr(0, at));
-        const std::string file = (folder.empty() ? "." : folder) + "/" + word;
+        std::string file = (folder.empty() ? "." : folder) + "/" + word;
         if (is_program(file)) return file;
         if (at == std::string_view::npos) break;
         rest.remove_prefix(at + 1);
@@ -101,7 +101,7 @@ Ending play_program(const std::string& file, const std::vector<std::string>& wor
         }
     }
     ::close(failed[0]);
-    const Ending ending = program > 0 ? wait_for(program, awaited) : Ending{};
+    Ending ending = program > 0 ? wait_for(program, awaited) : Ending{};
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (why != 0) throw Failure(126, fmt::format("'{}' cannot be run: {}", file, std::strerror(why)));
     return ending;
