@@ -136,8 +136,7 @@ TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
     for (const char* const instruction :
          {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1}, {%r0,%r1}, {%r4,%r5}, {%f4,%f5};",
           "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}];", "wgmma.fence.sync.aligned;",
-          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0, {%r1}], "
-          "[%r3];",
+          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0], [%r3];",
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];", "mapa.u64 %d0, %d1, %r0;",
           "shfl.down.b32 %r0, %r1, 1, 31;", "vadd2.s32.s32.s32 %r0, %r1, %r2, %r3;",
           "cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "barrier.cluster.arrive;", "add.u32.unheard %r0, %r1, %r2;",
