@@ -15,12 +15,6 @@ namespace {
 using namespace ucx_wire;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds spin{50};
-constexpr int most_turns = 64;  // of UCX, until the connection and the ring are looked at
-constexpr std::chrono::milliseconds longest_sleep{20};
-constexpr std::chrono::milliseconds time_to_part{1000};
-constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
-
 // A frame on its way. Its address must not change: UCX reads the header.
 struct Sent {
     SharedFrame<std::uint8_t> frame;

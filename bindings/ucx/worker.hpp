@@ -21,6 +21,13 @@
 
 namespace isthmus::ucx_wire {
 
+// How both ends wait.
+inline constexpr std::chrono::microseconds spin{50};
+inline constexpr int most_turns = 64;  // of UCX, until the connection and the ring are looked at
+inline constexpr std::chrono::milliseconds longest_sleep{20};
+inline constexpr std::chrono::milliseconds time_to_part{1000};
+inline constexpr std::chrono::milliseconds between_pumps{1};  // of the TCP connection: a system call
+
 // Active messages, by their number. Those without the token of the end that they reach are dropped: anybody who reaches
 // UCX's port can send some.
 enum class Am : unsigned { frame = 1, verdict = 2, receipt = 3 };

@@ -300,13 +300,7 @@ bool Lowering::comparison() {
         if (pairs && op.value2 == 1) return refuse_this("is not modelled"), true;
         op.d = destination(result, to);
     }
-    Op& emitted = emit(run);
-    op.run = emitted.run;
-    op.line = emitted.line;
-    op.source = emitted.source;
-    op.guard = emitted.guard;
-    op.guard_negated = emitted.guard_negated;
-    emitted = op;
+    emit(run, op.kind, op);
     return true;
 }
 

@@ -74,14 +74,7 @@ bool Lowering::load_or_store(bool is_load) {
         const auto binding = find(target->name);
         made.value2 = mask_of(binding ? size_bytes(binding->type) : bytes);
     }
-    Op& op = emit(run, OpKind::may_fault);
-    made.run = op.run;
-    made.kind = op.kind;
-    made.line = op.line;
-    made.source = op.source;
-    made.guard = op.guard;
-    made.guard_negated = op.guard_negated;
-    op = made;
+    emit(run, OpKind::may_fault, made);
     return true;
 }
 

@@ -193,8 +193,7 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
     return ~static_cast<Place>(row);
 }
 
-Op& Lowering::emit(Run run, OpKind kind) {
-    Op op;
+Op& Lowering::emit(Run run, OpKind kind, Op op) {
     op.run = run;
     op.kind = kind;
     op.line = line_;

@@ -82,7 +82,8 @@ private:
     Place destination(const Operand& operand, Type type);
     std::int32_t predicate(const Operand& operand, bool sink_allowed = false);
     AddressParts address(const Operand& operand, Space space);
-    Op& emit(Run run, OpKind kind = OpKind::plain);
+    // `op`: what is known of it already; its place in the source and its guard are set here.
+    Op& emit(Run run, OpKind kind = OpKind::plain, Op op = {});
     Place emit_special(Run run);
     bool want(std::size_t least, std::size_t most);
 
