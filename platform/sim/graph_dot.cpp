@@ -29,7 +29,7 @@ const char* word_for(int type) {
 }
 
 // As a text in quotes.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') out += '\\';
@@ -48,13 +48,13 @@ void describe(const engine::Graph& graph, unsigned flags, std::string& out) {
         std::string label = std::to_string(i) + "\n" + word_for(type_of(node));
         if (node.operation.kind == engine::Kind::kernel && !node.child) label += "\n" + node.operation.label;
         if ((flags & (verbose | with_handles)) != 0) label += "\nid " + std::to_string(node.id);
-        out += name_of(node) + " [label=" + quoted(label) + "];\n";
+        out += name_of(node) + " [label=" + in_quotes(label) + "];\n";
         for (const engine::NodeIndex before : node.dependencies) {
             out += name_of(graph.node(before)) + " -> " + name_of(node) + ";\n";
         }
         if (!node.child || node.child->size() == 0) continue;
         out += "subgraph cluster_" + std::to_string(node.id) +
-               " {\nlabel=" + quoted("inside node " + std::to_string(i)) + ";\n";
+               " {\nlabel=" + in_quotes("inside node " + std::to_string(i)) + ";\n";
         describe(*node.child, flags, out);
         out += "}\n";
     }

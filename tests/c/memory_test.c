@@ -71,6 +71,11 @@ static void last_allocation_fails(struct objects* all, make made) {
 /* keeps Y1 */
 int main(void) {
     isthmus_runtime* runtime = open_runtime();
+    if (news_made() == 0) {
+        /* The library has an operator new of its own where its compiler links the C++ library statically. */
+        printf("skipped: the library does not use the operator new of this program\n");
+        return 77;
+    }
     for (size_t at = 0; at < isthmus_runtime_device_count(runtime); ++at) {
         struct objects all;
         all.device = isthmus_runtime_device(runtime, at);

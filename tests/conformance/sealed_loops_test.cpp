@@ -135,14 +135,14 @@ std::string problems(const SealedLoop& loop, const LoopPlan& plan, const Played&
     if (locks != uncounted && report.most_mutexes > locks)
         add(std::to_string(report.most_mutexes) + " mutexes in a turn");
     if (plan.watcher != Watcher::tracer) return found;
-    for (CallCount call : report.calls) {
+    for (const CallCount& call : report.calls) {
         // A loop of the CPU device calls no driver: what the tracer takes for one is left on the stack from before.
-        if (report.device == LoopReport::cpu && call.by == Origin::driver) call.by = Origin::program;
+        const bool stale = report.device == LoopReport::cpu && call.by == Origin::driver;
         // A real driver makes calls of its own: they are printed.
-        bool known =
-            call.count == 0 || (on_a_real_driver() && (call.by == Origin::driver || call.by == Origin::system));
+        bool known = call.count == 0 || (on_a_real_driver() && !stale &&
+                                         (call.by == Origin::driver || call.by == Origin::system));
         for (const AllowedCall& one : allowed(loop, report.device)) {
-            known = known || (one.by == call.by && one.number == call.number);
+            known = known || ((stale || one.by == call.by) && one.number == call.number);
         }
         if (!known) add(with_count(call));
     }
