@@ -57,4 +57,15 @@ Result call_in_context(CallId id, Body&& body) {
     });
 }
 
+// As call_in_context(), for functions that answer on a lost device too (observed).
+template <class Body>
+Result call_in_lost_context(CallId id, Body&& body) {
+    return call(id, [&](Driver& d) -> Result {
+        Context* context = nullptr;
+        const Result refused = need_context(d, context);
+        if (!context) return refused;
+        return body(d, *context);
+    });
+}
+
 }  // namespace isthmus::sim

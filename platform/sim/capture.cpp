@@ -160,6 +160,12 @@ Result begin_into(Driver& d, Stream* handle, GraphObject* graph, NodeObject* con
     return result::ok;
 }
 
+// Observed: the sticky code of the stream's device.
+Result lost_stream(Driver& d, Stream* stream) {
+    StreamTarget target;
+    return resolve(d, stream, target) == result::ok ? d.engine().device_code(target.device) : result::ok;
+}
+
 }  // namespace
 
 extern "C" {
@@ -169,7 +175,10 @@ Result cuStreamBeginCapture_v2(Stream* stream, int mode) {
 }
 
 Result cuStreamEndCapture(Stream* stream, GraphObject** graph) {
-    return call(CallId::cuStreamEndCapture, [&](Driver& d) { return end(d, stream, graph); });
+    return call(CallId::cuStreamEndCapture, [&](Driver& d) -> Result {
+        if (const Result lost = lost_stream(d, stream)) return lost;
+        return end(d, stream, graph);
+    });
 }
 
 Result cuStreamBeginCaptureToGraph(Stream* stream, GraphObject* graph, NodeObject* const* dependencies,
@@ -179,7 +188,10 @@ Result cuStreamBeginCaptureToGraph(Stream* stream, GraphObject* graph, NodeObjec
 }
 
 Result cuStreamIsCapturing(Stream* stream, int* status) {
-    return call(CallId::cuStreamIsCapturing, [&](Driver& d) { return info(d, stream, {status}); });
+    return call(CallId::cuStreamIsCapturing, [&](Driver& d) -> Result {
+        if (const Result lost = lost_stream(d, stream)) return lost;
+        return info(d, stream, {status});
+    });
 }
 
 Result cuStreamGetCaptureInfo_v2(Stream* stream, int* status, std::uint64_t* id, GraphObject** graph,

@@ -3,6 +3,7 @@
 // number of parameters, and the size, class and pointer-ness of each. Produces no code.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 #include "types.hpp"
 
@@ -88,6 +89,10 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) =
               sizeof(FillNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&
               offsetof(FillNodeParameters, width) == offsetof(CUDA_MEMSET_NODE_PARAMS, width) &&
               sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo) &&
+              sizeof(LockArguments) == sizeof(CUcheckpointLockArgs) &&
+              sizeof(ReservedArguments) == sizeof(CUcheckpointUnlockArgs) &&
+              sizeof(RestoreArguments) == sizeof(CUcheckpointRestoreArgs) &&
+              offsetof(RestoreArguments, pair_count) == offsetof(CUcheckpointRestoreArgs, gpuPairsCount) &&
               sizeof(AllocationProperties) == sizeof(CUmemAllocationProp) &&
               sizeof(MulticastProperties) == sizeof(CUmulticastObjectProp) &&
               sizeof(ShareableBytes) == sizeof(CUipcMemHandle) && sizeof(ShareableBytes) == sizeof(CUipcEventHandle) &&

@@ -51,7 +51,6 @@ Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     if (!d.valid(device)) return result::invalid_device;
     const Result lost = d.engine().device_code(device);
-    if (lost && !reset) return lost;
     {
         const std::lock_guard lock(d.mutex);
         DeviceState& state = state_of(d, device);
@@ -62,8 +61,8 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
         if (!state.active || (!reset && state.retained > 0)) return result::ok;
     }
     d.engine().synchronize_device(device);
-    // Observed (580.159.04, H200): a reset of a lost device answers 0, and later calls answer 709. Its memory stays
-    // mapped here, because work that did not end may still use it.
+    // Observed (580, H100 and H200): release and reset of a lost device answer 0, and later calls answer 709. Its
+    // memory stays mapped here, because work that did not end may still use it.
     if (!lost) release_context_resources(d, &state_of(d, device).primary);
     // Observed: a reset leaves the references; every retain still needs its release.
     const std::lock_guard lock(d.mutex);
@@ -113,6 +112,30 @@ void release_context_resources(Driver& d, Context* context) {
     }
     context->peers.clear();
 }
+
+namespace {
+
+// Of a lost device: work that did not end may still use the memory of the context, so that only its streams, events and
+// modules end.
+void forget_context(Driver& d, Context* context) {
+    const std::lock_guard lock(d.mutex);
+    for (Stream* stream : d.streams.all()) {
+        if (stream->context == context) d.streams.lose(stream);
+    }
+    for (Event* event : d.events.all()) {
+        if (event->context == context) d.events.lose(event);
+    }
+    for (Module* module : d.modules.all()) {
+        if (module->context != context) continue;
+        for (const auto& [name, function] : module->functions) d.functions.lose(function);
+        d.modules.lose(module);
+    }
+    for (Region* region : d.regions.all()) {
+        if (region->context == context) region->context = nullptr;
+    }
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -184,9 +207,14 @@ Result cuCtxDestroy_v2(Context* context) {
             if (const Result code = context_code(d, context)) return code;
             if (context->primary || context->green) return result::invalid_context;  // green ones: assumed
         }
-        if (const Result lost = d.engine().device_code(context->device)) return lost;
+        // Observed (580, H100): 0 on a lost device too. Its memory stays mapped, as after a reset.
+        const Result lost = d.engine().device_code(context->device);
         d.engine().synchronize_device(context->device);
-        release_context_resources(d, context);
+        if (!lost) {
+            release_context_resources(d, context);
+        } else {
+            forget_context(d, context);
+        }
         pop_if_current(context);
         const std::lock_guard lock(d.mutex);
         d.contexts.destroy(context);
@@ -196,7 +224,7 @@ Result cuCtxDestroy_v2(Context* context) {
 }
 
 Result cuCtxGetDevice(DeviceOrdinal* device) {
-    return call_in_context(CallId::cuCtxGetDevice, [&](Driver&, Context& context) -> Result {
+    return call_in_lost_context(CallId::cuCtxGetDevice, [&](Driver&, Context& context) -> Result {
         if (!device) return result::invalid_value;
         *device = context.device;
         return result::ok;
@@ -215,7 +243,7 @@ Result cuCtxGetDevice_v2(DeviceOrdinal* device, Context* context) {
 }
 
 Result cuCtxGetFlags(unsigned* flags) {
-    return call_in_context(CallId::cuCtxGetFlags, [&](Driver&, Context& context) -> Result {
+    return call_in_lost_context(CallId::cuCtxGetFlags, [&](Driver&, Context& context) -> Result {
         if (!flags) return result::invalid_value;
         *flags = context.flags;
         return result::ok;

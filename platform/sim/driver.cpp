@@ -4,6 +4,7 @@
 
 #include "access.hpp"
 #include "call.hpp"
+#include "checkpoint.hpp"
 #include "green_contexts.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
@@ -157,7 +158,10 @@ Result admission(CallId id) {
     if (forked.load(std::memory_order_relaxed)) return result::not_initialized;
     if (exiting.load(std::memory_order_relaxed)) return result::deinitialized;
     if (!driver()) return result::not_initialized;
-    if (engine::Engine::in_host_function() && !works_in_a_host_function(id)) return result::not_permitted;
+    if (engine::Engine::in_host_function()) {
+        return works_in_a_host_function(id) ? result::ok : result::not_permitted;
+    }
+    wait_while_locked(id);
     return result::ok;
 }
 
@@ -208,7 +212,10 @@ void die_like_the_driver(const char* what) {
 extern "C" {
 
 Result cuInit(unsigned flags) {
-    return call_without_driver(CallId::cuInit, [&] { return start(flags); });
+    return call_without_driver(CallId::cuInit, [&] {
+        wait_while_locked(CallId::cuInit);
+        return start(flags);
+    });
 }
 
 Result cuDriverGetVersion(int* version) {

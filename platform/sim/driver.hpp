@@ -30,8 +30,10 @@ struct Context {
     bool primary = false;
     unsigned flags = 0;
     std::uint64_t id = 0;
-    std::set<int> peers;            // devices whose memory this context may reach (cuCtxEnablePeerAccess)
-    GreenContext* green = nullptr;  // whose context this is; all but its streams is the primary context's
+    std::set<int> peers;                // devices whose memory this context may reach (cuCtxEnablePeerAccess)
+    GreenContext* green = nullptr;      // whose context this is; all but its streams is the primary context's
+    std::map<int, std::size_t> limits;  // that the program set, by CUlimit
+    int cache_preference = 0;           // CUfunc_cache
 };
 
 struct Stream {

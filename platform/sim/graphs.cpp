@@ -108,7 +108,12 @@ Result cuGraphClone(GraphObject** clone, GraphObject* original) {
 }
 
 Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
-    return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) { return instantiate(d, instance, graph, flags); });
+    return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) -> Result {
+        const Context* const context = current_context(d);
+        if (const Result lost = context ? d.engine().device_code(context->device) : result::ok)
+            return lost;  // observed
+        return instantiate(d, instance, graph, flags);
+    });
 }
 
 Result cuGraphInstantiateWithParams(GraphExec** instance, GraphObject* graph, InstantiateParameters* parameters) {

@@ -12,7 +12,7 @@ namespace isthmus::sim {
 namespace {
 
 constexpr int multiprocessor_type = 1;
-constexpr unsigned ignore_coscheduling = 1, all_split_flags = 3, with_default_stream = 1, non_blocking = 1;
+constexpr unsigned ignore_coscheduling = 1, large_clusters = 2, with_default_stream = 1, non_blocking = 1;
 constexpr char magic[8] = "simshar";
 
 // In the bytes of CUdevResource that are the driver's own.
@@ -58,17 +58,20 @@ Result give(const Driver& d, const Share& share, DevResource* resource, int type
 
 Result split(Driver& d, DevResource* groups, unsigned* count, const DevResource* input, DevResource* remaining,
              unsigned flags, unsigned least) {
-    if (!count || !input || flags > all_split_flags || (groups && *count == 0)) return result::invalid_value;
+    // Observed: the two flags exclude each other, and others are ignored.
+    constexpr unsigned both = ignore_coscheduling | large_clusters;
+    if (!count || !input || (flags & both) == both || (groups && *count == 0)) return result::invalid_value;
     Share from;
     if (const Result code = read(d, *input, from)) return code;
     // Documented: a part is not split again before it is a green context's. The code is assumed.
     if (from.split != 0) return result::invalid_resource_configuration;
-    if (least > from.count) return result::invalid_value;
+    if (least > from.count) return result::invalid_resource_configuration;  // observed
     const bool fine = (flags & ignore_coscheduling) != 0;
     const ShareSizes sizes = share_sizes(d.fact(from.device, attribute::cc_major), fine);
     const unsigned wanted = std::max(least, sizes.least);
-    const unsigned size = (wanted + sizes.multiple - 1) / sizes.multiple * sizes.multiple;
-    unsigned made = size > from.count ? 0 : from.count / size;
+    // Observed: a part that is rounded up beyond what is there is all of it.
+    const unsigned size = std::min((wanted + sizes.multiple - 1) / sizes.multiple * sizes.multiple, from.count);
+    unsigned made = from.count / size;
     if (groups) made = std::min(made, *count);
     *count = made;
     const std::lock_guard lock(d.mutex);
@@ -200,6 +203,7 @@ Result cuCtxGetDevResource(Context* context, DevResource* resource, int type) {
     return call(CallId::cuCtxGetDevResource, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
         if (const Result code = context_code(d, context)) return code;
+        if (const Result lost = d.engine().device_code(context->device)) return lost;  // observed
         Share share = whole(d, context->device);
         if (context->green) share.count = context->green->count;
         return give(d, share, resource, type);

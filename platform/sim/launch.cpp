@@ -292,6 +292,15 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsi
     });
 }
 
+Result cuLaunchCooperativeKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                 Stream* stream, void** parameters) {
+    return call(CallId::cuLaunchCooperativeKernel, [&](Driver& d) {
+        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
+        return launch(d, {function, shape, {}, parameters, nullptr, {}}, stream);
+    });
+}
+
 Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
     return call(CallId::cuLaunchKernelEx, [&](Driver& d) -> Result {
         if (!config) return result::invalid_value;

@@ -50,8 +50,10 @@ Machine::Machine() {
     for (platform::machines::DeviceRecord& device : record_.devices) {
         if (!device.facts.uuid) device.facts.uuid = made_up_uuid(record_.name, device.facts.ordinal);
     }
-    keep_devices(record_, visible_devices(record_.devices, ::secure_getenv("CUDA_VISIBLE_DEVICES"),
-                                          ::secure_getenv("CUDA_DEVICE_ORDER")));
+    const auto kept =
+        visible_devices(record_.devices, ::secure_getenv("CUDA_VISIBLE_DEVICES"), ::secure_getenv("CUDA_DEVICE_ORDER"));
+    if (!kept && record_.init_code == 0) record_.init_code = result::invalid_device;
+    keep_devices(record_, kept.value_or(std::vector<int>()));
 }
 
 const platform::machines::PeerRecord* Machine::peer(int ordinal, int other) const {

@@ -194,6 +194,8 @@ Result cuMemGetAddressRange_v2(Address* base, std::size_t* bytes, Address addres
         const std::lock_guard lock(d.mutex);
         const Found found = d.regions.find(address);
         if (!found) return result::not_found;
+        const int device = found.region->device;
+        if (const Result lost = device >= 0 ? d.engine().device_code(device) : result::ok) return lost;  // observed
         if (base) *base = found.region->base;
         if (bytes) *bytes = found.region->bytes;
         return result::ok;

@@ -5,6 +5,7 @@
 #include "allocate.hpp"
 #include "call.hpp"
 #include "ptx_kernels.hpp"
+#include "ptx_words.hpp"
 
 #include <driver_abi/sim_registration.h>
 
@@ -24,6 +25,13 @@ Result load_ready_made(Driver& d, Context* context, Module** module, const void*
                                                                              d.fact(device, attribute::cc_minor));
     const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
     if (code != result::ok) return code;
+    if (contents->format == images::ImageFormat::ptx) {
+        const std::string error = ptx_error({static_cast<const char*>(image), bytes});
+        if (!error.empty()) {
+            log = "ptxas application ptx input, " + error + "\nptxas fatal   : Ptx assembly aborted due to errors";
+            return result::invalid_ptx;
+        }
+    }
     std::shared_ptr<ptx::Program> program = read_program(image, bytes, capability);
     const std::lock_guard lock(d.mutex);
     Module* const made = d.modules.create();
@@ -35,8 +43,9 @@ Result load_ready_made(Driver& d, Context* context, Module** module, const void*
     }
     made->program = std::move(program);
     for (const images::ImageGlobal& global : contents->globals) {
-        if (device < 0 || global.size_bytes == 0 || made->variables.count(global.name) != 0) continue;
-        Region* const region = allocate_device_memory(d, device, context, static_cast<std::size_t>(global.size_bytes));
+        if (global.size_bytes == 0 || made->variables.count(global.name) != 0) continue;
+        Region* const region =
+            allocate_device_memory(d, std::max(device, 0), context, static_cast<std::size_t>(global.size_bytes));
         if (!region) {
             for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
             d.modules.destroy(made);
@@ -56,10 +65,10 @@ Result load(Driver& d, Context* context, Module** module, const void* image, std
         if (const std::size_t bytes = image_bytes(image)) {
             return load_ready_made(d, context, module, image, bytes, log);
         }
-        say("the image at %p holds no kernel with a registered CPU twin (isthmus_sim_register_kernel); answering "
-            "CUDA_ERROR_NO_BINARY_FOR_GPU (209)",
+        say("what lies at %p is no image, and no kernel with a CPU twin (isthmus_sim_register_kernel) names it; this "
+            "becomes CUDA_ERROR_INVALID_IMAGE (200)",
             image);
-        return result::no_binary;
+        return result::invalid_image;
     }
     const std::lock_guard lock(d.mutex);
     Module* made = d.modules.create();
@@ -110,38 +119,6 @@ Result unload(Driver& d, Module* module, Result unknown) {
     return result::ok;
 }
 
-Result find_function(Driver& d, Module* module, const char* name, Function** function) {
-    if (!function || !name || !*name) return result::invalid_value;
-    const std::lock_guard lock(d.mutex);
-    if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
-    const auto known = module->functions.find(name);
-    if (known != module->functions.end()) {
-        *function = known->second;
-        return result::ok;
-    }
-    const Twin* twin = nullptr;
-    std::shared_ptr<const Twin> own;
-    if (module->contents) {
-        const images::ImageEntry* const entry = module->contents->entry(name);
-        if (!entry && !module->contents->readable) {
-            say("the image is compressed, so that its entry %s cannot be found", name);
-            return result::not_supported;
-        }
-        if (entry) own = twin_of_entry(*entry, module->program);
-        twin = own.get();
-    } else {
-        twin = find_twin(module->image, name);
-    }
-    if (!twin) return result::not_found;
-    Function* made = d.functions.create();
-    made->twin = twin;
-    made->own_twin = std::move(own);
-    made->module = module;
-    module->functions[name] = made;
-    *function = made;
-    return result::ok;
-}
-
 int max_threads(const Driver& d, int device, const Function& function) {
     const int most = d.fact(device, attribute::max_threads_per_block);
     const std::uint32_t stated = function.twin->entry != nullptr ? function.twin->entry->most_threads : 0;
@@ -175,6 +152,13 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
     }
 }
 
+Result set_attribute(const Driver& d, int device, Function& function, int id, int value) {
+    const int most = d.fact(device, attribute::max_shared_optin) - static_shared_bytes(function);
+    if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most))) return result::invalid_value;
+    function.set_attributes[id] = value;
+    return result::ok;
+}
+
 // Body: Result(Driver&, Context&, Function&), called with the driver's mutex held.
 template <class Body>
 Result call_for_function(CallId id, Function* function, Body&& body) {
@@ -202,7 +186,67 @@ Result parameter_info(const Twin& twin, std::size_t index, std::size_t* offset, 
     return result::ok;
 }
 
+Result best_block(const Driver& d, int device, const Function& function, int* grid, int* block, int limit) {
+    if (!grid || !block) return result::invalid_value;
+    const int most = std::max(1, max_threads(d, device, function));
+    *block = limit > 0 ? std::min(limit, most) : most;
+    *grid = std::max(1, d.fact(device, attribute::multiprocessors)) * blocks_per_multiprocessor(d, device, *block);
+    return result::ok;
+}
+
+Result active_blocks(const Driver& d, int device, const Function& function, int* blocks, int block) {
+    if (!blocks || block <= 0) return result::invalid_value;
+    *blocks = block > max_threads(d, device, function) ? 0 : blocks_per_multiprocessor(d, device, block);
+    return result::ok;
+}
+
 }  // namespace
+
+Result find_function(Driver& d, Module* module, const char* name, Function** function) {
+    if (!function || !name || !*name) return result::invalid_value;
+    const std::lock_guard lock(d.mutex);
+    if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
+    if (module->code != result::ok) return module->code;
+    const auto known = module->functions.find(name);
+    if (known != module->functions.end()) {
+        *function = known->second;
+        return result::ok;
+    }
+    const Twin* twin = nullptr;
+    std::shared_ptr<const Twin> own;
+    if (module->contents) {
+        const images::ImageEntry* const entry = module->contents->entry(name);
+        if (!entry && !module->contents->readable) {
+            say("the image is compressed, so that its entry %s cannot be found", name);
+            return result::not_supported;
+        }
+        if (entry) own = twin_of_entry(*entry, module->program);
+        twin = own.get();
+    } else {
+        twin = find_twin(module->image, name);
+    }
+    if (!twin) return result::not_found;
+    Function* made = d.functions.create();
+    made->twin = twin;
+    made->own_twin = std::move(own);
+    made->module = module;
+    module->functions[name] = made;
+    *function = made;
+    return result::ok;
+}
+
+Result find_variable(Driver& d, Address* address, std::size_t* bytes, const Module* module, const char* name) {
+    const std::lock_guard lock(d.mutex);
+    if (!name || !*name) return result::invalid_value;
+    if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
+    const auto known = module->variables.find(name);
+    if (known == module->variables.end()) return result::not_found;
+    const Region* const region = d.regions.find_id(known->second);
+    if (!region) return result::not_found;
+    if (address) *address = region->base;
+    if (bytes) *bytes = region->bytes;
+    return result::ok;
+}
 
 int blocks_per_multiprocessor(const Driver& d, int device, int block) {
     const int threads = d.fact(device, attribute::max_threads_per_multiprocessor);
@@ -234,18 +278,8 @@ Result cuModuleGetFunction(Function** function, Module* module, const char* name
 }
 
 Result cuModuleGetGlobal_v2(Address* address, std::size_t* bytes, Module* module, const char* name) {
-    return call_in_context(CallId::cuModuleGetGlobal_v2, [&](Driver& d, Context&) -> Result {
-        const std::lock_guard lock(d.mutex);
-        if (!name || !*name) return result::invalid_value;
-        if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
-        const auto known = module->variables.find(name);
-        if (known == module->variables.end()) return result::not_found;
-        const Region* const region = d.regions.find_id(known->second);
-        if (!region) return result::not_found;
-        if (address) *address = region->base;
-        if (bytes) *bytes = region->bytes;
-        return result::ok;
-    });
+    return call_in_context(CallId::cuModuleGetGlobal_v2,
+                           [&](Driver& d, Context&) { return find_variable(d, address, bytes, module, name); });
 }
 
 Result cuModuleGetLoadingMode(int* mode) {
@@ -257,14 +291,29 @@ Result cuModuleGetLoadingMode(int* mode) {
 }
 
 Result cuLibraryLoadData(Module** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
-    return call(CallId::cuLibraryLoadData, [&](Driver& d) {
+    return call(CallId::cuLibraryLoadData, [&](Driver& d) -> Result {
         std::string log;
-        return load(d, nullptr, library, image, log);
+        const Result code = load(d, nullptr, library, image, log);
+        const bool later = code == result::invalid_image || code == result::no_binary || code == result::invalid_ptx ||
+                           code == result::ptx_too_new;
+        if (!later) return code;
+        // Observed: what is wrong with an image is said at its first use.
+        const std::lock_guard lock(d.mutex);
+        *library = d.modules.create();
+        (*library)->code = code;
+        return result::ok;
     });
 }
 
 Result cuLibraryUnload(Module* library) {
-    return call(CallId::cuLibraryUnload, [&](Driver& d) { return unload(d, library, result::invalid_handle); });
+    return call(CallId::cuLibraryUnload, [&](Driver& d) {
+        {
+            // Observed: a real driver crashes.
+            const std::lock_guard lock(d.mutex);
+            if (d.modules.was_alive(library)) undefined("cuLibraryUnload of a library that is already unloaded");
+        }
+        return unload(d, library, result::invalid_handle);
+    });
 }
 
 Result cuLibraryGetKernel(Function** kernel, Module* library, const char* name) {
@@ -276,6 +325,7 @@ Result cuLibraryGetModule(Module** module, Module* library) {
         const std::lock_guard lock(d.mutex);
         if (!module) return result::invalid_value;
         if (!d.modules.alive(library)) return result::invalid_handle;
+        if (library->code != result::ok) return library->code;
         *module = library;
         return result::ok;
     });
@@ -305,15 +355,18 @@ Result cuFuncGetAttribute(int* value, int id, Function* function) {
 }
 
 Result cuFuncSetAttribute(Function* function, int id, int value) {
-    return call_for_function(
-        CallId::cuFuncSetAttribute, function, [&](Driver& d, Context& context, Function& f) -> Result {
-            const int most = d.fact(context.device, attribute::max_shared_optin);
-            if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most - static_shared_bytes(f)))) {
-                return result::invalid_value;
-            }
-            f.set_attributes[id] = value;
-            return result::ok;
-        });
+    return call_for_function(CallId::cuFuncSetAttribute, function, [&](Driver& d, Context& context, Function& f) {
+        return set_attribute(d, context.device, f, id, value);
+    });
+}
+
+Result cuKernelSetAttribute(int id, int value, Function* kernel, DeviceOrdinal device) {
+    return call(CallId::cuKernelSetAttribute, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.valid(device)) return result::invalid_device;
+        if (!d.functions.alive(kernel)) return result::invalid_handle;
+        return set_attribute(d, device, *kernel, id, value);
+    });
 }
 
 Result cuFuncGetParamInfo(Function* function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
@@ -345,25 +398,32 @@ Result cuFuncLoad(Function* function) {
 
 Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function, DynamicShared, std::size_t,
                                         int limit) {
-    return call_for_function(CallId::cuOccupancyMaxPotentialBlockSize, function,
+    return call_for_function(
+        CallId::cuOccupancyMaxPotentialBlockSize, function,
+        [&](Driver& d, Context& context, Function& f) { return best_block(d, context.device, f, grid, block, limit); });
+}
+
+Result cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, Function* function, DynamicShared, std::size_t,
+                                                 int limit, unsigned flags) {
+    return call_for_function(CallId::cuOccupancyMaxPotentialBlockSizeWithFlags, function,
                              [&](Driver& d, Context& context, Function& f) -> Result {
-                                 if (!grid || !block) return result::invalid_value;
-                                 const int most = std::max(1, max_threads(d, context.device, f));
-                                 *block = limit > 0 ? std::min(limit, most) : most;
-                                 *grid = std::max(1, d.fact(context.device, attribute::multiprocessors)) *
-                                         blocks_per_multiprocessor(d, context.device, *block);
-                                 return result::ok;
+                                 if (flags > 1) return result::invalid_value;
+                                 return best_block(d, context.device, f, grid, block, limit);
                              });
 }
 
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function, int block, std::size_t) {
-    return call_for_function(CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
+    return call_for_function(
+        CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
+        [&](Driver& d, Context& context, Function& f) { return active_blocks(d, context.device, f, blocks, block); });
+}
+
+Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Function* function, int block, std::size_t,
+                                                            unsigned flags) {
+    return call_for_function(CallId::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, function,
                              [&](Driver& d, Context& context, Function& f) -> Result {
-                                 if (!blocks || block <= 0) return result::invalid_value;
-                                 *blocks = block > max_threads(d, context.device, f)
-                                               ? 0
-                                               : blocks_per_multiprocessor(d, context.device, block);
-                                 return result::ok;
+                                 if (flags > 1) return result::invalid_value;
+                                 return active_blocks(d, context.device, f, blocks, block);
                              });
 }
 }

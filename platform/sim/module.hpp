@@ -29,6 +29,7 @@ struct Module {
     std::shared_ptr<const images::ImageContents> contents;  // of a ready-made image; nullptr: registered twins
     std::map<std::string, std::uint64_t> variables;         // ids of their regions
     std::shared_ptr<const ptx::Program> program;            // of a ready-made image with PTX
+    Result code = 0;  // of a library's image that cannot be loaded: the answer to its first use
 };
 
 // What cuLinkCreate makes. The simulator's machine code is the text that was added.
@@ -50,6 +51,9 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
 std::size_t image_bytes(const void* image) noexcept;
 // Blocks of this many threads that a multiprocessor holds at a time.
 int blocks_per_multiprocessor(const Driver& d, int device, int block);
+// The function of this name. `module` may be a library.
+Result find_function(Driver& d, Module* module, const char* name, Function** function);
+Result find_variable(Driver& d, Address* address, std::size_t* bytes, const Module* module, const char* name);
 // The entry as a function without a stand-in.
 std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program);
 

@@ -75,7 +75,6 @@ Result create(Driver& d, MemoryHandle* handle, std::size_t bytes, const Allocati
     if (const Result code = check_properties(d, wanted, granted)) return code;
     if (bytes == 0 || bytes % granularity_bytes != 0) return result::invalid_value;
     const int device = granted.location.type == on_device ? granted.location.id : -1;
-    if (const Result lost = lost_code(d, device)) return lost;
     MemoryFileHeader header;
     header.bytes = bytes;
     header.properties = granted;

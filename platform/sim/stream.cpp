@@ -81,6 +81,7 @@ Result call_about_stream(CallId id, Stream* handle, Body&& body) {
     return call(id, [&](Driver& d) -> Result {
         StreamTarget target;
         if (const Result code = resolve(d, handle, target)) return code;
+        if (const Result lost = d.engine().device_code(target.device)) return lost;  // observed
         return body(target, target.legacy ? nullptr : handle);
     });
 }
@@ -189,6 +190,17 @@ Result cuStreamGetFlags(Stream* stream, unsigned* flags) {
         *flags = s ? s->flags : 0;
         return result::ok;
     });
+}
+
+// Documented: of a green context's stream only the green context.
+Result cuStreamGetCtx_v2(Stream* stream, Context** context, GreenContext** green) {
+    return call_about_stream(CallId::cuStreamGetCtx_v2, stream,
+                             [&](const StreamTarget& target, const Stream* known) -> Result {
+                                 if (!context || !green) return result::invalid_value;
+                                 *green = known ? known->green : nullptr;
+                                 *context = *green ? nullptr : target.context;
+                                 return result::ok;
+                             });
 }
 
 Result cuStreamGetCtx(Stream* stream, Context** context) {

@@ -85,6 +85,16 @@ const Twin* find_twin(const ImageName& image, const char* symbol) {
     return nullptr;
 }
 
+std::vector<std::string> twins_of_image(const ImageName& image) {
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    std::vector<std::string> symbols;
+    for (const Twin& twin : all.twins) {
+        if (twin.image == image) symbols.push_back(twin.symbol);
+    }
+    return symbols;
+}
+
 }  // namespace isthmus::sim
 
 extern "C" __attribute__((visibility("default"))) int isthmus_sim_register_kernel(const isthmus_sim_kernel* kernel) {

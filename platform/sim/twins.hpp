@@ -64,5 +64,6 @@ struct Twin {
 ImageName name_of_image(const void* image);
 // nullptr: not registered yet; kernels of a loaded image may still be registered. Twins are never removed.
 const Twin* find_twin(const ImageName& image, const char* symbol);
+std::vector<std::string> twins_of_image(const ImageName& image);  // their symbols, in the order of their registration
 
 }  // namespace isthmus::sim

@@ -172,6 +172,24 @@ struct alignas(64) TensorMap {  // CUtensorMap
     unsigned char bytes[128];
 };
 
+struct LockArguments {    // CUcheckpointLockArgs
+    unsigned timeout_ms;  // 0: no limit
+    unsigned reserved;
+    std::uint64_t more[7];
+};
+struct ReservedArguments {  // CUcheckpointCheckpointArgs, CUcheckpointUnlockArgs
+    std::uint64_t reserved[8];
+};
+struct DevicePair {  // CUcheckpointGpuPair
+    Uuid from, to;
+};
+struct RestoreArguments {  // CUcheckpointRestoreArgs
+    DevicePair* pairs;
+    unsigned pair_count;
+    char reserved[52 - sizeof(DevicePair*)];
+    std::uint64_t more;
+};
+
 struct UpdateResult {  // CUgraphExecUpdateResultInfo
     int result;
     NodeObject* error_node;
@@ -213,14 +231,15 @@ struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
-                        no_binary = 209, peer_unsupported = 217, invalid_ptx = 218, ptx_too_new = 222,
-                        file_not_found = 301, operating_system = 304, invalid_handle = 400, not_found = 500,
-                        not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
-                        assertion = 710, illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718,
-                        launch_failed = 719, cooperative_launch_too_large = 720, context_is_destroyed = 709,
-                        already_registered = 712, not_registered = 713, not_permitted = 800, not_supported = 801,
-                        capture_unsupported = 900, capture_implicit = 906, graph_update_failure = 910,
-                        invalid_resource_type = 914, invalid_resource_configuration = 915, unknown = 999;
+                        no_binary = 209, unsupported_limit = 215, peer_unsupported = 217, invalid_ptx = 218,
+                        ptx_too_new = 222, file_not_found = 301, operating_system = 304, invalid_handle = 400,
+                        illegal_state = 401, not_found = 500, not_ready = 600, illegal_address = 700,
+                        peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710, illegal_instruction = 715,
+                        misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
+                        cooperative_launch_too_large = 720, context_is_destroyed = 709, already_registered = 712,
+                        not_registered = 713, not_permitted = 800, not_supported = 801, capture_unsupported = 900,
+                        capture_implicit = 906, graph_update_failure = 910, invalid_resource_type = 914,
+                        invalid_resource_configuration = 915, unknown = 999;
 }  // namespace result
 
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.

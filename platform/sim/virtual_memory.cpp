@@ -34,7 +34,6 @@ Result reserve(Driver& d, Address* address, std::size_t bytes, std::size_t align
     if (!address || flags != 0 || bytes == 0 || bytes % page != 0 || hint % page != 0 || !power_of_two) {
         return result::invalid_value;
     }
-    if (const Result lost = lost_code(d, -1)) return lost;
     const std::size_t aligned = std::max(alignment, granularity_bytes);
     void* const wish = hint % aligned == 0 ? reinterpret_cast<void*>(hint) : nullptr;
     const std::lock_guard lock(d.mutex);
@@ -46,7 +45,6 @@ Result reserve(Driver& d, Address* address, std::size_t bytes, std::size_t align
 }
 
 Result free_reservation(Driver& d, Address address, std::size_t bytes) {
-    if (const Result lost = lost_code(d, -1)) return lost;
     const std::lock_guard lock(d.mutex);
     const auto found = d.virtual_memory.reservations.find(address);
     if (found == d.virtual_memory.reservations.end() || found->second != bytes) return result::invalid_value;

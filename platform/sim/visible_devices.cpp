@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -47,12 +47,13 @@ std::string_view without_blanks(std::string_view word) {
 // The place in `numbered` of the device that the word names.
 std::optional<std::size_t> place_of(const std::vector<DeviceRecord>& devices, const std::vector<int>& numbered,
                                     std::string_view word) {
-    std::size_t number = 0;
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (problem == std::errc() && end == word.data() + word.size()) {
-        return number < numbered.size() ? std::optional(number) : std::nullopt;
-    }
     std::string wanted(word);
+    char* end = nullptr;
+    const long number = std::strtol(wanted.c_str(), &end, 0);
+    if (!wanted.empty() && *end == '\0') {
+        const bool there = number >= 0 && static_cast<std::size_t>(number) < numbered.size();
+        return there ? std::optional(static_cast<std::size_t>(number)) : std::nullopt;
+    }
     std::transform(wanted.begin(), wanted.end(), wanted.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     constexpr std::string_view prefix = "gpu-";
@@ -69,10 +70,13 @@ std::optional<std::size_t> place_of(const std::vector<DeviceRecord>& devices, co
 
 }  // namespace
 
-std::vector<int> visible_devices(const std::vector<DeviceRecord>& devices, const char* visible, const char* order) {
+std::optional<std::vector<int>> visible_devices(const std::vector<DeviceRecord>& devices, const char* visible,
+                                                const char* order) {
+    const std::string_view wanted_order = order ? order : "FASTEST_FIRST";
+    if (wanted_order != "FASTEST_FIRST" && wanted_order != "PCI_BUS_ID") return std::nullopt;
     std::vector<int> numbered(devices.size());
     std::iota(numbered.begin(), numbered.end(), 0);
-    if (order && std::string_view(order) == "PCI_BUS_ID") {
+    if (wanted_order == "PCI_BUS_ID") {
         std::stable_sort(numbered.begin(), numbered.end(), [&](int a, int b) {
             return bus_place(devices[static_cast<std::size_t>(a)]) < bus_place(devices[static_cast<std::size_t>(b)]);
         });
@@ -83,7 +87,8 @@ std::vector<int> visible_devices(const std::vector<DeviceRecord>& devices, const
     for (bool more = !rest.empty(); more;) {
         const std::size_t at = rest.find(',');
         const std::optional<std::size_t> place = place_of(devices, numbered, without_blanks(rest.substr(0, at)));
-        if (!place || std::find(kept.begin(), kept.end(), numbered[*place]) != kept.end()) break;
+        if (!place) break;
+        if (std::find(kept.begin(), kept.end(), numbered[*place]) != kept.end()) return std::nullopt;
         kept.push_back(numbered[*place]);
         more = at != std::string_view::npos;
         if (more) rest.remove_prefix(at + 1);

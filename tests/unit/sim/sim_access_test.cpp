@@ -79,9 +79,9 @@ TEST(SimAccess, AnIllegalAddressIsStickyForEveryLaterCallAndPinnedMemoryStaysRea
             REQUIRE_CODE(cuEventQuery(event), 700);
             REQUIRE_CODE(cuStreamQuery(stream), 700);
             REQUIRE_CODE(cuCtxSynchronize(), 700);
-            REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 700);
             REQUIRE_CODE(cuCtxCreate_v2(&context, 0, 0), 700);
-            REQUIRE_CODE(cuDevicePrimaryCtxReset_v2(0), 0);  // observed, as the next two lines
+            REQUIRE_CODE(cuDevicePrimaryCtxReset_v2(0), 0);  // observed, as the next lines
+            REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 0);
             REQUIRE_CODE(cuCtxSynchronize(), 709);
             REQUIRE_CODE(cuMemAlloc_v2(&other, 64), 709);
             REQUIRE_THAT(static_cast<char*>(pinned)[63] == 42);

@@ -44,7 +44,7 @@ TEST(SimShares, ADeviceIsSplitIntoEqualPartsAndARest) {
         REQUIRE_THAT(rest.count == all.count - 2 * all.least && (rest.count != 0 || rest.type == 0));
         made = 4;
         REQUIRE_CODE(cuDevSmResourceSplitByCount(parts, &made, &all, &rest, 0, all.count), 0);
-        REQUIRE_THAT(made <= 1);  // rounded up it may not fit
+        REQUIRE_THAT(made == 1 && parts[0].count == all.count && rest.type == 0);
     });
 }
 
@@ -55,8 +55,8 @@ TEST(SimShares, WrongSplitsAreRefused) {
         unsigned count = 1;
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, nullptr, &all, nullptr, 0, 1), 1);
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, nullptr, nullptr, 0, 1), 1);
-        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 4, 1), 1);
-        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 0, all.count + 1), 1);
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 3, 1), 1);
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 0, all.count + 1), 915);
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &none, nullptr, 0, 1), 914);
         none.type = multiprocessors;  // invented
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &none, nullptr, 0, 1), 915);

@@ -253,7 +253,7 @@ TEST(SimHandles, UnknownImagesAndNamesAreRefusedAndLaunchesOutsideTheLimits) {
             open_device();
             Module* module = nullptr;
             Function* found = nullptr;
-            REQUIRE_CODE(cuModuleLoadData(&module, "nobody registered this"), 209);
+            REQUIRE_CODE(cuModuleLoadData(&module, "nobody registered this"), 200);
             Function* function = multiply_kernel();
             REQUIRE_CODE(cuModuleLoadData(&module, "an image of the simulator's tests"), 0);
             REQUIRE_CODE(cuModuleGetFunction(&found, module, "test_absent"), 500);
@@ -266,7 +266,7 @@ TEST(SimHandles, UnknownImagesAndNamesAreRefusedAndLaunchesOutsideTheLimits) {
             REQUIRE_CODE(cuModuleUnload(module), 0);
             REQUIRE_CODE(cuCtxSynchronize(), 0);
         },
-        "209");
+        "200");
 }
 
 TEST(SimHandles, ProceduresAreFoundByNameAndVersion) {

@@ -289,12 +289,13 @@ TEST(SimVirtualMemory, ADeviceThatIsLostAnswersItsCodeToAll) {  // keeps R2's gr
         Address address = 0;
         MemoryHandle another = 0;
         const AllocationProperties properties = properties_of(on_device);
-        REQUIRE_CODE(cuMemAddressReserve(&address, granule, 0, 0, 0), 700);
-        REQUIRE_CODE(cuMemCreate(&another, granule, &properties, 0), 700);
+        // Observed (580, H100): what touches no memory works.
+        REQUIRE_CODE(cuMemAddressReserve(&address, granule, 0, 0, 0), 0);
+        REQUIRE_CODE(cuMemAddressFree(address, granule), 0);
+        REQUIRE_CODE(cuMemCreate(&another, granule, &properties, 0), 0);
         REQUIRE_CODE(give_access(base, granule), 700);
         REQUIRE_CODE(cuMemUnmap(base, granule), 700);
         REQUIRE_CODE(cuMemRelease(handle), 700);
-        REQUIRE_CODE(cuMemAddressFree(base, granule), 700);
     });
 }
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries whose image is wrong, and what modules, libraries, kernels and contexts tell.
+#include "sim_test.hpp"
+
+#include <cstring>
+#include <string>
+
+namespace isthmus::sim::test {
+namespace {
+
+const char* const two_kernels =
+    ".version 7.0\n.target sm_50\n.address_size 64\n.global .align 4 .u32 table[4] = {1, 2, 3, 4};\n"
+    ".visible .entry first(.param .u64 p) { .reg .b64 %a; .reg .v2 .b32 %v; .reg .pred %p; .reg .b32 %x, %y;\n"
+    ".loc 1 2 3\n ld.param.u64 %a, [p]; $L_0: @!%p bra $L_1; { ret; } $L_1: /* } */ ret; // }\n }\n"
+    ".visible .entry second() { ret; }\n";
+const char* const wrong = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() {\n nonsense; }\n";
+
+Result load(const char* image) {
+    Module* module = nullptr;
+    return cuModuleLoadData(&module, image);
+}
+Module* library(const void* image) {
+    Module* made = nullptr;
+    REQUIRE_CODE(cuLibraryLoadData(&made, image, nullptr, nullptr, 0, nullptr, nullptr, 0), 0);
+    return made;
+}
+
+TEST(SimImages, GarbageIs200AndWrongPtxIs218) {
+    in_own_process([] {
+        open_device();
+        REQUIRE_CODE(load("garbage"), 200);
+        REQUIRE_CODE(load(""), 200);
+        REQUIRE_CODE(load(two_kernels), 0);
+        REQUIRE_CODE(load(wrong), 218);
+        REQUIRE_CODE(load(".version 7.0\n.target sm_50\n.visible .entry k() { ret;\n"), 218);
+        REQUIRE_CODE(load(".version 7.0\n.target sm_50\n.visible .entry k() { ret; } }\n"), 218);
+        // An instruction that PTX has loads, whether it can run here or not.
+        REQUIRE_CODE(load(".version 7.0\n.target sm_50\n.visible .entry k() { wgmma.fence.sync.aligned; ret; }\n"), 0);
+        char log[256] = {};
+        int options[] = {5, 6};
+        void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+        Module* module = nullptr;
+        REQUIRE_CODE(cuModuleLoadDataEx(&module, wrong, 2, options, values), 218);
+        REQUIRE_THAT(std::strstr(log, "line 5") && std::strstr(log, "nonsense"));
+    });
+}
+
+TEST(SimImages, ALibraryTellsAtItsFirstUse) {
+    in_own_process([] {
+        open_device();
+        const struct {
+            const char* image;
+            Result code;
+        } rows[] = {{"garbage", 200}, {"", 200}, {wrong, 218}, {".version 99.0\n.target sm_50\n", 222}};
+        for (const auto& row : rows) {
+            Module *const made = library(row.image), *module = nullptr;
+            Function* kernel = nullptr;
+            unsigned count = 0;
+            REQUIRE_CODE(cuLibraryGetKernel(&kernel, made, "k"), row.code);
+            REQUIRE_CODE(cuLibraryGetModule(&module, made), row.code);
+            REQUIRE_CODE(cuLibraryGetKernelCount(&count, made), row.code);
+            REQUIRE_CODE(cuLibraryUnload(made), 0);
+        }
+        Module* none = nullptr;
+        REQUIRE_CODE(cuLibraryLoadData(&none, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0), 1);
+    });
+}
+
+TEST(SimLibraries, TellTheirKernels) {
+    in_own_process([] {
+        open_device();
+        Module *const made = library(two_kernels), *back = nullptr;
+        unsigned count = 0;
+        REQUIRE_CODE(cuLibraryGetKernelCount(&count, made), 0);
+        REQUIRE_THAT(count == 2);
+        REQUIRE_CODE(cuLibraryGetKernelCount(nullptr, made), 1);
+        Function* kernels[3] = {};
+        REQUIRE_CODE(cuLibraryEnumerateKernels(kernels, 1, made), 0);
+        REQUIRE_THAT(kernels[0] && !kernels[1]);
+        REQUIRE_CODE(cuLibraryEnumerateKernels(kernels, 3, made), 0);
+        REQUIRE_THAT(kernels[1] && !kernels[2]);
+        const char* name = nullptr;
+        REQUIRE_CODE(cuKernelGetName(&name, kernels[1]), 0);
+        REQUIRE_THAT(std::string(name) == "second");
+        REQUIRE_CODE(cuKernelGetLibrary(&back, kernels[1]), 0);
+        REQUIRE_THAT(back == made);
+        REQUIRE_CODE(cuKernelSetAttribute(8, 1024, kernels[1], 0), 0);
+        REQUIRE_CODE(cuKernelSetAttribute(8, 1024, kernels[1], 50), 101);
+        REQUIRE_CODE(cuKernelSetAttribute(8, 1 << 30, kernels[1], 0), 1);
+        REQUIRE_CODE(cuKernelSetCacheConfig(kernels[1], 4, 0), 1);
+        REQUIRE_CODE(cuFuncSetCacheConfig(kernels[1], 1), 0);
+        int loaded = 0, blocks = 0, more = 0;
+        REQUIRE_CODE(cuFuncIsLoaded(&loaded, kernels[1]), 0);
+        REQUIRE_THAT(loaded == 1);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernels[1], 128, 0, 0), 0);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&more, kernels[1], 128, 0), 0);
+        REQUIRE_THAT(blocks == more && blocks > 0);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kernels[1], 128, 0, 2), 1);
+        const char* const one = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry second() { ret; }\n";
+        REQUIRE_CODE(cuLibraryGetKernel(&kernels[1], library(one), "second"), 0);
+        REQUIRE_CODE(cuLaunchCooperativeKernel(kernels[1], 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr), 0);
+        REQUIRE_CODE(cuLaunchCooperativeKernel(kernels[1], 1 << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr), 720);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        Address table = 0;
+        std::size_t bytes = 0;
+        REQUIRE_CODE(cuLibraryGetGlobal(&table, &bytes, made, "table"), 0);
+        REQUIRE_THAT(bytes == 16);
+        REQUIRE_CODE(cuLibraryGetGlobal(&table, &bytes, made, "chair"), 500);
+        REQUIRE_CODE(cuLibraryGetManaged(&table, &bytes, made, "table"), 500);
+    });
+}
+
+TEST(SimContexts, KeepTheirSettings) {
+    in_own_process([] {
+        open_device();
+        std::size_t value = 0;
+        REQUIRE_CODE(cuCtxGetLimit(&value, 0), 0);
+        REQUIRE_THAT(value == 1024);
+        REQUIRE_CODE(cuCtxSetLimit(0, 4096), 0);
+        REQUIRE_CODE(cuCtxGetLimit(&value, 0), 0);
+        REQUIRE_THAT(value == 4096);
+        REQUIRE_CODE(cuCtxGetLimit(&value, 99), 215);
+        REQUIRE_CODE(cuCtxSetLimit(5, 129), 1);
+        int preference = -1;
+        REQUIRE_CODE(cuCtxSetCacheConfig(2), 0);
+        REQUIRE_CODE(cuCtxGetCacheConfig(&preference), 0);
+        REQUIRE_THAT(preference == 2);
+        REQUIRE_CODE(cuCtxSetCacheConfig(4), 1);
+        unsigned flags = 0;
+        REQUIRE_CODE(cuCtxSetFlags(4), 0);
+        REQUIRE_CODE(cuCtxGetFlags(&flags), 0);
+        REQUIRE_THAT(flags == 4);
+        REQUIRE_CODE(cuCtxSetFlags(3), 1);
+        Address rows = 0;
+        std::size_t pitch = 0;
+        REQUIRE_CODE(cuMemAllocPitch_v2(&rows, &pitch, 600, 3, 4), 0);
+        REQUIRE_THAT(pitch == 1024);
+        REQUIRE_CODE(cuMemAllocPitch_v2(&rows, &pitch, 600, 3, 3), 1);
+    });
+}
+
+// Codes of a driver 580 on an H100 after a trap.
+TEST(SimContexts, WhatALostDeviceAnswers) {
+    in_own_process([] {
+        open_device();
+        Stream* const stream = new_stream();
+        const Address memory = device_memory(64);
+        GraphObject* graph = nullptr;
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+        Context* other = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&other, 0, 0), 0);
+        REQUIRE_THAT(isthmus_sim_fault_plan("call=cuCtxSynchronize:n=1:code=719:sticky") == 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 719);
+        DeviceOrdinal device = -1;
+        unsigned flags = 0;
+        unsigned long long id = 0;
+        int priority = 0;
+        Address base = 0;
+        std::size_t bytes = 0;
+        REQUIRE_CODE(cuCtxGetDevice(&device), 0);
+        REQUIRE_CODE(cuCtxGetFlags(&flags), 0);
+        REQUIRE_CODE(cuCtxGetLimit(&bytes, 0), 719);
+        REQUIRE_CODE(cuMemGetAddressRange_v2(&base, &bytes, memory), 719);
+        REQUIRE_CODE(cuStreamGetFlags(stream, &flags), 719);
+        REQUIRE_CODE(cuStreamGetId(stream, &id), 719);
+        REQUIRE_CODE(cuStreamGetPriority(stream, &priority), 719);
+        int status = 0;
+        REQUIRE_CODE(cuStreamIsCapturing(stream, &status), 719);
+        REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 719);
+        REQUIRE_CODE(cuMemAddressReserve(&base, 2 << 20, 0, 0, 0), 0);
+        REQUIRE_CODE(cuMemAddressFree(base, 2 << 20), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 0), 719);
+        REQUIRE_CODE(cuCtxDestroy_v2(other), 0);
+        REQUIRE_CODE(cuCtxCreate_v2(&other, 0, 0), 719);
+        REQUIRE_CODE(cuMemGetInfo_v2(&bytes, &bytes), 719);  // the primary context is current again
+        REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 0);
+        REQUIRE_CODE(cuMemGetInfo_v2(&bytes, &bytes), 709);
+        Context* context = nullptr;
+        REQUIRE_CODE(cuDevicePrimaryCtxRetain(&context, 0), 719);
+    });
+}
+
+}  // namespace
+}  // namespace isthmus::sim::test
