@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace isthmus::sim::test {
 namespace {
@@ -43,6 +45,9 @@ TEST(SimCheckpoints, EachStepHasOneStateToBeginIn) {
         REQUIRE_CODE(cuCheckpointProcessUnlock(me, nullptr), 0);
         REQUIRE_THAT(state() == 0);
         REQUIRE_CODE(cuMemFree_v2(device_memory(64)), 0);
+        REQUIRE_THAT(isthmus_sim_fault_plan("call=cuCheckpointProcessLock:n=1:code=801") == 0);
+        REQUIRE_CODE(cuCheckpointProcessLock(me, nullptr), 801);
+        REQUIRE_THAT(state() == 0);
     });
 }
 

@@ -2,6 +2,7 @@
 // Libraries whose image is wrong, and what modules, libraries, kernels and contexts tell.
 #include "sim_test.hpp"
 
+#include <csignal>
 #include <cstring>
 #include <string>
 
@@ -64,6 +65,18 @@ TEST(SimImages, ALibraryTellsAtItsFirstUse) {
         Module* none = nullptr;
         REQUIRE_CODE(cuLibraryLoadData(&none, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0), 1);
     });
+}
+
+TEST(SimLibraries, UnloadedTwiceTheyEndTheProgramInStrictMode) {
+    const auto unload_twice = [] {
+        open_device();
+        Module* const made = library(two_kernels);
+        REQUIRE_CODE(cuLibraryUnload(made), 0);
+        REQUIRE_CODE(cuLibraryUnload(made), 400);
+    };
+    in_own_process(unload_twice);
+    EXPECT_EXIT((::setenv("ISTHMUS_SIM_STRICT", "1", 1), prepare_child(), unload_twice()),
+                ::testing::KilledBySignal(SIGABRT), "cuLibraryUnload of a library that is already unloaded");
 }
 
 TEST(SimLibraries, TellTheirKernels) {
