@@ -94,6 +94,15 @@ struct OrNan {
         return std::isnan(a) ? a : std::isnan(b) ? b : F::of(a, b);
     }
 };
+// PTX ISA, .xorsign.abs: of the absolute values; the sign is that of a product.
+template <class F>
+struct WithSignOfProduct {
+    template <class T>
+    static T of(T a, T b) {
+        const T size = F::of(std::fabs(a), std::fabs(b));
+        return std::signbit(a) != std::signbit(b) ? -size : size;
+    }
+};
 struct Reciprocal {
     template <class T>
     static T of(T a) {
@@ -257,6 +266,10 @@ Run single_only(std::string_view name) {
     if (name == "tanh.approx") return unary<T, Approximate<hyperbolic_tangent>, ftz, false>;
     if (name == "min.NaN") return binary<T, OrNan<Minimum>, ftz, false>;
     if (name == "max.NaN") return binary<T, OrNan<Maximum>, ftz, false>;
+    if (name == "min.xorsign.abs") return binary<T, WithSignOfProduct<Minimum>, ftz, false>;
+    if (name == "max.xorsign.abs") return binary<T, WithSignOfProduct<Maximum>, ftz, false>;
+    if (name == "min.NaN.xorsign.abs") return binary<T, WithSignOfProduct<OrNan<Minimum>>, ftz, false>;
+    if (name == "max.NaN.xorsign.abs") return binary<T, WithSignOfProduct<OrNan<Maximum>>, ftz, false>;
     return nullptr;
 }
 template <class T>

@@ -9,12 +9,16 @@
 namespace isthmus::ptx {
 namespace {
 
-enum class Do : std::uint8_t { add, sub, mul, fma, neg, abs, min, max, min_nan, max_nan, ex2, tanh };
+enum class Do : std::uint8_t { add, sub, mul, fma, neg, abs, min, max, min_nan, max_nan, ex2, tanh, min_product_sign, max_product_sign, min_nan_product_sign, max_nan_product_sign };
 
 constexpr std::pair<std::string_view, Do> operations[] = {
     {"add", Do::add},         {"sub", Do::sub},         {"mul", Do::mul},        {"fma", Do::fma},
     {"neg", Do::neg},         {"abs", Do::abs},         {"min", Do::min},        {"max", Do::max},
-    {"min.NaN", Do::min_nan}, {"max.NaN", Do::max_nan}, {"ex2.approx", Do::ex2}, {"tanh.approx", Do::tanh}};
+    {"min.NaN", Do::min_nan}, {"max.NaN", Do::max_nan}, {"ex2.approx", Do::ex2}, {"tanh.approx", Do::tanh},
+    {"min.xorsign.abs", Do::min_product_sign},
+    {"max.xorsign.abs", Do::max_product_sign},
+    {"min.NaN.xorsign.abs", Do::min_nan_product_sign},
+    {"max.NaN.xorsign.abs", Do::max_nan_product_sign}};
 
 struct Options {
     bool ftz, saturate, relu;
@@ -23,6 +27,7 @@ struct Options {
 template <bool brain>
 struct Half {
     static constexpr HalfFormat format = brain ? bfloat_format : half_format;
+    static constexpr std::uint16_t number_limit = brain ? 0x7f80 : 0x7c00;  // infinity: beyond it are NaNs
     static double number(std::uint16_t bits, bool ftz) {
         if (ftz && (bits & 0x7fff) < (1 << format.fraction_bits)) bits &= 0x8000;
         return number_of(format, bits);
@@ -37,6 +42,12 @@ struct Half {
     static double lesser(double a, double b) {
         if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
         return a == b ? (std::signbit(a) ? a : b) : (a < b ? a : b);
+    }
+    // Of the absolute values; the sign is that of a product.
+    static std::uint16_t of_sizes(Do what, std::uint16_t x, std::uint16_t y, const Options& options) {
+        const std::uint16_t size = of(what, x & 0x7fff, y & 0x7fff, 0, options);
+        const bool is_nan = size > number_limit;
+        return is_nan ? size : static_cast<std::uint16_t>(size | ((x ^ y) & 0x8000));
     }
     static std::uint16_t of(Do what, std::uint16_t x, std::uint16_t y, std::uint16_t z, const Options& options) {
         if (what == Do::neg || what == Do::abs) {
@@ -53,6 +64,10 @@ struct Half {
             case Do::max: return rounded(-lesser(-a, -b), options);
             case Do::min_nan: return rounded(std::isnan(a) || std::isnan(b) ? std::nan("") : lesser(a, b), options);
             case Do::max_nan: return rounded(std::isnan(a) || std::isnan(b) ? std::nan("") : -lesser(-a, -b), options);
+            case Do::min_product_sign: return of_sizes(Do::min, x, y, options);
+            case Do::max_product_sign: return of_sizes(Do::max, x, y, options);
+            case Do::min_nan_product_sign: return of_sizes(Do::min_nan, x, y, options);
+            case Do::max_nan_product_sign: return of_sizes(Do::max_nan, x, y, options);
             case Do::ex2: return rounded(std::exp2(a), options);
             case Do::tanh: return rounded(std::tanh(a), options);
             default: return 0;
@@ -81,7 +96,7 @@ Run chosen(Do what, std::index_sequence<at...>) {
 }  // namespace
 
 Run half_run(std::string_view name, Type type) {
-    constexpr std::make_index_sequence<12> all;
+    constexpr std::make_index_sequence<16> all;
     for (const auto& [known, what] : operations) {
         if (known != name) continue;
         switch (type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer and bit operations.
-#include "operations.hpp"
+#include "numbers.hpp"
 #include "warp.hpp"
 
 #include <limits>
@@ -100,6 +100,47 @@ struct Negate {
         return static_cast<T>(Unsigned<T>(0) - Unsigned<T>(a));
     }
 };
+// PTX ISA, mul24: the lower 24 bits of each factor; .lo and .hi are the lower and upper 32 of the product's 48 bits.
+template <bool high>
+struct Multiply24 {
+    template <class T>
+    static T of(T a, T b) {
+        constexpr unsigned unused = 8;
+        const auto low24 = [](T value) { return static_cast<T>(static_cast<T>(Unsigned<T>(value) << unused) >> unused); };
+        const Wider<T> product = Wider<T>(low24(a)) * Wider<T>(low24(b));
+        return static_cast<T>(high ? product >> 16 : product);
+    }
+};
+template <bool high>
+struct MultiplyAdd24 {
+    template <class T>
+    static T of(T a, T b, T c) {
+        return Add::of(Multiply24<high>::of(a, b), c);
+    }
+};
+// PTX ISA, szext: a number of b bits, with or without a sign.
+template <bool clamp>
+struct Extend {
+    template <class T>
+    static T of(T a, T b) {
+        const std::uint32_t asked = Unsigned<T>(b);
+        const std::uint32_t length = clamp ? asked : asked & 31;
+        if (length == 0) return 0;
+        if (length >= 32) return a;
+        return static_cast<T>(static_cast<T>(Unsigned<T>(a) << (32 - length)) >> (32 - length));
+    }
+};
+// PTX ISA, bmsk: b bits from bit a on.
+template <bool clamp>
+struct BitMask {
+    static std::uint32_t of(std::uint32_t a, std::uint32_t b) {
+        if (clamp && a >= 32) return 0;
+        const std::uint32_t from = a & 31, end = from + (b & 31);
+        const bool to_the_top = end >= 32 || (clamp && b >= 32);
+        const std::uint32_t above = to_the_top ? 0 : ~std::uint32_t{0} << end;
+        return (~std::uint32_t{0} << from) & ~above;
+    }
+};
 struct AbsoluteDifference {
     template <class T>
     static T of(T a, T b, T c) {
@@ -145,6 +186,12 @@ struct Saturated32 {
     }
     static std::int32_t of(std::int32_t a, std::int32_t b) {
         return clamp(saturate_upwards ? std::int64_t{a} + b : std::int64_t{a} - b);
+    }
+};
+
+struct MultiplyAddHighSaturated {
+    static std::int32_t of(std::int32_t a, std::int32_t b, std::int32_t c) {
+        return Saturated32<true>::of(MultiplyHigh::of(a, b), c);
     }
 };
 
@@ -407,6 +454,18 @@ void dot2(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
+// PTX ISA, slct: a where c >= 0, which a NaN is not and -0 is.
+template <class C, bool ftz>
+void select_by_sign(Warp& warp, const Op& op, LaneMask mask) {
+    const Row &a = warp.in(op.a), &b = warp.in(op.b), &c = warp.in(op.c);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        C value = from_slot<C>(c[lane]);
+        if constexpr (ftz) value = flushed(value);
+        d[lane] = value >= 0 ? a[lane] : b[lane];
+    });
+}
+
 struct NamedRun {
     std::string_view name;
     Run run;
@@ -460,6 +519,14 @@ Run of_carry(std::string_view name) {
     return find(std::begin(rows), std::end(rows), name);
 }
 template <class T>
+Run of_32_bits(std::string_view name) {
+    static constexpr NamedRun rows[] = {
+        {"mul24.lo", binary<T, Multiply24<false>>},     {"mul24.hi", binary<T, Multiply24<true>>},
+        {"mad24.lo", ternary<T, MultiplyAdd24<false>>}, {"mad24.hi", ternary<T, MultiplyAdd24<true>>},
+        {"szext.wrap", binary<T, Extend<false>>},       {"szext.clamp", binary<T, Extend<true>>}};
+    return find(std::begin(rows), std::end(rows), name);
+}
+template <class T>
 Run of_wide(std::string_view name) {
     if (name == "mul.wide") return multiply_wide<T>;
     if (name == "mad.wide") return multiply_add_wide<T>;
@@ -487,6 +554,8 @@ Run of_words(std::string_view name) {
                                         {"shf.r.wrap", funnel<false, true>},
                                         {"shf.r.clamp", funnel<false, false>},
                                         {"lop3", logic3},
+                                        {"bmsk.wrap", binary<std::uint32_t, BitMask<false>>},
+                                        {"bmsk.clamp", binary<std::uint32_t, BitMask<true>>},
                                         {"prmt", permute<0>},
                                         {"prmt.f4e", permute<1>},
                                         {"prmt.b4e", permute<2>},
@@ -507,7 +576,8 @@ Run of_words(std::string_view name) {
                                         {"dp2a.hi.s32.u32", dot2<S, U, true>},
                                         {"dp2a.hi.s32.s32", dot2<S, S, true>},
                                         {"add.sat", binary<std::int32_t, Saturated32<true>>},
-                                        {"sub.sat", binary<std::int32_t, Saturated32<false>>}};
+                                        {"sub.sat", binary<std::int32_t, Saturated32<false>>},
+                                        {"mad.hi.sat", ternary<std::int32_t, MultiplyAddHighSaturated>}};
     return find(std::begin(rows), std::end(rows), name);
 }
 
@@ -517,16 +587,23 @@ Run first_of(Run one, Run two, Run three = nullptr) {
 
 }  // namespace
 
+Run select_by_sign_run(Type type, bool ftz) {
+    if (type == Type::s32) return ftz ? nullptr : select_by_sign<std::int32_t, false>;
+    if (type == Type::f32) return ftz ? select_by_sign<float, true> : select_by_sign<float, false>;
+    return nullptr;
+}
+
 Run integer_run(std::string_view name, Type type) {
     switch (type) {
         case Type::u16: return first_of(of_number<std::uint16_t>(name), of_wide<std::uint16_t>(name));
         case Type::s16: return first_of(of_number<std::int16_t>(name), of_wide<std::int16_t>(name));
         case Type::u32:
             return first_of(of_number<std::uint32_t>(name), of_wide<std::uint32_t>(name),
-                            of_carry<std::uint32_t>(name));
+                            first_of(of_carry<std::uint32_t>(name), of_32_bits<std::uint32_t>(name)));
         case Type::s32:
             return first_of(of_number<std::int32_t>(name), of_wide<std::int32_t>(name),
-                            first_of(of_carry<std::int32_t>(name), name.ends_with(".sat") ? of_words(name) : nullptr));
+                            first_of(of_carry<std::int32_t>(name), of_32_bits<std::int32_t>(name),
+                                     name.ends_with(".sat") ? of_words(name) : nullptr));
         case Type::u64: return first_of(of_number<std::uint64_t>(name), of_carry<std::uint64_t>(name));
         case Type::s64: return first_of(of_number<std::int64_t>(name), of_carry<std::int64_t>(name));
         case Type::b16: return of_bits<std::uint16_t>(name);

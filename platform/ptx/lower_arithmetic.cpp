@@ -60,7 +60,8 @@ bool Lowering::simple(Run run, Type to, std::initializer_list<Type> from) {
 
 bool Lowering::integer_arithmetic(std::string_view opcode, Type type) {
     std::string name(opcode);
-    const bool product = opcode == "mul" || opcode == "mad" || opcode == "madc";
+    const bool is_24 = opcode == "mul24" || opcode == "mad24";
+    const bool product = opcode == "mul" || opcode == "mad" || opcode == "madc" || is_24;
     bool wide = false;
     if (product) {
         constexpr std::string_view parts[] = {".lo", ".hi", ".wide"};
@@ -73,7 +74,7 @@ bool Lowering::integer_arithmetic(std::string_view opcode, Type type) {
     if (words_->take(".cc")) name += ".cc";
     const Type wider = wide ? doubled(type) : type;
     const Run run = integer_run(name, type);
-    const bool three = opcode == "mad" || opcode == "madc" || opcode == "sad";
+    const bool three = opcode == "mad" || opcode == "madc" || opcode == "mad24" || opcode == "sad";
     const bool one = opcode == "abs" || opcode == "neg";
     if (one) return simple(run, type, {type});
     return three ? simple(run, wider, {type, type, wider}) : simple(run, wider, {type, type});
@@ -88,6 +89,7 @@ bool Lowering::float_arithmetic(std::string_view opcode, Type type) {
     if (approximate) name += ".approx";
     if (full) name += ".full";
     if (words_->take(".NaN")) name += ".NaN";
+    if (words_->take(".xorsign")) name += words_->take(".abs") ? ".xorsign.abs" : ".xorsign";
     const bool rounded = opcode == "add" || opcode == "sub" || opcode == "mul" || name == "fma" || name == "div" ||
                          name == "rcp" || name == "sqrt";
     if (!rounding.empty() && !rounded) return refuse_this("is not modelled"), false;
@@ -116,7 +118,7 @@ bool Lowering::float_arithmetic(std::string_view opcode, Type type) {
 
 bool Lowering::arithmetic() {
     constexpr std::string_view both[] = {"add", "sub", "mul", "mad", "div", "min", "max", "abs", "neg"};
-    constexpr std::string_view integers[] = {"addc", "subc", "madc", "rem", "sad"};
+    constexpr std::string_view integers[] = {"addc", "subc", "madc", "rem", "sad", "mul24", "mad24"};
     constexpr std::string_view floats[] = {"fma", "rcp", "sqrt", "rsqrt", "sin",
                                            "cos", "lg2", "ex2",  "tanh",  "copysign"};
     const auto in = [&](const auto& list) {
@@ -211,6 +213,10 @@ bool Lowering::bits() {
         name += ".";
         name += words_->take_one_of(ends);
         return simple(run(name), type, {type, type, Type::u32}), true;
+    }
+    if (opcode == "bmsk" || opcode == "szext") {
+        const std::string name = std::string(opcode) + "." + std::string(words_->take_one_of(ends));
+        return simple(run(name), type, {type, Type::u32}), true;
     }
     if (opcode == "prmt") {
         std::string name = "prmt";
@@ -319,6 +325,13 @@ bool Lowering::select() {
         op.a = a;
         op.p = p;
         return true;
+    }
+    if (now_->opcode == "slct") {
+        if (words_->types.size() != 2) return refuse_this("needs its types"), true;
+        const Type type = words_->type(0), deciding = words_->type(1);
+        const bool of_bytes = size_bytes(type) == 1 || type == Type::pred || type == Type::b128;
+        const Run run = of_bytes ? nullptr : select_by_sign_run(deciding, words_->take(".ftz"));
+        return simple(run, type, {type, type, deciding}), true;
     }
     if (now_->opcode != "selp") return false;
     if (!want(4, 4)) return true;
