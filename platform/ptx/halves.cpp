@@ -9,16 +9,41 @@
 namespace isthmus::ptx {
 namespace {
 
-enum class Do : std::uint8_t { add, sub, mul, fma, neg, abs, min, max, min_nan, max_nan, ex2, tanh, min_product_sign, max_product_sign, min_nan_product_sign, max_nan_product_sign };
+enum class Do : std::uint8_t {
+    add,
+    sub,
+    mul,
+    fma,
+    neg,
+    abs,
+    min,
+    max,
+    min_nan,
+    max_nan,
+    ex2,
+    tanh,
+    min_product_sign,
+    max_product_sign,
+    min_nan_product_sign,
+    max_nan_product_sign
+};
 
-constexpr std::pair<std::string_view, Do> operations[] = {
-    {"add", Do::add},         {"sub", Do::sub},         {"mul", Do::mul},        {"fma", Do::fma},
-    {"neg", Do::neg},         {"abs", Do::abs},         {"min", Do::min},        {"max", Do::max},
-    {"min.NaN", Do::min_nan}, {"max.NaN", Do::max_nan}, {"ex2.approx", Do::ex2}, {"tanh.approx", Do::tanh},
-    {"min.xorsign.abs", Do::min_product_sign},
-    {"max.xorsign.abs", Do::max_product_sign},
-    {"min.NaN.xorsign.abs", Do::min_nan_product_sign},
-    {"max.NaN.xorsign.abs", Do::max_nan_product_sign}};
+constexpr std::pair<std::string_view, Do> operations[] = {{"add", Do::add},
+                                                          {"sub", Do::sub},
+                                                          {"mul", Do::mul},
+                                                          {"fma", Do::fma},
+                                                          {"neg", Do::neg},
+                                                          {"abs", Do::abs},
+                                                          {"min", Do::min},
+                                                          {"max", Do::max},
+                                                          {"min.NaN", Do::min_nan},
+                                                          {"max.NaN", Do::max_nan},
+                                                          {"ex2.approx", Do::ex2},
+                                                          {"tanh.approx", Do::tanh},
+                                                          {"min.xorsign.abs", Do::min_product_sign},
+                                                          {"max.xorsign.abs", Do::max_product_sign},
+                                                          {"min.NaN.xorsign.abs", Do::min_nan_product_sign},
+                                                          {"max.NaN.xorsign.abs", Do::max_nan_product_sign}};
 
 struct Options {
     bool ftz, saturate, relu;

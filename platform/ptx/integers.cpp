@@ -106,7 +106,9 @@ struct Multiply24 {
     template <class T>
     static T of(T a, T b) {
         constexpr unsigned unused = 8;
-        const auto low24 = [](T value) { return static_cast<T>(static_cast<T>(Unsigned<T>(value) << unused) >> unused); };
+        const auto low24 = [](T value) {
+            return static_cast<T>(static_cast<T>(Unsigned<T>(value) << unused) >> unused);
+        };
         const Wider<T> product = Wider<T>(low24(a)) * Wider<T>(low24(b));
         return static_cast<T>(high ? product >> 16 : product);
     }

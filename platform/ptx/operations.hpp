@@ -21,9 +21,9 @@ Run half_run(std::string_view name, Type type);  // Op::flag: ftz; Op::value2: b
 Run compare_run(Type type, bool ftz);
 // The same as a number of d: all ones, or 1.0 where Op::value2 is 1.
 Run set_run(Type type, bool ftz);
-Run select_run();                          // d = predicate p ? a : b
+Run select_run();                             // d = predicate p ? a : b
 Run select_by_sign_run(Type type, bool ftz);  // d = c >= 0 ? a : b, where c has the type
-Run predicate_run(std::string_view name);  // on predicates: p = name(a, b), numbers of predicates in a and b
+Run predicate_run(std::string_view name);     // on predicates: p = name(a, b), numbers of predicates in a and b
 
 struct Conversion {
     Type to = Type::none, from = Type::none;

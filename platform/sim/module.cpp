@@ -4,66 +4,83 @@
 
 #include "allocate.hpp"
 #include "call.hpp"
+#include "packed_images.hpp"
 #include "ptx_kernels.hpp"
 #include "ptx_words.hpp"
 
 #include <driver_abi/sim_registration.h>
 
 #include <algorithm>
+#include <new>
+#include <span>
+#include <vector>
 
 namespace isthmus::sim {
 namespace {
 
+void drop(Driver& d, Module* module) {
+    for (const auto& [name, id] : module->variables) release_region(d, d.regions.find_id(id));
+    d.modules.destroy(module);
+}
+
+// Gives each variable of the image memory. false: there is none. Requires the driver's mutex.
+bool place_variables(Driver& d, Context* context, Module& module, const images::ImageContents& contents,
+                     ptx::Program* program) {
+    if (program != nullptr && !place_program(d, context, module, *program)) return false;
+    for (const images::ImageGlobal& global : contents.globals) {
+        if (context == nullptr || global.size_bytes == 0 || module.variables.count(global.name) != 0) continue;
+        Region* const region =
+            allocate_device_memory(d, context->device, context, static_cast<std::size_t>(global.size_bytes));
+        if (!region) return false;
+        module.variables[global.name] = region->id;
+    }
+    return true;
+}
+
 // An image without registered twins: PTX, a cubin or a fatbin of other code.
-Result load_ready_made(Driver& d, Context* context, Module** module, const void* image, std::size_t bytes,
+Result load_ready_made(Driver& d, Context* context, Module** module, std::span<const std::byte> given,
                        std::string& log) {
-    auto contents =
-        std::make_shared<images::ImageContents>(images::read_image({static_cast<const std::byte*>(image), bytes}));
-    const int device = context ? context->device : -1;
-    const std::uint32_t capability = device < 0 ? 0
-                                                : static_cast<std::uint32_t>(d.fact(device, attribute::cc_major) * 10 +
-                                                                             d.fact(device, attribute::cc_minor));
+    const std::vector<std::byte> unpacked = unpacked_image(given);
+    const std::span<const std::byte> image = unpacked.empty() ? given : unpacked;
+    auto contents = std::make_shared<images::ImageContents>(images::read_image(image));
+    const std::uint32_t capability =
+        context == nullptr ? 0
+                           : static_cast<std::uint32_t>(d.fact(context->device, attribute::cc_major) * 10 +
+                                                        d.fact(context->device, attribute::cc_minor));
     const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
     if (code != result::ok) return code;
     if (contents->format == images::ImageFormat::ptx) {
-        const std::string error = ptx_error({static_cast<const char*>(image), bytes});
+        const std::string error = ptx_error({reinterpret_cast<const char*>(image.data()), image.size()});
         if (!error.empty()) {
             log = "ptxas application ptx input, " + error + "\nptxas fatal   : Ptx assembly aborted due to errors";
             return result::invalid_ptx;
         }
     }
-    std::shared_ptr<ptx::Program> program = read_program(image, bytes, capability);
+    std::shared_ptr<ptx::Program> program = read_program(image, capability);
     const std::lock_guard lock(d.mutex);
     Module* const made = d.modules.create();
-    made->context = context;
-    if (program && !place_program(d, context, *made, *program)) {
-        for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
-        d.modules.destroy(made);
+    bool placed = false;
+    try {
+        placed = place_variables(d, context, *made, *contents, program.get());
+    } catch (const std::bad_alloc&) {
+        placed = false;
+    }
+    if (!placed) {
+        drop(d, made);
         return result::out_of_memory;
     }
+    made->context = context;
     made->program = std::move(program);
-    for (const images::ImageGlobal& global : contents->globals) {
-        if (global.size_bytes == 0 || made->variables.count(global.name) != 0) continue;
-        Region* const region =
-            allocate_device_memory(d, std::max(device, 0), context, static_cast<std::size_t>(global.size_bytes));
-        if (!region) {
-            for (const auto& [name, id] : made->variables) release_region(d, d.regions.find_id(id));
-            d.modules.destroy(made);
-            return result::out_of_memory;
-        }
-        made->variables[global.name] = region->id;
-    }
     made->contents = std::move(contents);
     *module = made;
     return result::ok;
 }
 
-Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
-    if (!module || !image) return result::invalid_value;
+Result load_any(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
     ImageName name = name_of_image(image);
     if (name.hash.empty() || (ptx_always() && has_program(image))) {
         if (const std::size_t bytes = image_bytes(image)) {
-            return load_ready_made(d, context, module, image, bytes, log);
+            return load_ready_made(d, context, module, {static_cast<const std::byte*>(image), bytes}, log);
         }
         say("what lies at %p is no image, and no kernel with a CPU twin (isthmus_sim_register_kernel) names it; this "
             "becomes CUDA_ERROR_INVALID_IMAGE (200)",
@@ -76,6 +93,15 @@ Result load(Driver& d, Context* context, Module** module, const void* image, std
     made->context = context;
     *module = made;
     return result::ok;
+}
+
+Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
+    if (!module || !image) return result::invalid_value;
+    try {
+        return load_any(d, context, module, image, log);
+    } catch (const std::bad_alloc&) {
+        return result::out_of_memory;
+    }
 }
 
 Result load_in_context(CallId id, Module** module, const void* image, unsigned count = 0, const int* options = nullptr,

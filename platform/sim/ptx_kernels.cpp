@@ -3,6 +3,7 @@
 #include "ptx_kernels.hpp"
 
 #include "allocate.hpp"
+#include "packed_images.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,11 +70,14 @@ bool ptx_always() {
 
 bool has_program(const void* image) {
     const std::size_t bytes = image_bytes(image);
-    return bytes != 0 && !images::ptx_text({static_cast<const std::byte*>(image), bytes}, 0).empty();
+    if (bytes == 0) return false;
+    const std::span<const std::byte> whole(static_cast<const std::byte*>(image), bytes);
+    const std::vector<std::byte> unpacked = unpacked_image(whole);
+    return !images::ptx_text(unpacked.empty() ? whole : unpacked, 0).empty();
 }
 
-std::shared_ptr<ptx::Program> read_program(const void* image, std::size_t bytes, std::uint32_t capability) {
-    const std::string_view text = images::ptx_text({static_cast<const std::byte*>(image), bytes}, capability);
+std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability) {
+    const std::string_view text = images::ptx_text(image, capability);
     if (text.empty()) return nullptr;
     auto program = std::make_shared<ptx::Program>(text);
     if (program->refusal().refused()) {
@@ -116,7 +120,7 @@ bool place_program(Driver& d, Context* context, Module& module, ptx::Program& pr
 bool can_run_ptx(const Twin& twin) {
     if (twin.entry == nullptr) {
         say("no function stands in for the entry %s of a ready-made image (isthmus_sim_set_stand_in), and the image "
-            "has no PTX for it that is uncompressed and can be read",
+            "has no PTX for it that can be read",
             twin.symbol.c_str());
         return false;
     }

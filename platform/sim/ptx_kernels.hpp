@@ -9,14 +9,15 @@
 #include <program.hpp>
 
 #include <memory>
+#include <span>
 
 namespace isthmus::sim {
 
 // ISTHMUS_SIM_PTX=always: kernels run from their PTX although they have a registered twin.
 bool ptx_always();
 bool has_program(const void* image);
-// nullptr: the image has no PTX, or none that is uncompressed. Says what of it is refused.
-std::shared_ptr<ptx::Program> read_program(const void* image, std::size_t bytes, std::uint32_t capability);
+// nullptr: the image has no PTX, or none that is uncompressed (unpacked_image()). Says what of it is refused.
+std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability);
 // Gives each variable memory with its first content; those of a library (no context) lie on the first device. false:
 // there is no memory. Requires the driver's mutex.
 bool place_program(Driver& d, Context* context, Module& module, ptx::Program& program);

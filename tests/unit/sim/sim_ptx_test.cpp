@@ -2,14 +2,20 @@
 // Kernels from PTX, launched through the driver's functions: their results, and the machine's rules for each access.
 #include "sim_test.hpp"
 
+#include <packed_fatbins.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <dlfcn.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace isthmus::sim::test {
@@ -405,6 +411,77 @@ TEST(SimPtx, AFatbinMayHoldTheText) {
         REQUIRE_CODE(cuModuleUnload(module), 0);
     });
 }
+
+bool has_library(const char* name) {
+    return ::dlopen(name, RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
+// As nvcc writes them unless --compress-mode=none.
+TEST(SimPtx, AFatbinMayHoldCompressedText) {
+    for (const auto& [library, digits] :
+         {std::pair{"libzstd.so.1", packed_fatbins::zstd}, std::pair{"liblz4.so.1", packed_fatbins::lz4}}) {
+        in_own_process([&, library = library, digits = digits] {
+            open_device();
+            const std::string image = packed_fatbins::bytes_of(digits);
+            Module* module = nullptr;
+            Function* function = nullptr;
+            REQUIRE_CODE(cuModuleLoadData(&module, image.data()), 0);
+            if (!has_library(library)) {
+                REQUIRE_CODE(cuModuleGetFunction(&function, module, "fill"), 801);
+                return;
+            }
+            const Address place = device_memory(64);
+            REQUIRE_CODE(launch(entry(module, "fill"), {1, 16}, place, 4), 0);
+            REQUIRE_CODE(launch(entry(module, "twice"), {1, 16}, place), 0);
+            REQUIRE_THAT(back<int>(place, 16)[15] == 38);
+            REQUIRE_CODE(cuModuleGetFunction(&function, module, "other"), 500);
+            REQUIRE_CODE(cuModuleUnload(module), 0);
+        });
+    }
+}
+
+// The text is not there, whatever the header states; nothing beyond the image is read.
+TEST(SimPtx, DamagedCompressedTextIsLeftAsItIs) {
+    constexpr std::size_t packed_bytes = 16 + 16, text_bytes = 16 + 56, flags = 16 + 40, content = 16 + 0x50;
+    for (const std::string_view digits : {packed_fatbins::zstd, packed_fatbins::lz4}) {
+        for (const std::size_t damaged :
+             {packed_bytes, packed_bytes + 3, text_bytes, text_bytes + 3, flags + 1, content}) {
+            in_own_process([&, digits, damaged] {
+                open_device();
+                std::string image = packed_fatbins::bytes_of(digits);
+                image[damaged] = static_cast<char>(image[damaged] ^ (damaged == flags + 1 ? 0xa0 : 0x55));
+                Module* module = nullptr;
+                Function* function = nullptr;
+                REQUIRE_CODE(cuModuleLoadData(&module, image.data()), 0);
+                REQUIRE_CODE(cuModuleGetFunction(&function, module, "fill"), 801);
+            });
+        }
+    }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// What is read from a text takes many times its size: 4 MB here become 150 and more.
+TEST(SimPtx, AModuleThatNeedsMoreMemoryThanThereIsIsRefused) {
+    in_own_process([] {
+        open_device();
+        std::string text = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry long()\n{\n";
+        for (int at = 0; at < 1000000; ++at) text += "ret;";
+        text += "}\n";
+        std::ifstream file("/proc/self/statm");
+        unsigned long pages = 0;
+        file >> pages;
+        rlimit before = {};
+        ::getrlimit(RLIMIT_AS, &before);
+        const rlimit limited = {(pages << 12) + (64ul << 20), before.rlim_max};
+        ::setrlimit(RLIMIT_AS, &limited);
+        Module* module = nullptr;
+        const Result code = cuModuleLoadData(&module, text.c_str());
+        ::setrlimit(RLIMIT_AS, &before);
+        REQUIRE_CODE(code, 2);
+        REQUIRE_CODE(cuModuleLoadData(&module, text.c_str()), 0);
+    });
+}
+#endif
 
 }  // namespace
 }  // namespace isthmus::sim::test
