@@ -87,6 +87,12 @@ void update(Warp& warp, const Op& op, LaneMask mask) {
     for_lanes(mask, [&](std::uint32_t lane) {
         std::byte* const at = reach(warp, op, lane, base[lane] + op.value, sizeof(T), true);
         if (at == nullptr) return;
+        if (worker.finds_uninitialised) {
+            if (static_cast<AtomicKind>(op.mode) != AtomicKind::exch) {
+                note_read(warp, op, lane, base[lane] + op.value, sizeof(T));
+            }
+            note_write(warp, sizeof(T));
+        }
         // PTX ISA, atom.add.f32: flushes subnormal numbers in global memory, not in shared memory.
         const bool shared = op.space == Space::shared || (base[lane] & window_mask) == shared_window;
         Change<T> change(op, operand[lane], compared[lane], !shared);

@@ -20,6 +20,8 @@ std::string named(const Dimensions& at) {
     return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
 }
 
+}  // namespace
+
 std::string place_of(const Warp& warp, const Op& op, std::uint32_t lane) {
     const Execution::State& state = *warp.worker->state;
     const Dimensions& block = state.shape.block;
@@ -37,6 +39,8 @@ std::string place_of(const Warp& warp, const Op& op, std::uint32_t lane) {
     return out + ", block " + named(warp.block->at) + ", thread " +
            named({thread % block.x, thread / block.x % block.y, thread / block.x / block.y});
 }
+
+namespace {
 
 class BlockRuns {
 public:
@@ -88,6 +92,7 @@ private:
         block->threads = state_.threads;
         block->exited = 0;
         block->shared.assign(std::size_t{state_.entry->shared_bytes} + state_.shape.dynamic_shared_bytes, std::byte{0});
+        block->shared_written.assign(worker_.finds_uninitialised ? block->shared.size() : 0, std::byte{0});
         block->barriers = {};
         const std::uint32_t count = (state_.threads + lanes - 1) / lanes;
         while (block->warps.size() < count) block->warps.emplace_back();
@@ -183,6 +188,7 @@ void Execution::run() {
         return out_of_memory();
     }
     worker->state = state_.get();
+    worker->finds_uninitialised = state_->shape.finds_uninitialised;
     current = worker;
     std::fenv_t environment;
     std::fegetenv(&environment);

@@ -20,6 +20,9 @@ struct MemoryWindow {
     std::byte* host = nullptr;     // where `begin` lies in this process
     // Whether atomic updates are atomic for everything that accesses this memory. Otherwise update() does them.
     bool whole_updates = true;
+    // For executions that find uninitialised reads: one byte for each byte from `begin` on, 0 until it is written.
+    // nullptr: all of it counts as written.
+    std::byte* written = nullptr;
     std::string refusal;  // the fact that forbids the access, and the nearest allocation
 };
 
@@ -43,6 +46,9 @@ public:
     virtual std::uint64_t update(void* word, std::uint32_t bytes, Update& update) = 0;
     // Text of vprintf and of a failed assertion.
     virtual void print(std::string_view text) = 0;
+    // An instruction read bytes that nothing wrote: kernel, PTX line, source line, block, thread, address. Once for
+    // each instruction of a launch; the kernel goes on. Only with ExecutionShape::finds_uninitialised.
+    virtual void uninitialised(std::string_view /*text*/, std::uint64_t /*address*/) {}
     // A block waits for something outside of it: lets others run.
     virtual void pause() = 0;
     // cudaGraphSetConditional(); false: no such handle.
@@ -72,7 +78,8 @@ struct Dimensions {
 struct ExecutionShape {
     Dimensions grid, block;
     std::uint32_t dynamic_shared_bytes = 0;
-    bool cooperative = false;  // grid.sync() is lawful
+    bool cooperative = false;          // grid.sync() is lawful
+    bool finds_uninitialised = false;  // reads of memory that was not written are reported
     std::uint32_t multiprocessors = 1;
 };
 

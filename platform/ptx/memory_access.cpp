@@ -4,6 +4,8 @@
 #include "operations.hpp"
 #include "state.hpp"
 
+#include <algorithm>
+
 namespace isthmus::ptx {
 namespace {
 
@@ -24,8 +26,12 @@ void refuse(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address,
 }
 
 std::byte* within(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t offset, std::uint32_t bytes, bool writes,
-                  std::byte* begin, std::uint64_t size, const char* name) {
-    if (size >= bytes && offset <= size - bytes) return begin + offset;
+                  std::byte* begin, std::uint64_t size, const char* name, std::vector<std::byte>* written = nullptr,
+                  std::uint64_t first = 0) {
+    if (size >= bytes && offset <= size - bytes) {
+        if (written != nullptr && !written->empty()) warp.worker->last_written = written->data() + first + offset;
+        return begin + offset;
+    }
     refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address,
            std::string("it leaves the ") + name + " (" + std::to_string(size) + " bytes)");
     return nullptr;
@@ -39,8 +45,9 @@ std::byte* ask(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t addre
         refuse(warp, op, lane, address, bytes, writes, FaultKind::illegal_address, window.refusal);
         return nullptr;
     }
-    worker.windows[op.slot] = {window.begin, window.size_bytes, window.host, window.whole_updates};
+    worker.windows[op.slot] = {window.begin, window.size_bytes, window.host, window.whole_updates, window.written};
     worker.last_whole = window.whole_updates;
+    if (window.written != nullptr) worker.last_written = window.written + offset;
     return window.host + offset;
 }
 
@@ -79,7 +86,9 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
     worker.op = &op;
     const Row& base = warp.in(op.a);
     const bool acquire = op.mode != 0;
-    const bool direct = op.space == Space::global || op.space == Space::constant || op.space == Space::generic;
+    const bool records = worker.finds_uninitialised;
+    const bool direct =
+        !records && (op.space == Space::global || op.space == Space::constant || op.space == Space::generic);
     if (op.count == 1) {
         Row& d = warp.out(op.d);
         const CachedWindow cached = direct ? worker.windows[op.slot] : CachedWindow{};
@@ -87,6 +96,7 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
             const std::uint64_t address = base[lane] + op.value;
             const std::byte* from = quickly(cached, address, sizeof(T));
             if (from == nullptr) from = reach(warp, op, lane, address, sizeof(T), false);
+            if (records && from != nullptr) note_read(warp, op, lane, address, sizeof(T));
             if (from != nullptr) d[lane] = widened<T>(op, loaded<T>(from, acquire));
         });
         return;
@@ -96,6 +106,7 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
     for_lanes(mask, [&](std::uint32_t lane) {
         const std::byte* const from = reach(warp, op, lane, base[lane] + op.value, bytes, false);
         if (from == nullptr) return;
+        if (records) note_read(warp, op, lane, base[lane] + op.value, bytes);
         for (unsigned at = 0; at < op.count; ++at) {
             if (places[at] < 0) continue;  // a sink
             warp.out(places[at])[lane] = widened<T>(op, loaded<T>(from + at * sizeof(T), acquire));
@@ -109,7 +120,8 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     worker.op = &op;
     const Row& base = warp.in(op.a);
     const bool release = op.mode != 0;
-    const bool direct = op.space == Space::global || op.space == Space::generic;
+    const bool records = worker.finds_uninitialised;
+    const bool direct = !records && (op.space == Space::global || op.space == Space::generic);
     if (op.count == 1) {
         const Row& value = warp.in(op.b);
         const CachedWindow cached = direct ? worker.windows[op.slot] : CachedWindow{};
@@ -117,6 +129,7 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
             const std::uint64_t address = base[lane] + op.value;
             std::byte* to = quickly(cached, address, sizeof(T));
             if (to == nullptr) to = reach(warp, op, lane, address, sizeof(T), true);
+            if (records && to != nullptr) note_write(warp, sizeof(T));
             if (to != nullptr) stored<T>(to, value[lane], release);
         });
         return;
@@ -126,8 +139,16 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     for_lanes(mask, [&](std::uint32_t lane) {
         std::byte* const to = reach(warp, op, lane, base[lane] + op.value, bytes, true);
         if (to == nullptr) return;
+        if (records) note_write(warp, bytes);
         for (unsigned at = 0; at < op.count; ++at) stored<T>(to + at * sizeof(T), warp.in(places[at])[lane], release);
     });
+}
+
+const char* space_read(const Op& op, std::uint64_t address) {
+    const std::uint64_t window = address & window_mask;
+    if (op.space == Space::shared || (op.space == Space::generic && window == shared_window)) return "shared memory";
+    if (op.space == Space::local || (op.space == Space::generic && window == local_window)) return "local memory";
+    return "global memory";
 }
 
 void fence(Warp&, const Op&, LaneMask) {
@@ -174,11 +195,37 @@ void local_address(Warp& warp, const Op& op, LaneMask mask) {
 
 }  // namespace
 
+void note_read(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes) {
+    Worker& worker = *warp.worker;
+    const std::byte* const written = worker.last_written;
+    if (written == nullptr ||
+        std::all_of(written, written + bytes, [](std::byte one) { return one != std::byte{0}; })) {
+        return;
+    }
+    Execution::State& state = *worker.state;
+    const std::lock_guard lock(state.mutex);
+    if (!state.reported.insert(&op).second) return;
+    state.memory->uninitialised(place_of(warp, op, lane) + ": a read of " + std::to_string(bytes) + " bytes at " +
+                                    in_hex(address) + " of the " + space_read(op, address) +
+                                    ", of which nothing wrote all",
+                                address);
+}
+
+// Other threads may record the same bytes.
+void note_write(Warp& warp, std::uint32_t bytes) {
+    std::byte* const written = warp.worker->last_written;
+    if (written == nullptr) return;
+    for (std::uint32_t at = 0; at < bytes; ++at) {
+        __atomic_store_n(reinterpret_cast<unsigned char*>(written + at), 1, __ATOMIC_RELAXED);
+    }
+}
+
 std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes,
                  bool writes) {
     Worker& worker = *warp.worker;
     Execution::State& state = *worker.state;
     worker.last_whole = true;
+    worker.last_written = nullptr;
     // Addresses of these spaces have 32 bits and wrap. A generic address in the place of one stays wrong.
     if ((op.space == Space::shared || op.space == Space::local) && address >> 33 == 0) address &= 0xffffffff;
     if ((address & (bytes - 1)) != 0) {
@@ -203,11 +250,12 @@ std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t add
     switch (space) {
         case Space::shared: {
             std::vector<std::byte>& shared = warp.block->shared;
-            return within(warp, op, lane, offset, bytes, writes, shared.data(), shared.size(), "block's shared memory");
+            return within(warp, op, lane, offset, bytes, writes, shared.data(), shared.size(), "block's shared memory",
+                          &warp.block->shared_written);
         }
         case Space::local:
             return within(warp, op, lane, offset, bytes, writes, warp.local_at(lane), warp.local_bytes,
-                          "thread's local memory");
+                          "thread's local memory", &warp.local_written, std::uint64_t{lane} * warp.local_bytes);
         case Space::param:
             if (writes) {
                 refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address, "parameters are read-only");
@@ -220,6 +268,7 @@ std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t add
     const CachedWindow& cached = worker.windows[op.slot];
     if (std::byte* const found = quickly(cached, address, bytes)) {
         worker.last_whole = cached.whole_updates;
+        if (cached.written != nullptr) worker.last_written = cached.written + (address - cached.begin);
         return found;
     }
     return ask(warp, op, lane, address, bytes, writes);

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <mutex>
+#include <set>
 
 namespace isthmus::ptx {
 
@@ -23,6 +24,7 @@ struct Block {
     std::uint64_t number = 0;
     std::uint32_t threads = 0, exited = 0;
     std::vector<std::byte> shared;
+    std::vector<std::byte> shared_written;  // 0: not yet; empty: this is not recorded
     std::array<Barrier, 16> barriers;
     std::deque<Warp> warps;
     bool progressed = false;  // in the current pass
@@ -33,6 +35,7 @@ struct CachedWindow {
     std::uint64_t begin = 0, size_bytes = 0;
     std::byte* host = nullptr;
     bool whole_updates = true;
+    std::byte* written = nullptr;
 };
 
 // A thread that runs blocks.
@@ -44,6 +47,8 @@ struct Worker {
     const Op* op = nullptr;  // memory access that runs now
     bool stop = false;
     bool last_whole = true;  // of the window of the last reach()
+    bool finds_uninitialised = false;
+    std::byte* last_written = nullptr;  // record of the bytes of the last reach(); nullptr: there is none
     std::uint64_t thread_instructions = 0;
 };
 
@@ -64,6 +69,7 @@ struct isthmus::ptx::Execution::State {
     std::atomic<bool> stopped{false};
     std::mutex mutex;  // guards what follows
     Fault fault;
+    std::set<const Op*> reported;  // of reads of memory that was not written
     std::vector<std::unique_ptr<Worker>> workers;
     std::uint64_t thread_instructions = 0;
     alignas(16) std::array<std::byte, 64> grid_workspace{};  // of grid.sync()

@@ -57,7 +57,8 @@ struct Warp {
     std::vector<Group> others;
     std::deque<Frame> frames;
     std::vector<Frame*> free_frames;
-    std::vector<std::byte> local;  // of all lanes, one after the other
+    std::vector<std::byte> local;          // of all lanes, one after the other
+    std::vector<std::byte> local_written;  // as Block::shared_written
     std::uint32_t local_bytes = 0;
     bool finished = false;
     bool yields = false;  // it has paused: another group runs first
@@ -105,6 +106,14 @@ inline std::uint64_t to_slot(T value) {
 
 // Records the first fault of the execution, at this lane. `address`: of an access, or nullptr.
 void fail(Warp& warp, const Op& op, std::uint32_t lane, FaultKind kind, const std::string& why);
+
+// Describes the place of an instruction: kernel, lines, block and thread.
+std::string place_of(const Warp& warp, const Op& op, std::uint32_t lane);
+
+// For executions that find uninitialised reads, after a reach() that succeeded: reports the read of bytes that were not
+// written; or records that they are.
+void note_read(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes);
+void note_write(Warp& warp, std::uint32_t bytes);
 
 // Where an access of a lane goes; nullptr: it failed.
 std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes);

@@ -284,6 +284,7 @@ private:
         if (base > w_.local_bytes || callee.local_bytes > w_.local_bytes - base) {
             return fail(w_, op, lane, FaultKind::launch_failed, "the call stack is full");
         }
+        clear_written(mask, base, callee.local_bytes);
         for (std::size_t at = 0; at < site.arguments.size(); ++at) {
             copy(mask, caller.local_base + site.arguments[at].offset, base + callee.parameters[at].offset,
                  std::min(site.arguments[at].bytes, callee.parameters[at].bytes));
@@ -325,6 +326,18 @@ private:
     void copy(LaneMask mask, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
         for_lanes(mask,
                   [&](std::uint32_t lane) { std::memmove(w_.local_at(lane) + to, w_.local_at(lane) + from, bytes); });
+        if (w_.local_written.empty()) return;
+        for_lanes(mask, [&](std::uint32_t lane) {
+            std::byte* const written = w_.local_written.data() + std::size_t{lane} * w_.local_bytes;
+            std::memmove(written + to, written + from, bytes);
+        });
+    }
+    // The variables of a function begin anew with each call.
+    void clear_written(LaneMask mask, std::uint32_t from, std::uint32_t bytes) {
+        if (w_.local_written.empty()) return;
+        for_lanes(mask, [&](std::uint32_t lane) {
+            std::memset(w_.local_written.data() + std::size_t{lane} * w_.local_bytes + from, 0, bytes);
+        });
     }
 
     void return_from(LaneMask mask) {
@@ -462,6 +475,7 @@ void start_warp(Warp& warp, const FunctionCode& function, LaneMask lanes_of_warp
     warp.yields = false;
     warp.local_bytes = local_bytes;
     warp.local.assign(std::size_t{lanes} * local_bytes, std::byte{0});
+    warp.local_written.assign(warp.worker->finds_uninitialised ? warp.local.size() : 0, std::byte{0});
     warp.others.clear();
     warp.free_frames.clear();
     if (warp.frames.empty()) warp.frames.emplace_back();

@@ -3,6 +3,7 @@
 #include "allocate.hpp"
 
 #include "pools.hpp"
+#include "written_bytes.hpp"
 
 #include <unistd.h>
 
@@ -39,6 +40,7 @@ Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size
     region.bytes = bytes;
     region.device = device;
     region.context = context;
+    if (kind == Kind::device || kind == Kind::pool) written_bytes::begin(region.host, bytes);
     return d.regions.add(region);
 }
 
@@ -111,6 +113,7 @@ void release_region(Driver& d, Region* region) {
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);
     void* const host = region->host;
+    written_bytes::end(host);
     const std::size_t mapped_bytes = region->mapped_bytes;
     if (region->file >= 0) ::close(region->file);
     d.regions.remove(region);

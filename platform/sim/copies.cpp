@@ -4,6 +4,7 @@
 
 #include "call.hpp"
 #include "statistics.hpp"
+#include "written_bytes.hpp"
 
 #include <cstring>
 #include <utility>
@@ -24,6 +25,7 @@ void copy_rows(const Rows& rows) {
         const auto* from = static_cast<const std::byte*>(rows.source) + z * rows.from.slice;
         for (std::size_t y = 0; y < rows.box.height; ++y) {
             std::memmove(to + y * rows.to.pitch, from + y * rows.from.pitch, rows.box.width_bytes);
+            written_bytes::copied(to + y * rows.to.pitch, from + y * rows.from.pitch, rows.box.width_bytes);
         }
     }
 }

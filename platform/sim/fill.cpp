@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "copies.hpp"
 #include "graph_objects.hpp"
+#include "written_bytes.hpp"
 
 #include <utility>
 
@@ -38,6 +39,7 @@ void fill_rows(void* destination, const Fill<T>& fill) {
     for (std::size_t y = 0; y < fill.height; ++y) {
         T* const to = reinterpret_cast<T*>(static_cast<std::byte*>(destination) + y * fill.pitch);
         for (std::size_t x = 0; x < fill.width; ++x) to[x] = fill.value;
+        written_bytes::written(to, fill.width * sizeof(T));
     }
 }
 

@@ -6,6 +6,7 @@
 #include "ipc_memory.hpp"
 #include "memory_file.hpp"
 #include "named_file.hpp"
+#include "written_bytes.hpp"
 
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ Result give_a_file(Driver& d, Region& region) {
     }
     open_to_owner(d, region);
     region.file = file;
+    written_bytes::end(region.host);  // other processes write to it
     return result::ok;
 }
 

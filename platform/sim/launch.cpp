@@ -8,6 +8,7 @@
 #include "module.hpp"
 #include "ptx_kernels.hpp"
 #include "updates.hpp"
+#include "written_bytes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -74,6 +75,8 @@ bool check_arguments(const Driver& d, const KernelLaunch& launch, std::vector<st
                 launch.twin->symbol.c_str(), i, launch.agent.device, view.data, bytes, access.reason.c_str());
             return false;
         }
+        // What a CPU twin writes is not followed: it counts as all of what it may write.
+        if (parameter.writes()) written_bytes::written(access.pointer, bytes);
         view.data = reinterpret_cast<Address>(access.pointer);
         std::memcpy(pack.data() + parameter.offset_bytes, &view, sizeof(view));
     }
@@ -101,6 +104,7 @@ bool check_pointers(const Driver& d, const KernelLaunch& launch, std::vector<std
                 launch.twin->symbol.c_str(), i, launch.agent.device, view.data, bytes, access.reason.c_str());
             return false;
         }
+        if (parameter.writes()) written_bytes::written(access.pointer, bytes);
         view.data = reinterpret_cast<Address>(access.pointer);
         std::memcpy(block.data() + parameter.offset_bytes, &view.data, sizeof(view.data));
     }

@@ -7,6 +7,7 @@
 #include "packed_images.hpp"
 #include "ptx_kernels.hpp"
 #include "ptx_words.hpp"
+#include "written_bytes.hpp"
 
 #include <driver_abi/sim_registration.h>
 
@@ -34,6 +35,8 @@ bool place_variables(Driver& d, Context* context, Module& module, const images::
         if (!region) return false;
         module.variables[global.name] = region->id;
     }
+    // Variables without a value are 0.
+    for (const auto& [name, id] : module.variables) written_bytes::all_written(d.regions.find_id(id)->host);
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "allocate.hpp"
 #include "packed_images.hpp"
+#include "written_bytes.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -140,6 +141,7 @@ Result run_ptx(Driver& d, const KernelLaunch& launch) {
     execution_shape.block = {shape.block[0], shape.block[1], shape.block[2]};
     execution_shape.dynamic_shared_bytes = shape.shared_bytes;
     execution_shape.cooperative = shape.cooperative;
+    execution_shape.finds_uninitialised = written_bytes::wanted();
     execution_shape.multiprocessors =
         static_cast<std::uint32_t>(std::max(1, d.fact(agent.device, attribute::multiprocessors)));
     ptx::Execution execution(*launch.twin->program, *launch.twin->entry, execution_shape, launch.pack, memory);

@@ -33,6 +33,7 @@ public:
     ptx::MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) override;
     std::uint64_t update(void* word, std::uint32_t bytes, ptx::Update& update) override;
     void print(std::string_view text) override;
+    void uninitialised(std::string_view text, std::uint64_t address) override;
     void pause() override;
     bool set_condition(std::uint64_t handle, std::uint32_t value) override;
 

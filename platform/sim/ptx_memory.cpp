@@ -2,6 +2,7 @@
 // What a kernel from PTX may access, by provenance and the machine's facts.
 #include "ptx_kernels.hpp"
 #include "updates.hpp"
+#include "written_bytes.hpp"
 
 #include <cstdio>
 #include <string>
@@ -91,6 +92,7 @@ ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, 
     out.size_bytes = found.offset_bytes + usable;
     out.host = static_cast<std::byte*>(access.pointer) - found.offset_bytes;
     out.whole_updates = updates_are_whole(d_, agent_.device, region);
+    out.written = written_bytes::of(out.host);
     return out;
 }
 
@@ -101,6 +103,15 @@ std::uint64_t PtxMemory::update(void* word, std::uint32_t bytes, ptx::Update& up
 void PtxMemory::print(std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
+}
+
+void PtxMemory::uninitialised(std::string_view text, std::uint64_t address) {
+    std::string where;
+    {
+        const std::lock_guard lock(d_.mutex);
+        where = d_.regions.find(address) ? "; " + nearest_allocation(d_, address) : "";
+    }
+    say("%.*s%s", static_cast<int>(text.size()), text.data(), where.c_str());
 }
 
 void PtxMemory::pause() {

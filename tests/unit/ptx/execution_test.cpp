@@ -20,6 +20,66 @@ ExecutionShape shape_of(u32 grid, u32 block, u32 dynamic = 0) {
     return out;
 }
 
+// Words of local, shared and global memory: what was not written is reported once for each instruction, and the kernel
+// goes on. A call's variables begin anew; what it gives back counts as written if it was.
+TEST(PtxExecution, ReadsOfWhatNothingWroteAreReportedOnRequest) {
+    const std::string text = module_of(R"(
+.func (.param .b32 r) half(.param .b32 n) {
+    .reg .b32 %r<4>; .reg .b64 %d<2>; .local .align 8 .b8 own[8];
+    mov.u64 %d0, own;
+    ld.param.u32 %r1, [n];
+    ld.local.u32 %r2, [%d0];
+    st.local.u32 [%d0], %r1;
+    ld.local.u32 %r2, [%d0];
+    st.param.b32 [r], %r2; ret;
+}
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<6>; .reg .b64 %d<5>;
+    .shared .align 8 .b8 words[256];
+    mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+    mov.u64 %d2, words; add.u64 %d2, %d2, %d1;
+    st.shared.u16 [%d2], 1;
+    ld.shared.u16 %r1, [%d2];
+    ld.shared.u32 %r1, [%d2];
+    atom.shared.add.u32 %r2, [%d2+128], 1;
+    ld.shared.u32 %r1, [%d2+128];
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call (b), half, (a); ld.param.b32 %r3, [b]; }
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call (b), half, (a); ld.param.b32 %r3, [b]; }
+    ld.global.u32 %r4, [%d0];
+    st.global.u32 [%d0], %r3;
+    ld.global.u32 %r4, [%d0];
+    ret;
+})");
+    for (const bool on : {false, true}) {
+        Buffers buffers;
+        std::vector<u32> out(32);
+        const u64 place = buffers.add(out);
+        std::vector<std::byte> written(128);
+        buffers.buffers[0].written = written.data();
+        Loaded loaded(text, buffers);
+        ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+        ExecutionShape shape = shape_of(1, 32);
+        shape.finds_uninitialised = on;
+        const Fault fault = loaded.run("k", shape, place);
+        ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+        EXPECT_EQ(out[31], 31u);
+        std::vector<std::string> wanted;
+        if (on) {
+            wanted = {
+                "kernel k, PTX line 21, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x0 of the shared "
+                "memory",
+                "kernel k, PTX line 22, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x80 of the shared "
+                "memory",
+                "kernel k in function half, PTX line 9,", "kernel k, PTX line 26,"};
+        }
+        ASSERT_EQ(buffers.uninitialised_reads.size(), wanted.size());
+        for (std::size_t at = 0; at < wanted.size(); ++at) {
+            EXPECT_TRUE(buffers.uninitialised_reads[at].starts_with(wanted[at])) << buffers.uninitialised_reads[at];
+        }
+        EXPECT_EQ(written[127], std::byte{on});
+    }
+}
+
 TEST(PtxExecution, CallsPassParametersAndReturn) {
     Buffers buffers;
     std::vector<u32> out(64);

@@ -162,6 +162,25 @@ TEST(PtxFloats, MinimumAndMaximumPreferNumbersAndOrderZeros) {
     expect_all("neg.f32 %r3, %r0;", 'r', singles, 1, [](u64 a, u64, u64) { return a ^ 0x80000000; });
 }
 
+TEST(PtxFloats, MinimumAndMaximumOfSizesWithTheSignOfAProduct) {
+    const auto of_sizes = [](u64 a, u64 b, bool least, bool with_nan) -> u64 {
+        const float x = std::fabs(F(a)), y = std::fabs(F(b));
+        const bool nan = with_nan ? std::isnan(x) || std::isnan(y) : std::isnan(x) && std::isnan(y);
+        if (nan) return 0x7fffffff;
+        const float chosen = std::isnan(x) ? y : std::isnan(y) ? x : least == (x < y) ? x : y;
+        return bits(chosen) | ((a ^ b) & 0x80000000);
+    };
+    expect_all("min.xorsign.abs.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [&](u64 a, u64 b, u64) { return of_sizes(a, b, true, false); });
+    expect_all("max.NaN.xorsign.abs.f32 %r3, %r0, %r1;", 'r', singles, 2,
+               [&](u64 a, u64 b, u64) { return of_sizes(a, b, false, true); });
+    // slct: a NaN is not at least 0, -0 is.
+    expect_all("slct.b32.f32 %r3, %r0, %r1, %r2;", 'r', {0x80000000, 0, 0x7fc00000, 0x80000001, 0xbf800000, 0x40000000},
+               3, [](u64 a, u64 b, u64 c) { return F(c) >= 0 ? a : b; });
+    expect_all("slct.ftz.b32.f32 %r3, %r0, %r1, %r2;", 'r', {0x80000000, 0, 0x7fc00000, 0x80000001, 0xbf800000}, 3,
+               [](u64 a, u64 b, u64 c) { return flush(F(c)) >= 0 ? a : b; });
+}
+
 TEST(PtxFloats, ComparisonsWithNan) {
     const auto unordered = [](u64 a, u64 b) { return std::isnan(F(a)) || std::isnan(F(b)); };
     expect_all("setp.eq.f32 %p, %r0, %r1;", 'p', singles, 2, [](u64 a, u64 b, u64) { return u64{F(a) == F(b)}; });

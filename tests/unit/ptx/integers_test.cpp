@@ -239,5 +239,45 @@ TEST(PtxIntegers, ComparisonsAndSelections) {
                [](u64 a, u64 b, u64) { return u64{(S(a) < 5) == (S(b) > 5)}; });
 }
 
+TEST(PtxIntegers, ProductsOf24Bits) {
+    const auto low24 = [](u64 a) { return s64{static_cast<s32>(U(a) << 8) >> 8}; };
+    expect_all("mul24.lo.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return ((a & 0xffffff) * (b & 0xffffff)) & 0xffffffff; });
+    expect_all("mul24.hi.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return (((a & 0xffffff) * (b & 0xffffff)) >> 16) & 0xffffffff; });
+    expect_all("mul24.hi.s32 %r3, %r0, %r1;", 'r', edges, 2,
+               [&](u64 a, u64 b, u64) { return u64{U(static_cast<u64>((low24(a) * low24(b)) >> 16))}; });
+    expect_all("mad24.lo.s32 %r3, %r0, %r1, %r2;", 'r', few, 3,
+               [&](u64 a, u64 b, u64 c) { return u64{U(static_cast<u64>(low24(a) * low24(b)) + c)}; });
+    expect_all("mad.hi.sat.s32 %r3, %r0, %r1, %r2;", 'r', few, 3, [](u64 a, u64 b, u64 c) {
+        const s64 sum = ((s64{S(a)} * s64{S(b)}) >> 32) + S(c);
+        return u64{U(static_cast<u64>(std::clamp<s64>(sum, -0x80000000ll, 0x7fffffffll)))};
+    });
+}
+
+// Bit by bit.
+TEST(PtxIntegers, MasksAndNumbersOfSomeBits) {
+    const auto mask = [](u64 from, u64 count) {
+        u64 out = 0;
+        for (u64 bit = from; bit < 32 && bit < from + count; ++bit) out |= u64{1} << bit;
+        return out;
+    };
+    expect_all("bmsk.clamp.b32 %r3, %r0, %r1;", 'r', edges, 2, [&](u64 a, u64 b, u64) { return mask(U(a), U(b)); });
+    expect_all("bmsk.wrap.b32 %r3, %r0, %r1;", 'r', edges, 2, [&](u64 a, u64 b, u64) { return mask(a & 31, b & 31); });
+    const auto extended = [](u64 a, u64 count, bool is_signed) {
+        u64 out = 0;
+        for (u64 bit = 0; bit < 32 && count > 0; ++bit) {
+            const bool one = bit < count ? ((a >> bit) & 1) != 0 : is_signed && ((a >> (count - 1)) & 1) != 0;
+            out |= u64{one} << bit;
+        }
+        return out;
+    };
+    expect_all("szext.clamp.s32 %r3, %r0, %r1;", 'r', edges, 2,
+               [&](u64 a, u64 b, u64) { return extended(a, std::min<u64>(U(b), 32), true); });
+    expect_all("szext.wrap.u32 %r3, %r0, %r1;", 'r', edges, 2,
+               [&](u64 a, u64 b, u64) { return extended(a, b & 31, false); });
+    expect_all("slct.u64.s32 %d3, %d0, %d1, %r2;", 'd', few, 3, [](u64 a, u64 b, u64 c) { return S(c) >= 0 ? a : b; });
+}
+
 }  // namespace
 }  // namespace isthmus::ptx::test

@@ -21,6 +21,7 @@ public:
     struct Buffer {
         std::uint64_t begin = 0, size_bytes = 0;
         bool writable = true, whole_updates = true;
+        std::byte* written = nullptr;
     };
     template <class T>
     std::uint64_t add(std::vector<T>& values) {
@@ -32,7 +33,8 @@ public:
             if (address < one.begin || address - one.begin >= one.size_bytes) continue;
             if (one.size_bytes - (address - one.begin) < bytes) return refused("it leaves its buffer");
             if (writes && !one.writable) return refused("it is read-only");
-            return {one.begin, one.size_bytes, reinterpret_cast<std::byte*>(one.begin), one.whole_updates, {}};
+            return {one.begin,         one.size_bytes, reinterpret_cast<std::byte*>(one.begin),
+                    one.whole_updates, one.written,    {}};
         }
         return refused("it is no buffer");
     }
@@ -49,6 +51,10 @@ public:
         const std::lock_guard lock(mutex_);
         printed += text;
     }
+    void uninitialised(std::string_view text, std::uint64_t) override {
+        const std::lock_guard lock(mutex_);
+        uninitialised_reads.emplace_back(text);
+    }
     void pause() override { std::this_thread::yield(); }
     bool set_condition(std::uint64_t handle, std::uint32_t value) override {
         condition = value;
@@ -57,6 +63,7 @@ public:
 
     std::vector<Buffer> buffers;
     std::string printed;
+    std::vector<std::string> uninitialised_reads;
     int split_updates = 0;
     std::uint32_t condition = 0;
 

@@ -412,6 +412,71 @@ TEST(SimPtx, AFatbinMayHoldTheText) {
     });
 }
 
+// Copies of `count` words, each read and written by its own thread.
+constexpr const char* copy_words = R"(.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry copy(.param .u64 to, .param .u64 from)
+{
+ .reg .b32 %r<3>;
+ .reg .b64 %d<6>;
+ .shared .align 4 .b8 words[256];
+ ld.param.u64 %d0, [to];
+ ld.param.u64 %d1, [from];
+ mov.u32 %r0, %tid.x;
+ mad.wide.u32 %d2, %r0, 4, %d0;
+ mad.wide.u32 %d3, %r0, 4, %d1;
+ ld.global.u32 %r1, [%d3];
+ st.global.u32 [%d2], %r1;
+ ret;
+}
+)";
+
+// What is reported, and after which writes it is not.
+TEST(SimPtx, ReadsOfMemoryThatNothingWroteAreReportedOnRequest) {
+    const auto body = [](bool on, auto writes) {
+        return [=] {
+            if (on) ::setenv("ISTHMUS_SIM_UNINITIALISED", "1", 1);
+            open_device();
+            Function* const copy = entry(loaded(copy_words), "copy");
+            const Address from = device_memory(128), to = device_memory(128);
+            writes(copy, from);
+            REQUIRE_CODE(launch(copy, {1, 32}, to, from), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            std::fprintf(stderr, "end\n");
+        };
+    };
+    const auto nothing = [](Function*, Address) {};
+    const auto all_but_one = [](Function*, Address from) { REQUIRE_CODE(cuMemsetD32_v2(from, 1, 31), 0); };
+    const auto all = [](Function*, Address from) { REQUIRE_CODE(cuMemsetD32_v2(from, 1, 32), 0); };
+    const auto from_host = [](Function*, Address from) {
+        const std::vector<int> values(32, 5);
+        REQUIRE_CODE(cuMemcpyHtoD_v2(from, values.data(), 128), 0);
+    };
+    const auto by_kernel = [](Function* copy, Address from) {
+        const Address source = device_memory(128);
+        REQUIRE_CODE(cuMemsetD8_v2(source, 1, 128), 0);
+        REQUIRE_CODE(launch(copy, {1, 32}, from, source), 0);
+    };
+    const auto copied_from_nothing = [](Function*, Address from) {
+        REQUIRE_CODE(cuMemcpyDtoD_v2(from, device_memory(128), 128), 0);
+    };
+    const char* const first =
+        "kernel copy, PTX line 14.*thread \\(0, 0, 0\\): a read of 4 bytes at 0x[0-9a-f]+ of the "
+        "global memory, of which nothing wrote all; it lies in .*device memory, 128 bytes";
+    const char* const last = "kernel copy, PTX line 14.*thread \\(31, 0, 0\\): a read of 4 bytes";
+    in_own_process(body(true, nothing), first);
+    in_own_process(body(true, all_but_one), last);
+    in_own_process(body(true, copied_from_nothing), first);
+    for (int which = 0; which < 4; ++which) {
+        const char* const none = "^end\n$";
+        if (which == 0) in_own_process(body(true, all), none);
+        if (which == 1) in_own_process(body(true, from_host), none);
+        if (which == 2) in_own_process(body(true, by_kernel), none);
+        if (which == 3) in_own_process(body(false, nothing), none);
+    }
+}
+
 bool has_library(const char* name) {
     return ::dlopen(name, RTLD_NOW | RTLD_LOCAL) != nullptr;
 }

@@ -109,6 +109,15 @@ class Simulate(unittest.TestCase):
         self.assertEqual(done.returncode, 128 + signal.SIGSEGV, done.stderr)
         self.assertIn('the CPU touched', said['caught'][0]['text'])
 
+    def test_reads_of_what_nothing_wrote_are_caught_on_request(self):
+        done, said = document(PROGRAM, 'read-unwritten', options=['--uninitialised'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('kernel add_one, PTX line 6', said['caught'][0]['text'])
+        self.assertIn('of which nothing wrote all', said['caught'][0]['text'])
+        done, said = document(PROGRAM, 'read-unwritten')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(said['caught'], [])
+
     def test_strict_aborts_by_name(self):
         plain = simulate(PROGRAM, 'destroy-twice')
         self.assertEqual(plain.returncode, 128 + signal.SIGSEGV)

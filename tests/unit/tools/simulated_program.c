@@ -20,6 +20,10 @@ static int (*copy_in)(address, const void*, size_t);
 static int (*copy_out)(void*, address, size_t);
 static int (*create_stream)(void**, unsigned);
 static int (*destroy_stream)(void*);
+static int (*load_module)(void**, const void*);
+static int (*get_function)(void**, void*, const char*);
+static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                     void**);
 static int (*export_table)(const void**, const void*);
 
 static void* find(void* library, const char* name) {
@@ -53,6 +57,9 @@ static void open_driver(const char* name) {
     *(void**)&copy_out = find(library, "cuMemcpyDtoH_v2");
     *(void**)&create_stream = find(library, "cuStreamCreate");
     *(void**)&destroy_stream = find(library, "cuStreamDestroy_v2");
+    *(void**)&load_module = find(library, "cuModuleLoadData");
+    *(void**)&get_function = find(library, "cuModuleGetFunction");
+    *(void**)&launch = find(library, "cuLaunchKernel");
     *(void**)&export_table = find(library, "cuGetExportTable");
 }
 
@@ -92,6 +99,27 @@ static void touch_managed(void) { /* while the device may work on it: right wher
     need(fill(memory, 0, 4096, stream), "cuMemsetD8Async");
     *(volatile int*)memory = 1;
     puts("touched");
+}
+
+static void read_unwritten(void) { /* a kernel adds to a word that nothing wrote */
+    static const char text[] =
+        ".version 6.0\n.target sm_50\n.address_size 64\n"
+        ".visible .entry add_one(.param .u64 word) { .reg .b32 %r<2>; .reg .b64 %d;\n"
+        "ld.param.u64 %d, [word];\n"
+        "ld.global.u32 %r0, [%d];\n"
+        "add.u32 %r1, %r0, 1; st.global.u32 [%d], %r1; ret; }\n";
+    void *module = NULL, *function = NULL;
+    void* parameters[1];
+    address memory = 0;
+    int back = 0;
+    open_device();
+    need(allocate(&memory, 4), "cuMemAlloc");
+    need(load_module(&module, text), "cuModuleLoadData");
+    need(get_function(&function, module, "add_one"), "cuModuleGetFunction");
+    parameters[0] = &memory;
+    need(launch(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), "cuLaunchKernel");
+    need(copy_out(&back, memory, sizeof back), "cuMemcpyDtoH");
+    puts("added");
 }
 
 static void destroy_twice(void) {
@@ -150,6 +178,8 @@ int main(int count, char** words) {
         touch();
     } else if (strcmp(asked, "touch-managed") == 0) {
         touch_managed();
+    } else if (strcmp(asked, "read-unwritten") == 0) {
+        read_unwritten();
     } else if (strcmp(asked, "destroy-twice") == 0) {
         destroy_twice();
     } else if (strcmp(asked, "runtime-library") == 0) {

@@ -36,6 +36,7 @@ struct SimulateOptions {
     std::vector<std::string> machines;
     std::string output;
     bool strict = false;
+    bool uninitialised = false;
     bool quiet = false;
     double deadline_seconds = 300;
 };
@@ -84,7 +85,7 @@ simulate::Ending ending_of(const ProgramOutcome& outcome, double deadline_second
 
 Simulation play_one(const Machine& machine, const std::string& file, const simulate::Stage& stage,
                     const SimulateOptions& options, const CommandContext& context, bool& has_counts) {
-    stage.set(machine.played, options.strict);
+    stage.set(machine.played, options.strict, options.uninitialised);
     Simulation simulation{machine.name, context.program, {}, {}, {}};
     simulation.ending = simulate::play_program(file, context.program, context.json);
     std::optional<simulate::Counts> counts = stage.counts();
@@ -95,7 +96,7 @@ Simulation play_one(const Machine& machine, const std::string& file, const simul
 
 Simulation play_kept(const Machine& machine, const std::string& file, const simulate::Stage& stage,
                      const SimulateOptions& options, const CommandContext& context) {
-    stage.set(machine.played, options.strict);
+    stage.set(machine.played, options.strict, options.uninitialised);
     std::vector<std::string> words = context.program;
     words.front() = file;
     const ProgramOutcome outcome =
@@ -159,6 +160,8 @@ void add_simulate_command(CLI::App& app, CommandContext& context) {
         ->delimiter(',');
     command->add_flag("--strict", options->strict,
                       "abort the program where a real driver leaves the effect of a call undefined");
+    command->add_flag("--uninitialised", options->uninitialised,
+                      "report where kernels from PTX read memory that nothing wrote");
     command->add_flag("--quiet", options->quiet, "print no report");
     command->add_option("--output", options->output, "write the JSON document to a file, too")->type_name("FILE");
     add_number(*command, "--deadline", options->deadline_seconds, {0.001, 1e6},

@@ -40,7 +40,7 @@ Stage::~Stage() {
     ::rmdir(folder_.c_str());
 }
 
-void Stage::set(const std::string& machine, bool strict) const {
+void Stage::set(const std::string& machine, bool strict, bool uninitialised) const {
     const std::string counts = folder_ + "/" + counts_name;
     for (const char* const name : link_names) {
         const std::string link = folder_ + "/" + name;
@@ -60,6 +60,7 @@ void Stage::set(const std::string& machine, bool strict) const {
     ::setenv("ISTHMUS_SIM", machine.c_str(), 1);
     ::setenv("ISTHMUS_SIM_STATISTICS", counts.c_str(), 1);
     if (strict) ::setenv("ISTHMUS_SIM_STRICT", "1", 1);
+    if (uninitialised) ::setenv("ISTHMUS_SIM_UNINITIALISED", "1", 1);
 }
 
 std::optional<Counts> Stage::counts() const {

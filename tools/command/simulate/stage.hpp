@@ -20,7 +20,7 @@ public:
 
     // Sets the variables of this process, which its children inherit, and empties the counts. `machine`: a name, or a
     // record's absolute path.
-    void set(const std::string& machine, bool strict) const;
+    void set(const std::string& machine, bool strict, bool uninitialised) const;
     // Nothing, after a line on standard error: the file is damaged, or cannot be read.
     std::optional<Counts> counts() const;
 

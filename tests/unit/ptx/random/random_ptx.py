@@ -9,6 +9,7 @@ NaN of `abs`, `neg` and conversions) are replaced by one NaN where they arise.
 Seeds below SINGLES are programs of one form of an instruction each, on many operands: single(seed) names the form.
 The text depends on nothing but the seed: random numbers come from Mersenne Twister's 32-bit words.
 """
+import functools
 import random
 import struct
 
@@ -137,10 +138,18 @@ def number64(n):
     return n.bits(64)
 
 
+INPUT_SETS = 61
+
+
+@functools.lru_cache(maxsize=INPUT_SETS)
+def input_set(number):
+    n = Numbers(number, 1)
+    return struct.pack(f'<{WORDS * LANES}Q', *[number64(n) for _ in range(WORDS * LANES)])
+
+
 def inputs(seed):
     """The numbers that the threads of a program read: WORDS for each thread, little-endian."""
-    n = Numbers(seed, 1)
-    return struct.pack(f'<{WORDS * LANES}Q', *[number64(n) for _ in range(WORDS * LANES)])
+    return input_set(seed % INPUT_SETS)
 
 
 ROUNDINGS = ['rn', 'rz', 'rm', 'rp']

@@ -11,6 +11,7 @@ replaced by whether they lie within the error that the PTX ISA documents.
 import argparse
 import ctypes
 import hashlib
+import lzma
 import math
 import os
 import struct
@@ -48,10 +49,10 @@ class Driver:
         self.ok('cuMemAlloc_v2', ctypes.byref(address), ctypes.c_size_t(size))
         return address.value
 
-    def run(self, seeds, room):
+    def run(self, seeds, room, cubin=None):
         """The rows of each seed's results."""
         module = ctypes.c_void_p()
-        self.ok('cuModuleLoadData', ctypes.byref(module), rp.module(seeds).encode() + b'\0')
+        self.ok('cuModuleLoadData', ctypes.byref(module), cubin or rp.module(seeds).encode() + b'\0')
         try:
             data = b''.join(rp.inputs(seed) for seed in seeds)
             self.ok('cuMemcpyHtoD_v2', ctypes.c_uint64(room[0]), data, ctypes.c_size_t(len(data)))
@@ -68,13 +69,11 @@ class Driver:
             self.ok('cuMemcpyDtoH_v2', out, ctypes.c_uint64(room[1]), ctypes.c_size_t(len(out)))
         finally:
             self.cuda.cuModuleUnload(module)
+        whole, row_bytes = memoryview(out), rp.LANES * 8
         rows = []
         for at in range(len(seeds)):
-            begin = at * PROGRAM_BYTES
-            rows.append([out.raw[begin + row * rp.LANES * 8:begin + (row + 1) * rp.LANES * 8]
-                         for row in range(rp.ROWS)] if len(seeds) == 1 else
-                        [bytes(memoryview(out)[begin + row * rp.LANES * 8:begin + (row + 1) * rp.LANES * 8])
-                         for row in range(rp.ROWS)])
+            begins = range(at * PROGRAM_BYTES, (at + 1) * PROGRAM_BYTES, row_bytes)
+            rows.append([bytes(whole[begin:begin + row_bytes]) for begin in begins])
         return rows
 
 
@@ -167,37 +166,45 @@ def judged(seed, rows):
 
 def line_of(seed, rows):
     rows = judged(seed, rows)
-    used = len(rp.make(seed).names) if seed >= rp.SINGLES else rp.SINGLE_ROWS
-    if seed >= rp.SINGLES:     # the last name is that of the row of all threads
-        rows = rows[:used - 1] + [rows[rp.GLOBAL_ROW]]
+    if seed < rp.SINGLES:
+        rows = rows[:rp.SINGLE_ROWS]
     else:
-        rows = rows[:used]
+        # Rows that a program does not use are 0, and end the list; the last one is that of all threads.
+        last = max((at for at in range(rp.SHARED_ROW) if any(rows[at])), default=0)
+        rows = rows[:last + 1] + [rows[rp.GLOBAL_ROW]]
     digest = hashlib.blake2b(b''.join(rows), digest_size=8).hexdigest()
     return f'{seed} {digest} ' + ''.join(f'{zlib.crc32(row) & 0xffff:04x}' for row in rows)
 
 
-def work(batches, file, deadline):
+def results_of(driver, batch, room, cubin=None):
+    """(seed, rows) or (seed, the failure) of each program."""
+    try:
+        return list(zip(batch, driver.run(batch, room, cubin)))
+    except Failure as failure:
+        if len(batch) == 1:
+            return [(batch[0], failure)]
+    out = []
+    for seed in batch:
+        out += results_of(driver, [seed], room, cubin)
+    return out
+
+
+def work(batches, file, deadline, cubins):
     driver = Driver()
     largest = max(len(batch) for batch in batches)
     room = driver.allocate(largest * INPUT_BYTES), driver.allocate(largest * PROGRAM_BYTES)
-    for batch in batches:
+    ready = [os.path.join(cubins or '', f'{batch[0]:05d}.xz') for batch in batches]
+    ready = [name if cubins and os.path.exists(name) else '' for name in ready]
+    for batch, name in sorted(zip(batches, ready), key=lambda pair: pair[1] == ''):
         if time.monotonic() > deadline:
             file.write('error of time\n')
             return
-        try:
-            found = list(zip(batch, driver.run(batch, room)))
-        except Failure as failure:
-            if len(batch) == 1:
-                file.write(f'{batch[0]} error {failure}\n')
-                continue
-            found = []
-            for seed in batch:
-                try:
-                    found.append((seed, driver.run([seed], room)[0]))
-                except Failure as failure:
-                    file.write(f'{seed} error {failure}\n')
-        for seed, rows in found:
-            file.write(line_of(seed, rows) + '\n')
+        cubin = None      # the driver compiles
+        if name:
+            with lzma.open(name) as packed:
+                cubin = packed.read()
+        for seed, rows in results_of(driver, batch, room, cubin):
+            file.write(f'{seed} error {rows}\n' if isinstance(rows, Failure) else line_of(seed, rows) + '\n')
         file.flush()
 
 
@@ -209,6 +216,7 @@ def main():
     parser.add_argument('--batch', type=int, default=50)
     parser.add_argument('--out', default='-')
     parser.add_argument('--limit', type=float, default=100)
+    parser.add_argument('--cubins', help='a folder with NNNNN.xz: batches by their first seed, compiled and packed')
     arguments = parser.parse_args()
     os.environ['CUDA_CACHE_DISABLE'] = '1'
     deadline = time.monotonic() + arguments.limit
@@ -222,7 +230,7 @@ def main():
             code = 1
             try:
                 with open(parts[-1], 'w', encoding='ascii') as file:
-                    work(batches[job::arguments.jobs], file, deadline)
+                    work(batches[job::arguments.jobs], file, deadline, arguments.cubins)
                 code = 0
             finally:
                 os._exit(code)
