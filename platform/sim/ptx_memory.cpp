@@ -39,7 +39,7 @@ std::string nearest_allocation(const Driver& d, std::uint64_t address) {
     const std::string place = address < best->base                 ? std::to_string(best_distance) + " bytes before "
                               : address < best->base + best->bytes ? "in "
                                                                    : std::to_string(best_distance) + " bytes behind ";
-    return "it lies " + place + "the nearest allocation (" + std::string(name(best->kind)) + " memory, " +
+    return "it lies " + place + "the nearest allocation (" + std::string(name(best->kind)) + ", " +
            std::to_string(best->bytes) + " bytes at " + in_hex(best->base) + ")";
 }
 
