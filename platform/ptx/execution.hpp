@@ -20,10 +20,10 @@ struct MemoryWindow {
     std::byte* host = nullptr;     // where `begin` lies in this process
     // Whether atomic updates are atomic for everything that accesses this memory. Otherwise update() does them.
     bool whole_updates = true;
+    std::string refusal;  // the fact that forbids the access, and the nearest allocation
     // For executions that find uninitialised reads: one byte for each byte from `begin` on, 0 until it is written.
     // nullptr: all of it counts as written.
     std::byte* written = nullptr;
-    std::string refusal;  // the fact that forbids the access, and the nearest allocation
 };
 
 // An atomic update of memory whose updates are not whole.

@@ -33,8 +33,8 @@ public:
             if (address < one.begin || address - one.begin >= one.size_bytes) continue;
             if (one.size_bytes - (address - one.begin) < bytes) return refused("it leaves its buffer");
             if (writes && !one.writable) return refused("it is read-only");
-            return {one.begin,         one.size_bytes, reinterpret_cast<std::byte*>(one.begin),
-                    one.whole_updates, one.written,    {}};
+            return {one.begin, one.size_bytes, reinterpret_cast<std::byte*>(one.begin), one.whole_updates,
+                    {},        one.written};
         }
         return refused("it is no buffer");
     }
