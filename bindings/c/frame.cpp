@@ -10,7 +10,7 @@ using namespace isthmus;
 // Of a ring or of a reader; of neither once it is published or finished.
 struct isthmus_frame {
     ~isthmus_frame() {
-        if (ring) ring->core->abandon();
+        if (ring) ring->core->abandon(number);
         if (reader) reader->core->give_back(number, buffer->cpp.state());
     }
     c::Ref<isthmus_shared_ring> ring;
@@ -56,7 +56,7 @@ isthmus_code isthmus_frame_publish(isthmus_frame* frame, int64_t wait_ns, isthmu
         ISTHMUS_TRY(call.needs({{"frame", frame}}));
         ISTHMUS_TRY(const Wait wait, call.wait(wait_ns));
         if (!frame->ring) return call.refuse("frame", "is a reader's", "call isthmus_frame_finish()");
-        ISTHMUS_TRY(frame->ring->core->publish(*frame->buffer->cpp.state(), wait));
+        ISTHMUS_TRY(frame->ring->core->publish(frame->number, *frame->buffer->cpp.state(), wait));
         const c::Ref<isthmus_shared_ring> published = std::move(frame->ring);  // nothing to abandon
         delete frame;
         return {};

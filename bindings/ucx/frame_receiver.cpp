@@ -26,7 +26,7 @@ struct Announced {
     bool by_rendezvous = false;
     std::optional<bool> whole{};  // the sender's verdict
 };
-// The first of them, while it goes into its slot.
+// One of the first of them, while it goes into its slot.
 struct Filling {
     SharedFrameToFill<std::uint8_t> frame;
     std::optional<HostView<std::uint8_t>> view{};
@@ -43,7 +43,7 @@ struct FrameReceiver::Parts {
     std::vector<std::byte> sender{};  // its worker's address
     SharedFrameRing<std::uint8_t>* ring = nullptr;
     std::mutex* guard = nullptr;
-    std::optional<Filling> filling{};
+    std::deque<Filling> filling{};  // of the first of `announced`, in their order
     std::deque<Announced> announced{};
     std::unique_ptr<Worker> worker{};  // ends before the slots that it fills
     Token token = drawn_token(), theirs{};
@@ -77,6 +77,7 @@ struct FrameReceiver::Parts {
     }
     Result<void> hear();
     Result<bool> fill();
+    Result<void> fill(SharedFrameToFill<std::uint8_t> frame, Announced& from);
     Result<bool> settle();
     Result<void> give_receipt(bool at_rest);
 };
@@ -167,7 +168,7 @@ ucs_status_t FrameReceiver::Parts::on_frame(void* self, const void* header, std:
         parts.lie = "a frame of another size arrived";
     } else if (next.header.sequence != parts.began || next.header.whole > 1 || parts.total) {
         parts.lie = "a frame arrived out of its order";
-    } else if (parts.began - parts.done >= most_sent) {
+    } else if (parts.began - parts.done >= most_on_their_way(parts.offer.frame_bytes)) {
         parts.lie = "more frames arrived than may be on their way";
     } else {
         ++parts.began;
@@ -232,16 +233,17 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
         for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
         if (lie != nullptr) return broke(lie);
         if (Result<void> heard = hear(); !heard) return heard;
+        Result<bool> filled = fill();
+        if (!filled) return std::move(filled).error();
         Result<bool> settled = settle();
         if (!settled) return std::move(settled).error();
         if (total && done == *total && announced.empty()) {
             if (closed) return Error(Code::ended, "the sender's ring was closed");
             return Error(Code::peer_lost, "the sender's producer is gone", "start the producer again");
         }
-        Result<bool> filled = fill();
-        if (!filled) return std::move(filled).error();
-        if (Result<void> gave = give_receipt(!*settled && !*filled); !gave) return gave;
         const Clock::time_point now = Clock::now();
+        if (*settled || *filled) moved = now;
+        if (Result<void> gave = give_receipt(now - moved >= spin); !gave) return gave;
         // The sender's goodbye, or the end of its TCP connection, may come after the end of UCX's.
         if (Result<void> fine = worker->state(); !fine && !total) {
             pumped = {};
@@ -249,9 +251,8 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
             if (now - *failed > time_to_part) return fine;
         }
         if (*settled || *filled) {
-            moved = now;
             waited = false;
-        } else if ((filling || total) && now - moved > line().options.silence) {
+        } else if ((!filling.empty() || total) && now - moved > line().options.silence) {
             return Error(Code::peer_lost, "a frame was on its way for too long", "connect again");
         }
         const std::chrono::nanoseconds left =
@@ -263,13 +264,15 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     }
 }
 
-// Begins the first frame that was announced, where the ring has room for it.
+// Begins the next frame that was announced, where the ring has room for it.
 Result<bool> FrameReceiver::Parts::fill() {
-    if (filling || announced.empty()) return false;
+    if (filling.size() == announced.size() || filling.size() == ring->frames_ahead()) return false;
+    const bool first = filling.empty();
     Result<SharedFrameToFill<std::uint8_t>> frame = [&] {
         const std::unique_lock<std::mutex> locked = lock();
-        return ring->begin_frame(Wait::at_most(std::chrono::milliseconds(1)));
+        return ring->begin_frame(first ? Wait::at_most(std::chrono::milliseconds(1)) : Wait::never());
     }();
+    if (!frame && !first && (frame.code() == Code::timed_out || frame.code() == Code::not_ready)) return false;
     if (!frame && frame.code() == Code::timed_out) {
         moved = Clock::now();  // a local reader is slow, and the ring's deadline is for it
         // The guard is free for a moment, for readers that are to be admitted.
@@ -277,27 +280,32 @@ Result<bool> FrameReceiver::Parts::fill() {
         return false;
     }
     if (!frame) return std::move(frame).error();
-    Result<HostView<std::uint8_t>> view = frame->buffer().write_on_host();
+    if (Result<void> begun = fill(std::move(frame).value(), announced[filling.size()]); !begun) return begun.error();
+    return true;
+}
+
+Result<void> FrameReceiver::Parts::fill(SharedFrameToFill<std::uint8_t> frame, Announced& from) {
+    Result<HostView<std::uint8_t>> view = frame.buffer().write_on_host();
     if (!view) return std::move(view).error();
-    filling.emplace(Filling{std::move(frame).value(), std::move(view).value()});
-    Announced& first = announced.front();
-    void* const data = std::exchange(first.data, nullptr);
-    const std::span<std::uint8_t> slot = filling->view->span();
-    if (first.by_rendezvous) {
+    filling.push_back({std::move(frame), std::move(view).value()});
+    Filling& begun = filling.back();
+    void* const data = std::exchange(from.data, nullptr);
+    const std::span<std::uint8_t> slot = begun.view->span();
+    if (from.by_rendezvous) {
         Result<void*> request = worker->receive(data, slot);
         if (!request) return std::move(request).error();
-        filling->request = *request;
+        begun.request = *request;
     } else {
         std::memcpy(slot.data(), data, slot.size());
         ucp_am_data_release(worker->handle(), data);
     }
-    filling->here = filling->request == nullptr;
-    return true;
+    begun.here = begun.request == nullptr;
+    return {};
 }
 
-// Of small frames one receipt for several, when nothing else is to be done: it costs a system call at each end.
+// Of small frames one receipt for several, or when nothing comes: it costs a system call at each end.
 Result<void> FrameReceiver::Parts::give_receipt(bool at_rest) {
-    const std::uint64_t enough = offer.frame_bytes <= most_eager_bytes ? most_sent / 2 : 1;
+    const std::uint64_t enough = offer.frame_bytes <= most_eager_bytes ? most_small_sent / 2 : 1;
     if (told == done || (!at_rest && done - told < enough)) return {};
     const ReceiptHeader receipt{theirs, done - 1};
     told = done;
@@ -305,27 +313,28 @@ Result<void> FrameReceiver::Parts::give_receipt(bool at_rest) {
     return total ? Result<void>() : std::move(sent);
 }
 
-// Publishes or discards the frame that is here and judged.
+// Publishes or discards the first frame, if it is here and judged.
 Result<bool> FrameReceiver::Parts::settle() {
-    if (!filling) return false;
-    if (!filling->here) {
-        Result<bool> complete = worker->complete(filling->request);
-        if (!complete || *complete) filling->request = nullptr;
+    if (filling.empty()) return false;
+    Filling& filled = filling.front();
+    if (!filled.here) {
+        Result<bool> complete = worker->complete(filled.request);
+        if (!complete || *complete) filled.request = nullptr;
         if (!complete) return complete;
-        filling->here = *complete;
+        filled.here = *complete;
     }
     const Announced first = announced.front();
-    if (!filling->here || !first.whole) return false;
-    filling->view.reset();
+    if (!filled.here || !first.whole) return false;
+    filled.view.reset();
     counts.missed += first.header.missed;
     std::unique_lock<std::mutex> locked = lock();
     if (*first.whole) {
-        if (Result<void> published = filling->frame.publish(); !published) return std::move(published).error();
+        if (Result<void> published = filled.frame.publish(); !published) return std::move(published).error();
         ++counts.frames;
     } else {
         ++counts.discarded;
     }
-    filling.reset();
+    filling.pop_front();
     if (locked) locked.unlock();
     announced.pop_front();
     ++done;

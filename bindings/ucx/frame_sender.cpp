@@ -46,6 +46,7 @@ struct FrameSender::Parts {
     std::optional<Error> ended{};                // of this object
     Clock::time_point moved = Clock::now();
     Clock::time_point pumped{};  // the TCP connection was looked at
+    Clock::time_point asked{};   // UCX was
     SentCounts counts{};
 
     Connection::Line& line() { return *connection.line_; }
@@ -66,12 +67,15 @@ struct FrameSender::Parts {
         return Error(Code::peer_broke_rules, "the receiver sent what no receiver sends",
                      "the same version at both ends");
     }
+    void progress();
     Result<void> hear();
     Result<bool> settle();
     Result<bool> take(Wait wait);
     Result<void> send(SharedFrame<std::uint8_t> frame);
     Result<void> send_small(SharedFrame<std::uint8_t> frame);
     Result<void> end(std::chrono::nanoseconds at_most);
+    // Whether UCX owes this end something without which it cannot go on.
+    bool awaits() const { return !on_their_way.empty() || !has_room(); }
     bool has_room() const { return !ending && small_request == nullptr && sent - received < most; }
 };
 
@@ -92,8 +96,9 @@ Result<FrameSender> FrameSender::create(Connection connection, SharedFrameReader
     if (!worker) return std::move(worker).error();
     parts->worker = std::move(worker).value();
     parts->worker->on(Am::receipt, &Parts::on_receipt, parts.get());
-    // One slot stays free for the producer.
-    parts->most = std::clamp<std::size_t>(parts->reader.slots() - 1, 1, most_sent);
+    // One slot stays free for the producer. Small frames leave theirs at once.
+    const std::size_t most = most_on_their_way(parts->reader.elements());
+    parts->most = most > most_sent ? most : std::clamp<std::size_t>(parts->reader.slots() - 1, 1, most);
     if (parts->reader.elements() <= most_eager_bytes) parts->small.resize(parts->reader.elements());
     Result<std::vector<std::byte>> own = parts->worker->address();
     if (!own) return std::move(own).error();
@@ -143,15 +148,15 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     bool waited = false;
     for (;;) {
-        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
+        Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
+        if (!taken) return std::move(taken).error();
+        progress();
         if (Result<void> heard = hear(); !heard) return heard;
         if (lies) return liar();
         if (Result<void> fine = worker->state(); !fine && !goodbye) return fine;
         Result<bool> settled = settle();
         if (!settled) return std::move(settled).error();
         if (ending && on_their_way.empty() && small_request == nullptr && received == sent) return end(at_most);
-        Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
-        if (!taken) return std::move(taken).error();
         const Clock::time_point now = Clock::now();
         if (*settled || *taken) {
             moved = now;
@@ -171,6 +176,15 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
             worker->sleep(line().socket.get(), has_room() ? std::min<std::chrono::nanoseconds>(left, spin * 10) : left);
         }
     }
+}
+
+// Each call is a system call over TCP, also where nothing has come. So where only receipts are due, and the window has
+// room, UCX is asked now and then.
+void FrameSender::Parts::progress() {
+    const Clock::time_point now = Clock::now();
+    if (!awaits() && now - asked < spin) return;
+    asked = now;
+    for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
 }
 
 Result<void> FrameSender::Parts::hear() {

@@ -22,7 +22,7 @@
 
 namespace isthmus::ucx_wire {
 
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 inline constexpr std::size_t hello_bytes = 48;
 inline constexpr std::size_t proof_bytes = 32;
 inline constexpr std::size_t welcome_bytes = hello_bytes + proof_bytes;

@@ -62,8 +62,12 @@ static_assert(std::endian::native == std::endian::little, "headers of active mes
 
 // Up to this size a frame is copied into its message, and checked before it leaves.
 inline constexpr std::size_t most_eager_bytes = 16384;
-// Frames on their way at once.
+// Frames on their way at once. Small ones have left their slots, and the receiver keeps them until it has room.
 inline constexpr std::size_t most_sent = 4;
+inline constexpr std::size_t most_small_sent = 16;
+constexpr std::size_t most_on_their_way(std::uint64_t frame_bytes) noexcept {
+    return frame_bytes <= most_eager_bytes ? most_small_sent : most_sent;
+}
 
 class Worker {
 public:

@@ -279,8 +279,9 @@ inline constexpr auto ring_has_all_its_readers =
                 "wait until one ends, or create it with more (SharedRingOptions::max_readers)");
 inline constexpr auto ring_frame_being_filled =
     error_entry("I060", Code::in_use,
-                "a frame of the shared ring is being filled already",
-                "publish it, or let it go out of scope, before the next one begins");
+                "{frames:number} frames of the shared ring are being filled already, as many as may be",
+                "publish the first of them, or let it go out of scope, before the next one begins; or create the ring "
+                "with more slots (SharedRingOptions::slots)");
 inline constexpr auto ring_frame_published_before =
     error_entry("I061", Code::invalid_handle,
                 "the frame was published before",

@@ -65,10 +65,10 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
 Result<std::uint64_t> RingProducerCore::begin(Wait /*wait*/) {
     return refused();
 }
-Result<void> RingProducerCore::publish(BufferState& /*buffer*/, Wait /*wait*/) {
+Result<void> RingProducerCore::publish(std::uint64_t /*frame*/, BufferState& /*buffer*/, Wait /*wait*/) {
     return refused();
 }
-void RingProducerCore::abandon() noexcept {}
+void RingProducerCore::abandon(std::uint64_t /*frame*/) noexcept {}
 void RingProducerCore::close() noexcept {}
 std::uint64_t RingProducerCore::published() const noexcept {
     return 0;

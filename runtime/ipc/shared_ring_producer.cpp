@@ -57,6 +57,9 @@ Result<void> check_method(const Device& device, SeenBy seen) {
     return make_error<errors::ring_not_on_host_memory>(name(answer.method), answer.reason);
 }
 
+// What becomes of the frames that were begun and are not counted as published.
+enum class FrameState : std::uint8_t { filling, complete, abandoned };
+
 Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
     std::array<std::byte, 16> id{};
     if (calls.getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size())) return id;
@@ -75,7 +78,8 @@ struct RingProducerCore::Parts {
           wait_timeout(device->config->wait_timeout),
           calls(used),
           stamper(atomics, files->published()),
-          readers(asked.max_readers) {}
+          readers(asked.max_readers),
+          states(asked.slots) {}
     const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
     const FileDescriptor frames_fd;  // for sending
@@ -87,7 +91,8 @@ struct RingProducerCore::Parts {
     std::vector<Reader> readers;
     std::uint32_t admitted = 0;
     std::uint64_t published = 0;
-    bool filling = false;
+    std::uint64_t begun = 0;         // frames up to here were begun
+    std::vector<FrameState> states;  // of the frames from `published` to `begun`, by slot
     bool closed = false;
 
     void drop(Reader& reader, ReaderState state, std::string why) {
@@ -119,11 +124,27 @@ struct RingProducerCore::Parts {
             drop(reader, ReaderState::gone, "its end of the line is closed");
         }
     }
+    FrameState& state_of(std::uint64_t frame) { return states[frame % states.size()]; }
+    bool may_begin() const { return begun - published < protocol::frames_ahead(states.size()); }
+    // Shows the complete frames that have none before them that is being filled, and leaves out abandoned ones there.
+    // Abandoned ones behind all others were never begun.
+    void show() {
+        while (begun > published && state_of(begun - 1) == FrameState::abandoned) --begun;
+        const std::uint64_t before = published;
+        for (; published < begun && state_of(published) != FrameState::filling; ++published) {
+            if (state_of(published) == FrameState::complete) {
+                stamper.publish(files->stamp(published), published);
+            } else {
+                stamper.leave_out(files->stamp(published), published, states.size());
+            }
+        }
+        if (published != before) wake_readers(false);
+    }
     // false: the ring waits for this reader. Its cursor is loaded only if the last accepted value does not suffice; a
     // loaded value is checked at once.
     bool out_of_the_way(Reader& reader) {
         const std::uint32_t slots = files->shape().slots;
-        if (!reader.live() || protocol::has_room(published, reader.cursor, slots)) return true;
+        if (!reader.live() || protocol::has_room(begun, reader.cursor, slots)) return true;
         const std::uint64_t cursor = stamper.cursor(RingFiles::cursor(reader.page));
         const CursorVerdict verdict = protocol::judge_cursor(cursor, reader.cursor, published);
         if (verdict != CursorVerdict::fine) {
@@ -135,7 +156,7 @@ struct RingProducerCore::Parts {
         }
         if (cursor != reader.cursor) reader.in_the_way = false;
         reader.cursor = cursor;
-        if (protocol::has_room(published, cursor, slots)) return true;
+        if (protocol::has_room(begun, cursor, slots)) return true;
         if (!reader.in_the_way) {
             reader.in_the_way = true;
             reader.since = std::chrono::steady_clock::now();
@@ -282,7 +303,7 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         if (parts.device->bars(rules::PublicCall::begin_ring_frame))
             return parts.device->refusal(rules::PublicCall::begin_ring_frame);
         if (parts.closed) return make_error<errors::shared_ring_closed>();
-        if (parts.filling) return make_error<errors::ring_frame_being_filled>();
+        if (!parts.may_begin()) return make_error<errors::ring_frame_being_filled>(parts.begun - parts.published);
         const RingDeadline deadline(wait, parts.wait_timeout);
         const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
         std::chrono::nanoseconds looked{0};
@@ -311,16 +332,17 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
             }
             parts.atomics.pause(looks);
         }
-        parts.filling = true;
-        parts.stamper.begin(parts.files->stamp(parts.published), parts.published);
-        return parts.published;
+        const std::uint64_t frame = parts.begun++;
+        parts.state_of(frame) = FrameState::filling;
+        parts.stamper.begin(parts.files->stamp(frame), frame);
+        return frame;
     };
     Result<std::uint64_t> done = untold();
     span.over(done);
     return done;
 }
 
-Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
+Result<void> RingProducerCore::publish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
     ObservedSpan span(parts.device->observer(), Span::ring_publish, "a frame of a shared ring",
                       [&] { return parts.device->observed(); });
@@ -330,11 +352,9 @@ Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
             Result<ViewScope> settled = open_scope(buffer, ArgumentUse::read, wait);
             if (!settled) return std::move(settled).error();
         }
-        parts.filling = false;
         if (parts.closed) return {};  // a frame that no reader gets
-        parts.stamper.publish(parts.files->stamp(parts.published), parts.published);
-        ++parts.published;
-        parts.wake_readers(false);
+        parts.state_of(frame) = FrameState::complete;
+        parts.show();
         return {};
     };
     Result<void> done = untold();
@@ -346,15 +366,22 @@ Error RingProducerCore::published_before() {
     return make_error<errors::ring_frame_published_before>();
 }
 
-// The slot stays marked as being written, which is true; the next frame goes there.
-void RingProducerCore::abandon() noexcept {
-    parts_->filling = false;
+// The slot stays marked as being written, which is true. If no later frame was begun, the next one goes there.
+void RingProducerCore::abandon(std::uint64_t frame) noexcept {
+    Parts& parts = *parts_;
+    if (parts.closed || parts.device->config->forked()) return;
+    parts.state_of(frame) = FrameState::abandoned;
+    parts.show();
 }
 
 void RingProducerCore::close() noexcept {
     Parts& parts = *parts_;
     if (parts.device->config->forked()) return;  // the parent's ring goes on (R3)
     if (std::exchange(parts.closed, true)) return;
+    for (std::uint64_t frame = parts.published; frame < parts.begun; ++frame) {
+        if (parts.state_of(frame) == FrameState::filling) parts.state_of(frame) = FrameState::abandoned;
+    }
+    parts.show();
     parts.stamper.close(parts.published);
     parts.wake_readers(true);
 }

@@ -114,9 +114,12 @@ TEST(SharedFrameRing, AFrameThatIsAbandonedWasNone) {  // keeps I1
         produce(ring, 0);
         EXPECT_EQ(reader.next_frame(soon).value().number(), 0u);
         auto filled = ring.begin_frame().value();
-        EXPECT_TRUE(refused_as(ring.begin_frame(), Code::in_use)) << "one at a time";
+        std::vector<SharedFrameToFill<std::int32_t>> ahead;
+        while (ahead.size() + 1 < ring.frames_ahead()) ahead.push_back(ring.begin_frame().value());
+        EXPECT_TRUE(refused_as(ring.begin_frame(), Code::in_use)) << "as many as may be";
         EXPECT_TRUE(worked(filled.publish()));
         EXPECT_TRUE(refused_as(filled.publish(), Code::invalid_handle));
+        EXPECT_EQ(reader.next_frame(soon).value().number(), 1u);
     });
 }
 

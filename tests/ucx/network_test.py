@@ -7,6 +7,7 @@ usage: network_test.py ISTHMUS SLOW_NETWORK_LIBRARY [MACHINE...]
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -21,7 +22,7 @@ DEADLINE_S = 100
 SYNTHETIC = ("--synthetic", "320x240")
 SANITIZED = "ISTHMUS_TEST_SANITIZED" in os.environ
 HELLO = struct.Struct("<8sII32s")
-VERSION = 2
+VERSION = 3
 
 
 def environment(**more):
@@ -67,9 +68,12 @@ class Network(unittest.TestCase):
             file.write(digits + "\n")
         os.chmod(path, mode)
 
+    def program(self, command):
+        return [ISTHMUS]
+
     def start(self, command, *arguments, machine=None, before=None, **more):
         played = ("--machine", machine) if machine else ()
-        process = subprocess.Popen([ISTHMUS, command, "--json", *arguments, *played], env=environment(**more),
+        process = subprocess.Popen([*self.program(command), command, "--json", *arguments, *played], env=environment(**more),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=before)
         self.started.append(process)
@@ -330,6 +334,32 @@ class Deaths(Network):
                 viewer.kill()
                 self.end_producer(producer)
 
+    def test_the_directory_of_a_killed_viewer_is_removed_by_the_next(self):  # keeps N3
+        place = self.folder.name
+        left = lambda: sorted(each for each in os.listdir(place) if each.startswith("isthmus-view-"))
+        os.mkdir(os.path.join(place, "isthmus-view-open"))
+        os.chmod(os.path.join(place, "isthmus-view-open"), 0o755)
+        os.symlink(self.folder.name, os.path.join(place, "isthmus-view-link"))
+        others = ["isthmus-view-link", "isthmus-view-open"]  # no viewer made these
+        producer, port = self.endless(policy="drop")
+        killed, lives = (self.view(port, XDG_RUNTIME_DIR=place) for _ in range(2))
+        until = time.monotonic() + DEADLINE_S
+        while len(left()) < 4 and time.monotonic() < until:
+            time.sleep(0.01)
+        self.bridge_of(killed)
+        self.bridge_of(lives)
+        killed.kill()
+        killed.wait()
+        self.assertEqual(len(left()), 4, left())
+        viewed = self.view(port, "--frames", "3", XDG_RUNTIME_DIR=place)
+        self.assertEqual(self.end_of(viewed)["frames"], 3)
+        self.assertEqual(len(left()), 3, left())  # the one of the viewer that lives
+        self.assertIsNone(lives.poll())
+        lives.send_signal(signal.SIGTERM)
+        lives.communicate(timeout=DEADLINE_S)
+        self.assertEqual(left(), others)
+        self.end_producer(producer)
+
     def test_a_stopped_viewer_never_stops_the_producer(self):  # keeps N3
         for policy in "drop", "wait":
             with self.subTest(policy=policy):
@@ -431,6 +461,73 @@ class Deaths(Network):
         viewed, shared = json.loads(out), self.end_of(producer)
         self.assertEqual(viewed["end"], "closed")
         self.assertGreater(self.whole(viewed, shared), 2500)  # frames came again
+
+
+def system(*words):
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+class Namespaces(Network):
+    """Two network namespaces with a cable between them (veth). Where the system makes none, the tests above stand alone."""
+
+    def setUp(self):
+        name = f"isthmus-{os.getpid()}"
+        self.ends = {"share": (f"{name}-a", "10.213.7.1"), "view": (f"{name}-b", "10.213.7.2")}
+        steps = [["ip", "netns", "add", each] for each, _ in self.ends.values()]
+        steps.append(["ip", "link", "add", "isthmus0", "netns", f"{name}-a", "type", "veth", "peer", "name", "isthmus0",
+                      "netns", f"{name}-b"])
+        for each, address in self.ends.values():
+            steps += [["ip", "-n", each, "address", "add", f"{address}/24", "dev", "isthmus0"],
+                      ["ip", "-n", each, "link", "set", "isthmus0", "up"], ["ip", "-n", each, "link", "set", "lo", "up"]]
+        for each, _ in self.ends.values():
+            self.addCleanup(system, "ip", "netns", "delete", each) if shutil.which("ip") else None
+        for step in steps:
+            if shutil.which("ip") is None:
+                self.skipTest("no program `ip`: the shim at the sockets stands for it")
+            done = system(*step)
+            if done.returncode != 0:
+                self.skipTest(f"no network namespaces with veth here ({' '.join(step)}: {done.stderr.strip()}): "
+                              "the shim at the sockets stands for them")
+        super().setUp()
+
+    def program(self, command):
+        return ["ip", "netns", "exec", self.ends[command][0], ISTHMUS] if command in self.ends else [ISTHMUS]
+
+    def joined(self, *arguments, frames, policy="wait"):
+        producer, port = self.share("--policy", policy, "--viewers", "1", "--viewer-deadline", "30", "--checksums", "--key",
+                                    self.key, "--frames", str(frames), *arguments, listen=f"{self.ends['share'][1]}:0")
+        viewer = self.start("view", "--from", f"{self.ends['share'][1]}:{port}", "--connect-deadline", "30", "--checksums",
+                            "--key", self.key)
+        return producer, viewer
+
+    def expect_all_frames(self, frames):
+        producer, viewer = self.joined(frames=frames)
+        viewed, shared = self.end_of(viewer), self.end_of(producer)
+        self.assertEqual([viewed["frames"], viewed["digest"]], [frames, shared["digest"]])
+
+    def test_frames_pass_between_namespaces(self):  # keeps N1, N4
+        self.expect_all_frames(40)
+
+    def test_a_cut_link_is_noticed_and_then_comes_back(self):  # keeps N3
+        producer, viewer = self.joined("--rate", "200", frames=3000, policy="drop")
+        self.bridge_of(producer, children=1)
+        time.sleep(0.7)
+        link = ("ip", "-n", self.ends["view"][0], "link", "set", "isthmus0")
+        self.assertEqual(system(*link, "down").returncode, 0)
+        time.sleep(7)  # longer than the silence that is tolerated
+        self.assertEqual(system(*link, "up").returncode, 0)
+        out, error = viewer.communicate(timeout=DEADLINE_S)
+        self.assertEqual(viewer.returncode, 0, error)
+        self.assertIn("connects again", error)
+        self.assertGreater(self.whole(json.loads(out), self.end_of(producer)), 2500)
+
+    def test_delay_loss_and_reordering(self):  # keeps N1, N3
+        for end, _ in self.ends.values():
+            done = system("tc", "-n", end, "qdisc", "add", "dev", "isthmus0", "root", "netem", "delay", "5ms", "2ms", "loss",
+                          "1%", "reorder", "10%")
+            if done.returncode != 0:
+                self.skipTest(f"no tc netem here ({done.stderr.strip()}): the shim at the sockets stands for it")
+        self.expect_all_frames(15)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,9 @@ void prepare_ucx(char** argv) {
     ::setenv("UCX_HANDLE_ERRORS", "none", 0);
     ::setenv("UCX_LOG_LEVEL", "fatal", 0);
     ::setenv("UCX_VFS_ENABLE", "n", 0);
+    // With error handling UCX sends frames over TCP in fragments of this size, otherwise 64 KiB, and copies each where
+    // it arrives (bench/network_bench.py).
+    ::setenv("UCX_TCP_RX_SEG_SIZE", "256k", 0);
     ::execv("/proc/self/exe", argv);
 }
 

@@ -714,7 +714,8 @@ ISTHMUS_C_API isthmus_code isthmus_shared_ring_create(isthmus_device* device, ui
  * Errors: in_use (most_readers are there), ended, system_limit. */
 ISTHMUS_C_API isthmus_code isthmus_shared_ring_admit(isthmus_shared_ring* ring, isthmus_descriptor** descriptor,
                                                      isthmus_error** error);
-/* A frame to fill, through isthmus_frame_buffer(); one at a time. Errors: timed_out, not_ready, ended, in_use. */
+/* A frame to fill, through isthmus_frame_buffer(). Two fewer than there are slots may be held, at least one; they are
+ * published in the order in which they were begun. Errors: timed_out, not_ready, ended, in_use (so many are held). */
 ISTHMUS_C_API isthmus_code isthmus_shared_ring_begin(isthmus_shared_ring* ring, int64_t wait_ns, isthmus_frame** frame,
                                                      isthmus_error** error);
 /* How many frames were published. */
@@ -737,7 +738,8 @@ ISTHMUS_C_API isthmus_buffer* isthmus_frame_buffer(isthmus_frame* frame);
 ISTHMUS_C_API uint64_t isthmus_frame_number(const isthmus_frame* frame);
 /* Of a reader's frame: how many frames were overwritten between the previous one and this one. */
 ISTHMUS_C_API uint64_t isthmus_frame_missed(const isthmus_frame* frame);
-/* Frees a frame: a producer's unpublished one is abandoned, its number goes to the next; a reader's one is finished. */
+/* Frees a frame: a producer's unpublished one is abandoned, and its number goes to the next, or, where a later one was
+ * begun already, is missed by readers; a reader's one is finished. */
 ISTHMUS_C_API void isthmus_frame_free(isthmus_frame* frame);
 /* Opens the ring that a descriptor names. Takes the file descriptors in every case, also on failure. Errors:
  * invalid_argument (no such descriptor), peer_broke_rules, out_of_memory, those of isthmus_device_adopt(). */

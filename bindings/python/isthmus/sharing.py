@@ -191,7 +191,8 @@ class SharedRing(Owner):
                              [files[at] for at in range(count.value)], sent)
 
     def frame(self, wait: float | None = None) -> RingFrame:
-        """The next frame to fill; one at a time. Use it in a `with`, whose end publishes it."""
+        """The next frame to fill. Use it in a `with`, whose end publishes it. Two fewer than there are slots may be
+        held, at least one; they are published in the order in which they were begun."""
         with self._lock:
             handle = make(c.isthmus_shared_ring_begin, self._handle, wait_of(wait))
         return RingFrame(handle, self.home, self.shape, self.dtype, self._live)

@@ -63,7 +63,7 @@ struct Producer {
             auto view = buffer.write_on_host().value();
             for (std::uint32_t& element : view) element = value;
         }
-        return core->publish(*buffer.state(), {});
+        return core->publish(*number, *buffer.state(), {});
     }
     void word(std::uint32_t* at, std::uint64_t value) const {
         protocol::ProcessAtomics{}.store_stamped_release(at, value);
@@ -487,6 +487,75 @@ TEST(SharedRingFrames, ASlotWhoseFrameIsStillHeldIsNotGivenOutAgain) {
     }
     EXPECT_EQ(consumer.finish(first).code(), Code::overtaken);
     EXPECT_EQ(consumer.take().value().frame, 2u);
+}
+
+// keeps I1
+TEST(SharedRingFrames, ThatAreBegunAheadAreShownInTheirOrderEachWholeOrNotAtAll) {
+    for (const SlowReaderPolicy policy : {SlowReaderPolicy::wait, SlowReaderPolicy::overwrite}) {
+        Producer producer(options_of(policy, 5));
+        Consumer consumer(producer);
+        const auto begin = [&] { return producer.core->begin(Wait::never()).value(); };
+        const auto publish = [&](std::uint64_t frame) {
+            {
+                auto view = producer.buffers[frame % 5].write_on_host().value();
+                for (std::uint32_t& element : view) element = static_cast<std::uint32_t>(frame);
+            }
+            EXPECT_TRUE(producer.core->publish(frame, *producer.buffers[frame % 5].state(), {}));
+        };
+        const auto expect_next = [&](std::uint64_t frame, std::uint64_t missed) {
+            const RingReaderCore::Taken taken = consumer.take().value();
+            EXPECT_EQ(taken.frame, frame);
+            EXPECT_EQ(taken.missed, missed);
+            EXPECT_EQ(consumer.buffers[taken.slot].read_on_host().value()[0], frame);
+            EXPECT_TRUE(consumer.finish(taken));
+        };
+        for (std::uint64_t frame = 0; frame < 3; ++frame) EXPECT_EQ(begin(), frame);
+        const auto refused = producer.core->begin(Wait::never());
+        ASSERT_EQ(refused.code(), Code::in_use) << "two slots stay for readers";
+        EXPECT_EQ(refused.error().id(), "I060");
+        publish(2);
+        publish(1);
+        EXPECT_EQ(consumer.take(Wait::never()).code(), Code::not_ready) << "frame 0 is not whole";
+        EXPECT_EQ(producer.core->published(), 0u);
+        publish(0);
+        EXPECT_EQ(producer.core->published(), 3u);
+        for (std::uint64_t frame = 0; frame < 3; ++frame) expect_next(frame, 0);
+        // Behind one that is abandoned, another was begun: its number is missed. Behind the last one none was.
+        for (std::uint64_t frame = 3; frame < 6; ++frame) EXPECT_EQ(begin(), frame);
+        producer.core->abandon(3);
+        EXPECT_EQ(begin(), 6u) << "it counts no longer";
+        producer.core->abandon(6);
+        producer.core->abandon(5);
+        EXPECT_EQ(begin(), 5u) << "nobody has seen it";
+        publish(5);
+        EXPECT_EQ(consumer.take(Wait::never()).code(), Code::not_ready) << "frame 4 is not whole";
+        publish(4);
+        expect_next(4, 1);
+        expect_next(5, 0);
+        // The end: what is not whole is left out, and what is whole behind it stays.
+        EXPECT_EQ(begin(), 6u);
+        EXPECT_EQ(begin(), 7u);
+        EXPECT_EQ(begin(), 8u);
+        publish(7);
+        producer.core->close();
+        publish(6);
+        producer.core->abandon(8);
+        expect_next(7, 1);
+        EXPECT_EQ(consumer.take().code(), Code::ended);
+        EXPECT_EQ(producer.core->readers().front().state, ReaderState::live);
+    }
+}
+
+// keeps I1, I6
+TEST(SharedRingFrames, ThatAreBegunAheadNeverTakeTheNewestFrameFromItsReader) {
+    Producer producer(options_of(SlowReaderPolicy::wait, 4));
+    Consumer consumer(producer);
+    ASSERT_TRUE(producer.produce(1));
+    const RingReaderCore::Taken held = consumer.take().value();
+    EXPECT_EQ(producer.core->begin(Wait::never()).value(), 1u);
+    EXPECT_EQ(producer.core->begin(Wait::never()).value(), 2u) << "not in the way of those that may be begun";
+    EXPECT_EQ(consumer.buffers[held.slot].read_on_host().value()[0], 1u);
+    EXPECT_TRUE(consumer.finish(held));
 }
 
 // keeps I6

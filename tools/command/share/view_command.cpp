@@ -9,6 +9,7 @@
 #include "common/report_text.hpp"
 #include "common/session.hpp"
 #include "memory_text.hpp"
+#include "private_place.hpp"
 #include "viewing.hpp"
 #include "share_command.hpp"
 
@@ -16,12 +17,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <unistd.h>
 #include <vector>
 
 namespace isthmus::tools {
@@ -91,25 +90,6 @@ std::string as_text(const Viewed& viewed, const ViewOptions& options, const came
 struct Remote {
     std::string from, key;  // empty: none
 };
-// A directory of this process alone, removed at its end.
-class PrivatePlace {
-public:
-    PrivatePlace() {
-        const char* const folder = std::getenv("XDG_RUNTIME_DIR");
-        path_ = std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/isthmus-view-XXXXXX";
-        if (::mkdtemp(path_.data()) == nullptr) bad_input("view: " + path_ + ": " + std::strerror(errno));
-    }
-    PrivatePlace(const PrivatePlace&) = delete;
-    PrivatePlace& operator=(const PrivatePlace&) = delete;
-    ~PrivatePlace() {
-        ::unlink((path_ + "/channel").c_str());  // where the bridge was killed, its socket is left
-        ::rmdir(path_.c_str());
-    }
-    const std::string& path() const noexcept { return path_; }
-
-private:
-    std::string path_;
-};
 
 share::BridgeProcess start_bridge(const Remote& remote, const ViewOptions& options) {
     std::vector<std::string> words{"receive",
@@ -128,7 +108,7 @@ share::BridgeProcess start_bridge(const Remote& remote, const ViewOptions& optio
 
 int view(ViewOptions options, const Remote& remote, const CommandContext& context) {
     const StopSignal stop;
-    std::optional<PrivatePlace> place;
+    std::optional<share::PrivatePlace> place;
     std::optional<share::BridgeProcess> bridge;
     if (!remote.from.empty()) {
         if (options.at.empty()) options.at = place.emplace().path();

@@ -6,6 +6,7 @@
 #include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 #include <isthmus/ipc/shared_ring_descriptor.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/share_method.hpp>
@@ -88,9 +89,9 @@ public:
     OwnMapping mapping() const noexcept;
     Result<SharedRingDescriptor> admit();
     Result<std::uint64_t> begin(Wait wait);
-    Result<void> publish(BufferState& buffer, Wait wait);
+    Result<void> publish(std::uint64_t frame, BufferState& buffer, Wait wait);
     static Error published_before();
-    void abandon() noexcept;
+    void abandon(std::uint64_t frame) noexcept;
     void close() noexcept;
     std::uint64_t published() const noexcept;
     std::vector<SharedReaderInfo> readers();
@@ -159,7 +160,7 @@ struct SharedRingState {
 }  // namespace detail
 
 // The producer's frame, filled by the host (write_on_host()) or by device work. If it is destroyed unpublished, its
-// number goes to the next frame.
+// number goes to the next frame; but if a later frame was begun already, readers count this one as missed.
 template <class T>
 class [[nodiscard]] SharedFrameToFill {
     using State = detail::SharedRingState<T, detail::RingProducerCore>;
@@ -178,19 +179,20 @@ public:
     ~SharedFrameToFill() { abandon(); }
     Buffer<T>& buffer() const noexcept { return ring_->buffers[number_ % ring_->buffers.size()]; }
     std::uint64_t number() const noexcept { return number_; }  // from 0, without gaps
-    // Waits for device work that writes the frame, then makes it visible to all readers. Errors after which the call
-    // can be repeated: in_use (a host view of it is open), timed_out, not_ready (Wait::never()), device_lost. Also
+    // Waits for device work that writes the frame, then makes it visible to all readers: at once if all frames that
+    // were begun before are published or destroyed, otherwise together with the last of those. Errors after which the
+    // call can be repeated: in_use (a host view of it is open), timed_out, not_ready (Wait::never()), device_lost. Also
     // invalid_handle (already published).
     Result<void> publish(Wait wait = {}) {
         if (!ring_) return detail::RingProducerCore::published_before();
-        Result<void> done = ring_->core->publish(*buffer().state(), wait);
+        Result<void> done = ring_->core->publish(number_, *buffer().state(), wait);
         if (done) ring_.reset();
         return done;
     }
 
 private:
     void abandon() noexcept {
-        if (auto ring = std::move(ring_)) ring->core->abandon();
+        if (auto ring = std::move(ring_)) ring->core->abandon(number_);
     }
     std::shared_ptr<State> ring_;
     std::uint64_t number_;
@@ -219,20 +221,23 @@ public:
     // descriptor: the right cannot be revoked (I3). Errors: in_use (max_readers are admitted), ended (the ring is
     // closed), system_limit, out_of_memory, system_error.
     Result<SharedRingDescriptor> admit() { return state_->core->admit(); }
-    // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), ended (the ring is
-    // closed), in_use (the last frame is neither published nor abandoned).
+    // A frame to fill. Several may be held, frames_ahead(), and are published in the order in which they were begun.
+    // Under SlowReaderPolicy::overwrite each one held is a frame less that readers can still take. Errors: timed_out,
+    // not_ready (Wait::never()), ended (the ring is closed), in_use (as many as may be are held).
     Result<SharedFrameToFill<T>> begin_frame(Wait wait = {}) {
         Result<std::uint64_t> number = state_->core->begin(wait);
         if (!number) return std::move(number).error();
         return SharedFrameToFill<T>(state_, *number);
     }
-    // No more frames come: readers get the remaining frames, and then Code::ended. Destroying the ring and all
-    // its frames does the same.
+    // No more frames come: readers get the remaining frames, and then Code::ended. Frames that are still being filled
+    // count as destroyed. Destroying the ring and all its frames does the same.
     void close() noexcept { state_->core->close(); }
     std::uint64_t published() const noexcept { return state_->core->published(); }
     // The admitted readers. A reader that is no longer live stays in the list until its place is given to another.
     std::vector<SharedReaderInfo> readers() const { return state_->core->readers(); }
     std::size_t slots() const noexcept { return state_->buffers.size(); }
+    // How many frames may be begun at once: two less than the slots, and at least one.
+    std::size_t frames_ahead() const noexcept { return static_cast<std::size_t>(protocol::frames_ahead(slots())); }
     // For queries (kind(), explain()).
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }
 

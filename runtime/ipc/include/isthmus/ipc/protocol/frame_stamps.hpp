@@ -92,6 +92,12 @@ constexpr bool has_room(std::uint64_t frame, std::uint64_t cursor, std::uint64_t
     return frame - cursor < slots;
 }
 
+// How many frames may be begun at once. A reader that holds the newest frame alone then stands in nobody's way, and
+// two whole frames stay (one, where there are two slots).
+constexpr std::uint64_t frames_ahead(std::uint64_t slots) noexcept {
+    return slots > 3 ? slots - 2 : 1;
+}
+
 // The producer's accesses. One thread.
 template <class Atomics>
 class FrameStamper {
@@ -113,6 +119,13 @@ public:
         atomics_.fence_streaming(stamp);
         atomics_.store_stamped_relaxed(stamp, stamp_whole(frame));
         atomics_.store_stamped_release(published_, frame + 1);
+    }
+    // Counts a frame that never became whole, and behind which another was begun. The stamp is that of the slot's next
+    // frame, so that a reader takes this one for overwritten, which its bytes may be.
+    void leave_out(Cell stamp, std::uint64_t frame, std::uint64_t slots) const {
+        const std::uint64_t count = frame + 1;
+        atomics_.store_stamped_relaxed(stamp, stamp_writing(frame + slots));
+        atomics_.store_stamped_release(published_, count);
     }
     void close(std::uint64_t frames) const { atomics_.store_stamped_release(published_, frames | ring_closed); }
     // Acquire, pairs with the release in FrameFollower::let_go(): the reader's loads from the frames before the cursor
