@@ -22,6 +22,7 @@ struct Case {
     std::uint32_t tries = 1;  // of the reader
     bool waits = false;       // the producer waits for the cursor, and the reader does not check the stamp again
     Weakening weakening{};
+    bool leaves_out = false;  // all frames are begun before the first is abandoned and the others are published
 };
 std::uint32_t bytes_of(const Case& ring, std::uint64_t frame) {
     return stamps + ring.slots + static_cast<std::uint32_t>(frame % ring.slots) * words;
@@ -33,11 +34,19 @@ std::uint32_t stamp_of(const Case& ring, std::uint64_t frame) {
 void produce(const Case& ring, Memory& memory) {
     const ModelAtomics atomics(memory, ring.weakening);
     const FrameStamper<ModelAtomics> stamper(atomics, published);
+    if (ring.leaves_out) {
+        for (std::uint64_t frame = 0; frame < ring.frames; ++frame) stamper.begin(stamp_of(ring, frame), frame);
+    }
     for (std::uint64_t frame = 0; frame < ring.frames; ++frame) {
+        if (ring.leaves_out && frame == 0) {
+            atomics.store_stamped_relaxed(bytes_of(ring, frame), frame + 1);  // not whole
+            stamper.leave_out(stamp_of(ring, frame), frame, ring.slots);
+            continue;
+        }
         if (ring.waits && frame >= ring.slots && !has_room(frame, stamper.cursor(cursor), ring.slots)) {
             memory.give_up();
         }
-        stamper.begin(stamp_of(ring, frame), frame);
+        if (!ring.leaves_out) stamper.begin(stamp_of(ring, frame), frame);
         for (std::uint32_t word = 0; word < words; ++word) {
             atomics.store_stamped_relaxed(bytes_of(ring, frame) + word, frame + 1);
         }
@@ -96,6 +105,14 @@ TEST(FrameStamps, NoExecutionAcceptsATornFrame) {
     EXPECT_TRUE(right({.slots = 1, .frames = 2}));
     EXPECT_TRUE(right({.slots = 1, .frames = 3}));
     EXPECT_TRUE(right({.slots = 2, .frames = 3, .tries = 2}));
+}
+
+// keeps I1
+TEST(FrameStamps, AFrameThatIsLeftOutIsNeitherAcceptedNorALie) {
+    EXPECT_TRUE(right({.slots = 2, .frames = 2, .tries = 2, .leaves_out = true}));
+    Case relaxed{.slots = 2, .frames = 2, .tries = 2, .leaves_out = true};
+    relaxed.weakening = {Kind::relaxed_store, published};
+    EXPECT_FALSE(right(relaxed));
 }
 
 // keeps I1

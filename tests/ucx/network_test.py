@@ -479,15 +479,19 @@ class Namespaces(Network):
         for each, address in self.ends.values():
             steps += [["ip", "-n", each, "address", "add", f"{address}/24", "dev", "isthmus0"],
                       ["ip", "-n", each, "link", "set", "isthmus0", "up"], ["ip", "-n", each, "link", "set", "lo", "up"]]
+        if shutil.which("ip") is None or shutil.which("tc") is None:
+            self.skipTest("no programs `ip` and `tc`: the shim at the sockets stands for them")
         for each, _ in self.ends.values():
-            self.addCleanup(system, "ip", "netns", "delete", each) if shutil.which("ip") else None
+            self.addCleanup(system, "ip", "netns", "delete", each)
         for step in steps:
-            if shutil.which("ip") is None:
-                self.skipTest("no program `ip`: the shim at the sockets stands for it")
             done = system(*step)
             if done.returncode != 0:
                 self.skipTest(f"no network namespaces with veth here ({' '.join(step)}: {done.stderr.strip()}): "
                               "the shim at the sockets stands for them")
+        until = time.monotonic() + 10  # UCX has no address of a link that is not up yet
+        while time.monotonic() < until and not all("state UP" in system("ip", "-n", each, "link", "show", "isthmus0").stdout
+                                                   for each, _ in self.ends.values()):
+            time.sleep(0.02)
         super().setUp()
 
     def program(self, command):
@@ -495,9 +499,10 @@ class Namespaces(Network):
 
     def joined(self, *arguments, frames, policy="wait"):
         producer, port = self.share("--policy", policy, "--viewers", "1", "--viewer-deadline", "30", "--checksums", "--key",
-                                    self.key, "--frames", str(frames), *arguments, listen=f"{self.ends['share'][1]}:0")
+                                    self.key, "--frames", str(frames), *arguments, listen=f"{self.ends['share'][1]}:0",
+                                    UCX_NET_DEVICES="isthmus0")
         viewer = self.start("view", "--from", f"{self.ends['share'][1]}:{port}", "--connect-deadline", "30", "--checksums",
-                            "--key", self.key)
+                            "--key", self.key, "--frames", str(frames), UCX_NET_DEVICES="isthmus0")
         return producer, viewer
 
     def expect_all_frames(self, frames):
