@@ -204,6 +204,18 @@ void exported(Runtime& runtime, Device& gpu) {
         });
 }
 
+void for_cameras(Device& gpu) {
+    if (gpu.is_cpu() || !gpu.capabilities().has(Feature::host_dma_buf)) return;
+    constexpr std::size_t bytes = 4096;
+    // show: camera
+    auto frame = isthmus::ExportableBuffer<std::uint8_t>::create(
+                     gpu, bytes, {.seen_by = isthmus::SeenBy::cpus_and_gpus, .dma_buf = true})
+                     .value();
+    const isthmus::FileDescriptor file = frame.export_dma_buf().value();
+    // end
+    expect(static_cast<bool>(file), "a descriptor of a dma-buf");
+}
+
 void turns(Device& device) {
     constexpr std::size_t count = 1024;
     // show: seen
@@ -285,6 +297,7 @@ int main() {
     services(device);
     findings(device);
     exported(runtime, device);
+    for_cameras(device);
     turns(device);
     by_hand(device);
     if (runtime.device_count() > 2) {  // two GPUs, and the CPU

@@ -122,11 +122,12 @@ static_assert(same<Feature>({{ISTHMUS_FEATURE_PAGEABLE_ACCESS, Feature::pageable
                              {ISTHMUS_FEATURE_IPC_EVENTS, Feature::ipc_events},
                              {ISTHMUS_FEATURE_GPUDIRECT_RDMA, Feature::gpudirect_rdma},
                              {ISTHMUS_FEATURE_DMA_BUF, Feature::dma_buf},
+                             {ISTHMUS_FEATURE_HOST_DMA_BUF, Feature::host_dma_buf},
                              {ISTHMUS_FEATURE_MULTICAST, Feature::multicast},
                              {ISTHMUS_FEATURE_CONCURRENT_KERNELS, Feature::concurrent_kernels},
                              {ISTHMUS_FEATURE_KERNEL_TIMEOUT, Feature::kernel_timeout},
                              {ISTHMUS_FEATURE_COOPERATIVE_LAUNCH, Feature::cooperative_launch}}));
-static_assert(ISTHMUS_FEATURE_COOPERATIVE_LAUNCH + 1 == feature_count, "a new feature belongs into isthmus.h");
+static_assert(ISTHMUS_FEATURE_HOST_DMA_BUF + 1 == feature_count, "a new feature belongs into isthmus.h");
 static_assert(ISTHMUS_KIND_IMPORTED + 1 == memory_kind_count, "a new kind of memory belongs into isthmus.h");
 static_assert(ISTHMUS_MODEL_C2C + 1 == model_count, "a new model belongs into isthmus.h");
 static_assert(ISTHMUS_USE_READS_AND_WRITES + 1 == use_count, "a new use belongs into isthmus.h");

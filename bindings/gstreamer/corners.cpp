@@ -3,6 +3,7 @@
 #include "camera/corner_finder.hpp"
 #include "camera/digest.hpp"
 #include "elements.hpp"
+#include "foreign.hpp"
 #include "layout.hpp"
 #include "memory.hpp"
 #include "pool.hpp"
@@ -154,7 +155,14 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* caps, GstCaps*) {
 
 // What downstream proposes, if it is memory of this plugin: frames then go through in one memory. Otherwise this
 // element's own.
-gboolean propose_allocation(GstBaseTransform* base, GstQuery*, GstQuery* query) {
+gboolean propose_allocation(GstBaseTransform* base, GstQuery* decided, GstQuery* query) {
+    GstCaps* caps = nullptr;
+    gst_query_parse_allocation(query, &caps, nullptr);
+    const GstCapsFeatures* const features = caps != nullptr ? gst_caps_get_features(caps, 0) : nullptr;
+    if (features != nullptr && gst_caps_features_contains(features, cuda_caps_feature) != FALSE) {
+        // Such memory is upstream's or downstream's.
+        return GST_BASE_TRANSFORM_CLASS(gst_isthmus_corners_parent_class)->propose_allocation(base, decided, query);
+    }
     GstQuery* const further = gst_query_copy(query);
     const bool taken = gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(base), further) != FALSE && is_proposed(further);
     if (taken) {
@@ -208,10 +216,18 @@ Result<Found> find(CornerFinder& finder, const Buffer<std::uint8_t>& frame) {
     return result;
 }
 
-// The frame as the device can use it: in its own memory if that begins with the luma; null otherwise.
-const Buffer<std::uint8_t>* in_place(Run& run, GstBuffer* buffer, FrameShape& shape) {
+// The frame as the device can use it: in its own memory if that begins with the luma; null otherwise. `foreign` keeps
+// memory of other elements.
+const Buffer<std::uint8_t>* in_place(Run& run, GstBuffer* buffer, FrameShape& shape,
+                                     std::optional<ForeignFrame>& foreign) {
     if (gst_buffer_n_memory(buffer) != 1) return nullptr;
-    const Buffer<std::uint8_t>* const whole = whole_buffer(gst_buffer_peek_memory(buffer, 0), *run.opened.device);
+    GstMemory* const memory = gst_buffer_peek_memory(buffer, 0);
+    const Buffer<std::uint8_t>* whole = whole_buffer(memory, *run.opened.device);
+    if (whole == nullptr) {
+        if (std::optional<ForeignFrame> found = ForeignFrame::of(memory, run.opened)) {
+            whole = &foreign.emplace(std::move(*found)).buffer();
+        }
+    }
     const Layout layout = layout_of(buffer, run.info);
     if (whole == nullptr || layout.offset[0] != 0 || layout.stride[0] <= 0) return nullptr;
     Result<FrameShape> placed = tools::camera::make_frame_shape(shape.format, shape.width, shape.height,
@@ -287,9 +303,11 @@ GstFlowReturn transform(GstBaseTransform* base, GstBuffer* buffer) {
         return GST_FLOW_ERROR;
     };
     FrameShape shape = run.shape;
-    const Buffer<std::uint8_t>* frame = in_place(run, buffer, shape);
+    std::optional<ForeignFrame> foreign;
+    const Buffer<std::uint8_t>* frame = in_place(run, buffer, shape, foreign);
     const bool copies = frame == nullptr;
     if (copies) {
+        foreign.reset();
         Result<const Buffer<std::uint8_t>*> copy = copied(run, buffer, shape);
         if (!copy) return failed(copy.error());
         frame = *copy;
@@ -297,7 +315,16 @@ GstFlowReturn transform(GstBaseTransform* base, GstBuffer* buffer) {
     if (!run.finder || shape.pitch_bytes != run.shape.pitch_bytes) {
         if (Result<void> made = make_finder(run, settings, shape); !made) return failed(made.error());
     }
+    std::optional<HostView<const std::uint8_t>> reading;
+    // The kernels of the CPU device are accesses by the CPU: a view brackets them as the kernel asks for.
+    if (foreign && run.opened.device->is_cpu()) {
+        Result<HostView<const std::uint8_t>> view = frame->read_on_host();
+        if (!view) return failed(view.error());
+        reading.emplace(std::move(view).value());
+    }
     Result<Found> found = find(*run.finder, *frame);
+    reading.reset();
+    foreign.reset();  // before drawing, or downstream, maps the memory
     if (!found) return failed(found.error());
     std::uint64_t number = 0;
     {
@@ -345,9 +372,9 @@ void install_properties(GObjectClass* type) {
 }
 
 GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_CAPS));
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_DEVICE_CAPS));
 GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_CAPS));
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_DEVICE_CAPS));
 
 void gst_isthmus_corners_class_init(GstIsthmusCornersClass* type) {
     GObjectClass* const object = G_OBJECT_CLASS(type);

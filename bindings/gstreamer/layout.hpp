@@ -17,6 +17,11 @@ using tools::camera::FrameShape;
 #define ISTHMUS_GST_CAPS                                  \
     "video/x-raw, format = (string) " ISTHMUS_GST_FORMATS \
     ", width = (int) [ 1, 65535 ], height = (int) [ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
+// The same, and in CUDA memory of other elements, for an element that needs no view of the CPU.
+#define ISTHMUS_GST_DEVICE_CAPS                                                \
+    ISTHMUS_GST_CAPS                                                           \
+    "; video/x-raw(memory:CUDAMemory), format = (string) " ISTHMUS_GST_FORMATS \
+    ", width = (int) [ 1, 65535 ], height = (int) [ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
 
 std::optional<kernels::PixelFormat> pixel_format(GstVideoFormat format) noexcept;
 // GST_VIDEO_FORMAT_UNKNOWN: GStreamer has no such format among its raw video.

@@ -35,6 +35,8 @@ using CUgraphExecUpdateResult = int;
 using CUdriverProcAddressQueryResult = int;
 using CUjit_option = int;
 using CUjitInputType = int;
+using CUmemRangeHandleType = int;
+using CUexternalMemoryHandleType = int;
 
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
@@ -58,6 +60,7 @@ struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUuserObject_st;
 struct CUmemPoolHandle_st;
+struct CUextMemory_st;
 struct CUexecAffinityParam;
 struct CUctxCigParam;
 using CUcontext = CUctx_st*;
@@ -74,6 +77,7 @@ using CUgraphNode = CUgraphNode_st*;
 using CUgraphExec = CUgraphExec_st*;
 using CUuserObject = CUuserObject_st*;
 using CUmemoryPool = CUmemPoolHandle_st*;
+using CUexternalMemory = CUextMemory_st*;
 
 using CUhostFn = void (*)(void* user_data);
 using CUstreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
@@ -94,6 +98,26 @@ struct CUipcMemHandle {
 };
 struct CUipcEventHandle {
     char reserved[64];
+};
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+    CUexternalMemoryHandleType type;
+    union {
+        int fd;
+        struct {
+            void* handle;
+            const void* name;
+        } win32;
+        const void* nvSciBufObject;
+    } handle;
+    unsigned long long size;
+    unsigned flags;
+    unsigned reserved[16];
+};
+struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC {
+    unsigned long long offset;
+    unsigned long long size;
+    unsigned flags;
+    unsigned reserved[16];
 };
 struct CUmemFabricHandle {
     unsigned char data[64];

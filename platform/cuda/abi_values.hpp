@@ -26,6 +26,8 @@ inline constexpr unsigned host_alloc_portable = 1, host_alloc_device_map = 2, ho
 inline constexpr unsigned host_register_portable = 1, host_register_device_map = 2, host_register_io_memory = 4,
                           host_register_read_only = 8;
 inline constexpr unsigned ipc_mem_lazy_enable_peer_access = 1;
+inline constexpr int mem_range_handle_dma_buf_fd = 1;
+inline constexpr int external_memory_dma_buf_fd = 9;
 
 inline constexpr int memory_type_host = 1, memory_type_device = 2, memory_type_array = 3, memory_type_unified = 4;
 

@@ -138,6 +138,55 @@ Status CudaMemory::open_shared(const SharedHandle& handle, Allocation& out) {
     return status;
 }
 
+Status CudaMemory::export_dma_buf(std::uint64_t address, std::size_t bytes, int& out) {
+    const Api& api = context_.api();
+    if (!api.mem_get_handle_for_address_range) return {Code::unsupported, 0, "cuMemGetHandleForAddressRange"};
+    int descriptor = -1;
+    const Status status = context_.inside("cuMemGetHandleForAddressRange", [&] {
+        return api.mem_get_handle_for_address_range(&descriptor, address, bytes, mem_range_handle_dma_buf_fd, 0);
+    });
+    if (status.ok()) out = descriptor;
+    return status;
+}
+
+// The header says nothing of the descriptor's ownership for dma-bufs, so it stays the caller's.
+Status CudaMemory::import_dma_buf(int descriptor, std::uint64_t bytes, ImportedDmaBuf& out) {
+    const Api& api = context_.api();
+    if (!api.import_external_memory || !api.external_memory_get_mapped_buffer || !api.destroy_external_memory) {
+        return {Code::unsupported, 0, "cuImportExternalMemory"};
+    }
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC from{};
+    from.type = external_memory_dma_buf_fd;
+    from.handle.fd = descriptor;
+    from.size = bytes;
+    CUexternalMemory memory = nullptr;
+    Status status =
+        context_.inside("cuImportExternalMemory", [&] { return api.import_external_memory(&memory, &from); });
+    if (!status.ok()) return status;
+    out.memory = reinterpret_cast<std::uintptr_t>(memory);
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC range{};
+    range.size = bytes;
+    CUdeviceptr address = 0;
+    status = context_.inside("cuExternalMemoryGetMappedBuffer",
+                             [&] { return api.external_memory_get_mapped_buffer(&address, memory, &range); });
+    if (status.ok()) out.device = address;
+    return status;
+}
+
+Status CudaMemory::release_dma_buf(ImportedDmaBuf& imported) {
+    const Api& api = context_.api();
+    if (imported.device != 0) {
+        const Status freed = context_.give_back("cuMemFree_v2", [&] { return api.mem_free(imported.device); });
+        if (!freed.ok()) return freed;
+        imported.device = 0;
+    }
+    const Status ended = context_.give_back("cuDestroyExternalMemory", [&] {
+        return api.destroy_external_memory(reinterpret_cast<CUexternalMemory>(imported.memory));
+    });
+    if (ended.ok()) imported.memory = 0;
+    return ended;
+}
+
 Status CudaMemory::copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
                         StreamHandle stream) {
     const Api& api = context_.api();

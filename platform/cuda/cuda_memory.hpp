@@ -17,6 +17,9 @@ public:
     Status unregister_host(void* host) override;
     Status share(std::uint64_t address, SharedHandle& out) override;
     Status open_shared(const SharedHandle& handle, Allocation& out) override;
+    Status export_dma_buf(std::uint64_t address, std::size_t bytes, int& out) override;
+    Status import_dma_buf(int descriptor, std::uint64_t bytes, ImportedDmaBuf& out) override;
+    Status release_dma_buf(ImportedDmaBuf& imported) override;
     Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
                 StreamHandle stream) override;
     Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) override;

@@ -299,6 +299,7 @@ void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRe
     if (const Place cached = Reader::optional(place, "pinned_gpu_cached")) {
         reader.read(cached, device.pinned_gpu_cached.emplace());
     }
+    reader.read(Reader::optional(place, "imports_dma_bufs"), device.imports_dma_bufs);
     reader.array(Reader::optional(place, "peers"), [&](const Place& item) {
         if (!reader.object(item, peer_fields)) return;
         PeerRecord& peer = device.peers.emplace_back();

@@ -42,9 +42,20 @@ Error failed(const char* call, int error) {
     return make_error_as<errors::dma_buf_system_failure>(code, call, reason).from_call(call, error);
 }
 
+// ENOTSUPP of the kernel's own numbers, which a GPU driver's dma-bufs answer to mmap() (observed: driver 580).
+constexpr int exporter_without_mmap = 524;
+
+// Dma-bufs have a file system of their own since Linux 5.3 (DMA_BUF_MAGIC of <linux/magic.h>), which no other file is
+// on. Before, they were anonymous inodes.
+constexpr unsigned long dma_buf_files = 0x444d4142, anonymous_inodes = 0x09041934;
+
 // A direction is missing, so that the kernel does nothing: it answers EINVAL for a dma-buf, and ENOTTY for every other
 // file (dma_buf_ioctl in drivers/dma-buf/dma-buf.c; exporters without cache operations included).
 bool is_dma_buf(const ProcessCalls& calls, int fd) noexcept {
+    struct statfs system {};
+    if (calls.fstatfs(fd, &system) != 0) return false;
+    const auto magic = static_cast<unsigned long>(system.f_type);
+    if (magic != dma_buf_files && magic != anonymous_inodes) return false;
     return sync_call(calls, fd, DMA_BUF_SYNC_START) == EINVAL;
 }
 
@@ -73,6 +84,8 @@ Result<std::shared_ptr<DmaBuf>> DmaBuf::map(int descriptor, std::uint64_t offset
         return make_error<errors::range_leaves_dma_buf>(offset, bytes, size);
     }
     std::shared_ptr<DmaBuf> made(new DmaBuf(std::move(own), calls));
+    made->offset_ = offset;
+    made->size_ = size != 0 ? size : offset + bytes;
     const auto mapped_bytes = static_cast<std::size_t>(lead + bytes);
     const auto map_with = [&](int protection) {
         return calls.mmap(nullptr, mapped_bytes, protection, MAP_SHARED, made->fd_.get(),
@@ -85,7 +98,8 @@ Result<std::shared_ptr<DmaBuf>> DmaBuf::map(int descriptor, std::uint64_t offset
         switch (errno) {
             case EINVAL: return make_error<errors::range_leaves_dma_buf>(offset, bytes, size);
             case ENODEV:
-            case EOPNOTSUPP: return make_error<errors::dma_buf_without_mmap>();
+            case EOPNOTSUPP:
+            case exporter_without_mmap: return make_error<errors::dma_buf_without_mmap>();
             default: return failed("mmap", errno);
         }
     }

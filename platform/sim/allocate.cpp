@@ -108,7 +108,7 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 }
 
 void release_region(Driver& d, Region* region) {
-    if (region->kind == Kind::device && !region->foreign)
+    if (region->kind == Kind::device && !region->foreign && !region->external)
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);

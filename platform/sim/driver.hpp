@@ -55,6 +55,13 @@ struct Event {
     std::uint64_t own_record = 0;         // the number of the last record by this process
 };
 
+// A dma-buf of other drivers that the program imported.
+struct ExternalMemory {
+    int file = -1;
+    unsigned long long bytes = 0;
+    int device = -1;
+};
+
 struct Pool {
     Location location{1, 0};
     int allocation_type = 1;  // 1 pinned in its location, 2 managed
@@ -136,6 +143,7 @@ public:
     Handles<NodeObject> nodes;
     Handles<UserObject> user_objects;
     Handles<GreenContext> green_contexts;
+    Handles<ExternalMemory> external_memories;
     Handles<ResourceDescription> resource_descriptions;
     std::uint64_t splits = 0;                                        // of multiprocessors, so far
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed

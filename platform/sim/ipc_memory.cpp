@@ -21,7 +21,7 @@ constexpr unsigned lazy_peer_access = 1;
 constexpr int on_device = 1;
 
 void open_to_owner(Driver& d, const Region& region) {
-    const bool host = d.machine.device(region.device).host_reads_device_memory;
+    const bool host = region.kind == Kind::pinned || d.machine.device(region.device).host_reads_device_memory;
     d.protection.open_file(region.host, region.mapped_bytes, region.device, {host, region.device, true});
 }
 
@@ -60,8 +60,8 @@ Result give_a_file(Driver& d, Region& region) {
 
 }  // namespace
 
-Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), const char (&magic)[8],
-                   ShareableBytes& handle) {
+Result with_memory_file(Driver& d, Address address, bool (*fits)(const Region&),
+                        const std::function<Result(Region&)>& use) {
     for (;;) {
         {
             const std::lock_guard lock(d.mutex);
@@ -76,18 +76,23 @@ Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), cons
             if (region.file < 0 && idle) {
                 if (const Result code = give_a_file(d, region)) return code;
             }
-            if (region.file >= 0) {
-                MemoryFileHeader header;
-                if (!read_memory_file(region.file, header)) return result::unknown;
-                handle = name_file(magic, region.file, header.nonce);
-                return result::ok;
-            }
+            if (region.file >= 0) return use(region);
         }
         for (int device = 0; d.valid(device); ++device) {
             if (const Result lost = d.engine().synchronize_device(device)) return lost;
         }
         update_managed_access(d);
     }
+}
+
+Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), const char (&magic)[8],
+                   ShareableBytes& handle) {
+    return with_memory_file(d, address, fits, [&](Region& region) -> Result {
+        MemoryFileHeader header;
+        if (!read_memory_file(region.file, header)) return result::unknown;
+        handle = name_file(magic, region.file, header.nonce);
+        return result::ok;
+    });
 }
 
 namespace {
@@ -98,7 +103,8 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
     if (const Result code = d.engine().unsafe_call()) return code;  // it may wait (assumed)
     // Any address within the allocation is accepted (observed).
     return name_memory(
-        d, address, [](const Region& region) { return region.kind == Kind::device; }, memory_magic, *handle);
+        d, address, [](const Region& region) { return region.kind == Kind::device && !region.external; }, memory_magic,
+        *handle);
 }
 
 // The region that this context has already opened under the same name; nullptr: none.

@@ -6,10 +6,15 @@
 #include "memory_file.hpp"
 #include "named_file.hpp"
 
+#include <functional>
+
 namespace isthmus::sim {
 
-// Moves the allocation into a file, unless it is in one, and names it. Waits until no work runs. 1: no such memory, or
-// it does not fit. Locks the driver's mutex.
+// Moves the allocation into a file, unless it is in one, and calls `use` with its region, under the driver's mutex.
+// Waits until no work runs. 1: no such memory, or it does not fit.
+Result with_memory_file(Driver& d, Address address, bool (*fits)(const Region&),
+                        const std::function<Result(Region&)>& use);
+// The same, and names it.
 Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), const char (&magic)[8],
                    ShareableBytes& handle);
 

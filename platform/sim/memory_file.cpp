@@ -13,7 +13,8 @@ namespace isthmus::sim {
 namespace {
 
 constexpr char magic[16] = "isthmus memory1";
-constexpr off_t length = off_t{1} << 46;  // more than any allocation; unwritten pages take no memory
+constexpr off_t header_at = off_t{1} << 46;  // more than any allocation; unwritten pages take no memory
+constexpr off_t length = header_at + (off_t{2} << 20);
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
@@ -25,7 +26,7 @@ int create_memory_file(MemoryFileHeader& header) {
     const int file = ::memfd_create("isthmus-sim-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) return -1;
     const bool made = ::ftruncate(file, length) == 0 &&
-                      ::pwrite(file, &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header)) &&
+                      ::pwrite(file, &header, sizeof(header), header_at) == static_cast<ssize_t>(sizeof(header)) &&
                       ::fcntl(file, F_ADD_SEALS, seals) == 0;
     if (made) return file;
     ::close(file);
@@ -34,9 +35,9 @@ int create_memory_file(MemoryFileHeader& header) {
 
 bool read_memory_file(int file, MemoryFileHeader& header) {
     return file >= 0 && ::fcntl(file, F_GET_SEALS) == seals &&
-           ::pread(file, &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header)) &&
+           ::pread(file, &header, sizeof(header), header_at) == static_cast<ssize_t>(sizeof(header)) &&
            std::memcmp(header.magic, magic, sizeof(magic)) == 0 && header.bytes > 0 &&
-           header.bytes <= static_cast<std::uint64_t>(length) - memory_file_offset_bytes;
+           header.bytes <= static_cast<std::uint64_t>(header_at);
 }
 
 int duplicate_file(int file) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that another process of the simulator can map: a sealed memory file whose first page describes it.
+// Memory that another process of the simulator can map: a sealed memory file, whose last page describes it.
 #pragma once
 
 #include "types.hpp"
@@ -18,8 +18,8 @@ struct MemoryFileHeader {
     std::uint32_t team_size = 0;  // of a multicast object, whose file has no data but the word of joined devices
 };
 
-// Offset of the data in the file; the header comes first.
-inline constexpr std::size_t memory_file_offset_bytes = std::size_t{2} << 20;
+// Offset of the data in the file. It comes first, because a program maps an exported dma-buf from its start.
+inline constexpr std::size_t memory_file_offset_bytes = 0;
 
 // Returns a close-on-exec descriptor; -1: the system has none. Every file has the same length, so that, as with the
 // driver's own, the length does not show the size of the memory. Fills in magic and nonce.

@@ -72,6 +72,7 @@ struct Region {
     // For device memory that other processes may open, or that is another process's.
     int file = -1;
     bool foreign = false;
+    bool external = false;  // a mapping of imported external memory: not accounted, freed by cuMemFree
     unsigned opened = 0;  // count of opens
     std::uint64_t nonce = 0;
     HintMap hints;

@@ -28,6 +28,7 @@ struct NodeObject;
 struct UserObject;
 struct GreenContext;
 struct ResourceDescription;
+struct ExternalMemory;
 class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
@@ -43,6 +44,27 @@ struct Location {  // CUmemLocation
 struct AccessDescription {  // CUmemAccessDesc
     Location location;
     int flags;  // 0 none, 1 read, 3 read and write
+};
+
+struct ExternalMemoryDescription {  // CUDA_EXTERNAL_MEMORY_HANDLE_DESC
+    int type;                       // 9: a dma-buf
+    union {
+        int descriptor;
+        struct {
+            void* handle;
+            const void* name;
+        } win32;
+    } handle;
+    unsigned long long bytes;
+    unsigned flags;
+    unsigned reserved[16];
+};
+
+struct ExternalRange {  // CUDA_EXTERNAL_MEMORY_BUFFER_DESC
+    unsigned long long offset;
+    unsigned long long bytes;
+    unsigned flags;
+    unsigned reserved[16];
 };
 
 struct PoolProperties {  // CUmemPoolProps
@@ -251,8 +273,9 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      concurrent_managed = 89, native_host_atomics = 86, partial_host_atomics = 147,
                      host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99, sparse_arrays = 112,
                      read_only_register = 113, memory_pools = 115, virtual_memory = 102, posix_handles = 103,
-                     compression = 107, virtual_memory_rdma = 110, ipc_events = 125, fabric_handles = 128,
-                     multicast = 132, decompression = 136, node_virtual_memory = 141, host_virtual_memory = 145;
+                     compression = 107, virtual_memory_rdma = 110, dma_buf = 124, ipc_events = 125,
+                     fabric_handles = 128, multicast = 132, decompression = 136, node_virtual_memory = 141,
+                     host_virtual_memory = 145, host_alloc_dma_buf = 146;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

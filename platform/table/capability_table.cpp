@@ -281,6 +281,8 @@ constexpr std::array<FeatureRow, feature_count> features = {{
     {F::concurrent_kernels, 31, "kernels of several streams may run at once", "one kernel runs at a time"},
     {F::kernel_timeout, 17, "a watchdog ends long kernels", "no watchdog ends long kernels"},
     {F::cooperative_launch, 95, "cooperative launches work", "there are no cooperative launches"},
+    {F::host_dma_buf, 146, "pinned host memory can be exported as a dma-buf",
+     "pinned host memory cannot be exported as a dma-buf"},
 }};
 
 constexpr bool every_feature_has_its_attribute() {

@@ -137,6 +137,7 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
     if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
     if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
     if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
+    if (piece.adopted && piece.adopted->imported) return memory.release_dma_buf(piece.adopted->imported);
     return registered != nullptr ? memory.unregister_host(registered)
                                  : memory.release(piece.allocation, platform::StreamHandle::none);
 }

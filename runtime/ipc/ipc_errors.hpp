@@ -379,6 +379,28 @@ inline constexpr auto ring_stamp_became_impossible =
                 "the producer of a shared frame ring broke its rules: its word `stamp` of slot {slot:number} became {stamp:number} "
                 "while frame {frame:number} was read",
                 "end this reader and look at the producer: nothing that it writes can be believed");
+
+// Memory as a dma-buf.
+inline constexpr auto no_dma_buf_export =
+    error_entry("I083", Code::unsupported,
+                "exporting memory as a dma-buf was refused: {reason}",
+                "{remedy}");
+inline constexpr auto dma_buf_of_ordinary_buffer =
+    error_entry("I084", Code::unsupported,
+                "exporting this buffer as a dma-buf was refused: it was not requested exportable when it was allocated",
+                "make it as an ExportableBuffer (ExportableOptions::dma_buf), or copy it into one");
+inline constexpr auto dma_buf_of_shared_file =
+    error_entry("I085", Code::unsupported,
+                "exporting this buffer as a dma-buf was refused: its memory is a file that processes share",
+                "make it with ExportableOptions::dma_buf: its memory is then pinned by the driver");
+inline constexpr auto pinned_dma_buf_is_no_file =
+    error_entry("I086", Code::unsupported,
+                "exporting this buffer to other processes was refused: its memory was made for export_dma_buf()",
+                "send the descriptor of export_dma_buf(), or make the buffer without ExportableOptions::dma_buf");
+inline constexpr auto dma_buf_of_no_elements =
+    error_entry("I087", Code::invalid_argument,
+                "a buffer to be exported as a dma-buf was to have no elements",
+                "ask for one element at least");
 // clang-format on
 
 }  // namespace errors

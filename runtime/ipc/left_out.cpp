@@ -31,6 +31,9 @@ ShareMethod share_method_of(const SharedPiece* /*memory*/) noexcept {
 Result<SharedMemoryDescriptor> export_shared(const BufferState* /*state*/, const SharedPiece* /*memory*/) {
     return refused();
 }
+Result<FileDescriptor> export_as_dma_buf(const BufferState* /*state*/, const SharedPiece* /*memory*/) {
+    return refused();
+}
 Result<std::shared_ptr<BufferState>> import_shared(const Device& /*device*/, SharedMemoryDescriptor /*descriptor*/,
                                                    std::uint32_t /*element_bytes*/, const ImportOptions& /*options*/) {
     return refused();
@@ -139,6 +142,9 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(
     return refused();
 }
 Result<SharedMemoryDescriptor> export_memory(const BufferBase& /*buffer*/) {
+    return refused();
+}
+Result<FileDescriptor> export_dma_buf(const BufferBase& /*buffer*/) {
     return refused();
 }
 Result<void> flush_shared(const BufferBase& /*buffer*/, Wait /*wait*/) {

@@ -50,6 +50,8 @@ public:
         if (!fd) return system_failure("fcntl(F_DUPFD_CLOEXEC)", errno, "shared memory could not be exported");
         return SharedMemoryAccess::make(rules::encode_shared_memory(facts(), {}), facts(), std::move(fd));
     }
+    // The memory is a file of this process, which the driver has registered at most.
+    Result<FileDescriptor> dma_buf() const override { return make_error<errors::dma_buf_of_shared_file>(); }
 
 private:
     const std::shared_ptr<DeviceState> device_;

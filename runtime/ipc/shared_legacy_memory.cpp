@@ -6,6 +6,7 @@
 #include "allocation.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "dma_buf_export.hpp"
 #include "ipc_errors.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
@@ -41,6 +42,9 @@ public:
     LegacyPiece(std::shared_ptr<DeviceState> owner, const SharedMemoryFacts& told, std::uint64_t address) noexcept
         : SharedPiece(told), device_(std::move(owner)), address_(address) {}
     Result<SharedMemoryDescriptor> describe() const override { return describe_at(*device_, address_, facts()); }
+    Result<FileDescriptor> dma_buf() const override {
+        return dma_buf_of(*device_, MemoryKind::device, address_, facts().mapped_bytes);
+    }
 
 private:
     const std::shared_ptr<DeviceState> device_;

@@ -8,6 +8,7 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
+#include "dma_buf_export.hpp"
 #include "ipc_errors.hpp"
 #include "memory_errors.hpp"
 #include "refused_handle.hpp"
@@ -58,6 +59,10 @@ public:
         ended = true;
     }
     Result<SharedMemoryDescriptor> describe() const override;
+    Result<FileDescriptor> dma_buf() const override {
+        if (ended) return make_error<errors::nothing_to_export>();
+        return dma_buf_of(*mapping_->memory->device, kind, mapping_->address(), facts().mapped_bytes);
+    }
 
     MemoryBlock block() const override {
         MemoryBlock block;
@@ -190,6 +195,13 @@ Result<MadeExportable> create_exportable(Device& device, std::size_t bytes, std:
                                          const ExportableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, making); !now) return std::move(now).error();
+    if (options.dma_buf) {
+        const bool pinned = options.seen_by == SeenBy::cpus_and_gpus;
+        if (Result<void> can = may_export_dma_buf(*owner, pinned ? MemoryKind::pinned : MemoryKind::device); !can) {
+            return std::move(can).error();
+        }
+        if (pinned) return make_pinned_dma_buf(owner, bytes);
+    }
     const Result<ShareMethod> method = method_for(*owner, options);
     if (!method) return method.error();
     if (*method == ShareMethod::host_memory) return make_shared_host(owner, bytes, element_bytes, options.use);
@@ -247,6 +259,11 @@ Result<SharedMemoryDescriptor> SharedMapping::describe() const {
 Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory) {
     if (state == nullptr || memory == nullptr) return make_error<errors::nothing_to_export>();
     return memory->describe();
+}
+
+Result<FileDescriptor> export_as_dma_buf(const BufferState* state, const SharedPiece* memory) {
+    if (state == nullptr || memory == nullptr) return make_error<errors::nothing_to_export>();
+    return memory->dma_buf();
 }
 
 Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
@@ -330,6 +347,11 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
 Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
     if (!buffer) return make_error<errors::nothing_to_export>();
     return make_error<errors::buffer_not_exportable>(buffer.can_export().reason);
+}
+
+Result<FileDescriptor> export_dma_buf(const BufferBase& buffer) {
+    if (!buffer) return make_error<errors::nothing_to_export>();
+    return make_error<errors::dma_buf_of_ordinary_buffer>();
 }
 
 }  // namespace v0

@@ -31,6 +31,8 @@ public:
     // A descriptor for one more importer. Errors: invalid_handle (the memory was released), and those of
     // export_memory().
     virtual Result<SharedMemoryDescriptor> describe() const = 0;
+    // Errors: those of export_dma_buf().
+    virtual Result<FileDescriptor> dma_buf() const = 0;
 
 private:
     const SharedMemoryFacts facts_;

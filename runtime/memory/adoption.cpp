@@ -100,8 +100,34 @@ bool unregister_beside_services(DeviceState& device, void* pointer) {
     return call && device.driver->memory().unregister_host(pointer).ok();
 }
 
+// Whether the driver has imported the dma-buf. Only a try shows whether it can: no attribute tells.
+bool import_here(Taking& taking, const platform::os::DmaBuf& dma_buf) {
+    AdoptedPart& part = *taking.piece.adopted;
+    if (!taking.device.services.allow(rules::DriverUse::register_host, "importing the dma-buf")) return false;
+    platform::ImportedDmaBuf imported;
+    platform::Memory& memory = taking.device.driver->memory();
+    const platform::Status status = memory.import_dma_buf(dma_buf.descriptor(), dma_buf.size_bytes(), imported);
+    if (status.ok()) {
+        part.registered = true;
+        part.imported = imported;
+        taking.address = imported.device + dma_buf.offset();
+        return true;
+    }
+    (void)taking.device.failure(status, "importing the dma-buf");
+    if (imported) {  // the second step failed
+        const std::optional<CallInFlight> call = taking.device.services.try_enter(rules::DriverUse::unregister_host);
+        part.registered = !call || !memory.release_dma_buf(imported).ok();
+        if (part.registered) part.imported = imported;
+    }
+    return false;
+}
+
 // The adoption that results: registered memory if registration succeeded, else the plan's fallback.
-Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan) {
+Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan, const platform::os::DmaBuf* dma_buf) {
+    if (plan.imports && dma_buf != nullptr) {
+        if (import_here(taking, *dma_buf)) return plan.imported;
+        if (taking.piece.adopted->registered) return make_error<errors::half_imported_dma_buf>();
+    }
     if (!plan.registers) return plan.otherwise;
     AdoptedPart& part = *taking.piece.adopted;
     const Result<void> fine =
@@ -210,10 +236,11 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     ordinary.writable = own == nullptr || own->writable;
     Result<rules::ForeignMemory> memory = own != nullptr ? ordinary : facts_of(*device, address, bytes, known);
     if (!memory) return std::move(memory).error();
+    memory->dma_buf = dma_buf != nullptr;
     Result<rules::AdoptionPlan> plan = rules::plan_adoption(device->capabilities, *memory, options.use, bytes);
     if (!plan) return std::move(plan).error();
     taking.address = known.device != 0 ? known.device : address;
-    Result<rules::AdoptedAs> as = settle(taking, *plan);
+    Result<rules::AdoptedAs> as = settle(taking, *plan, dma_buf.get());
     if (!as) return std::move(as).error();
 
     NewBuffer buffer(device);

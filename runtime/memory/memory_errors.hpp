@@ -37,6 +37,10 @@ inline constexpr auto adoption_of_unmapped_memory =
     error_entry("M007", Code::not_accessible,
                 "adopting the memory is refused: not all of it is mapped in this process",
                 "map it before, and adopt no more than what is mapped");
+inline constexpr auto half_imported_dma_buf =
+    error_entry("M054", Code::driver_error,
+                "adopting the dma-buf failed: the driver imported it, could not map it, and did not take the import back",
+                "adopt it again later; the driver's message is in the log");
 inline constexpr auto adoption_of_negative_descriptor =
     error_entry("M008", Code::invalid_argument,
                 "adopting the memory is refused: the file descriptor is negative",

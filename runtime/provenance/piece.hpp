@@ -45,7 +45,8 @@ public:
 
     void* const pointer;
     const std::size_t bytes;
-    bool registered = false;            // with the device's driver
+    bool registered = false;            // with the device's driver, or imported by it
+    platform::ImportedDmaBuf imported;  // how it was imported; none: registered
     std::shared_ptr<void> own_mapping;  // the mapping that contains it; null: memory of another owner
 
 private:

@@ -46,6 +46,7 @@ enum class PublicCall : std::uint8_t {
     end_buffer,
     end_capture,
     enqueue_native,
+    export_dma_buf,
     export_event,
     export_host_memory,
     export_legacy_memory,
@@ -101,7 +102,7 @@ enum class PublicCall : std::uint8_t {
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 85;
+inline constexpr int public_call_count = 86;
 
 // How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
@@ -188,6 +189,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::end_buffer, "releasing a buffer", true, true, taken, taken, Sealed::taken},
         {C::end_capture, "ending a capture", true, true, taken, taken, Sealed::taken},
         {C::enqueue_native, "work of other code", false, false, taken, taken, Sealed::taken},
+        {C::export_dma_buf, "exporting memory as a dma-buf", false, false, taken, taken, Sealed::system},
         {C::export_event, "exporting an event", false, false, taken, taken, Sealed::object},
         {C::export_host_memory, "exporting memory", true, false, taken, taken, Sealed::system},
         {C::export_legacy_memory, "exporting memory by an older handle", false, false, taken, taken, Sealed::system},

@@ -117,6 +117,7 @@ Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& 
         return plan;
     }
     if (kind == MemoryKind::host) {
+        if (memory.dma_buf) return make_error<errors::adoption_of_dma_buf_as_host_memory>();
         if (memory.driver_mapping) return make_error<errors::adoption_of_memory_without_pages>();
         const AccessAnswer answer = device_access(device, MemoryKind::host);
         if (!answer) return make_error<errors::adoption_of_unreachable_host_memory>(answer.reason);
@@ -134,6 +135,23 @@ Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& 
     plan.registers = plan.insists = true;
     plan.registered = {MemoryKind::registered, LaunchPath::pass, "asked for by kind: registered, and used in place"};
     return plan;
+}
+
+// A dma-buf that the policy leaves in place is imported if the driver can, else registered. Otherwise the CPU copies it
+// between the kernel's cache operations: nothing brackets what a driver does with unregistered memory, neither its own
+// copies of pageable memory nor a device's loads through the CPU's page tables.
+void adapt_to_dma_buf(AdoptionPlan& plan, bool can_register) {
+    if (plan.registered.path == LaunchPath::stage) return;  // a copy pays
+    plan.imports = true;
+    plan.imported = {MemoryKind::registered, LaunchPath::pass,
+                     "a dma-buf that the driver imported as external memory: used in place by the device"};
+    plan.registers = can_register;
+    plan.registered = {MemoryKind::registered, LaunchPath::pass, "registered, and used in place by the device"};
+    if (plan.otherwise.kind == MemoryKind::host) {
+        plan.otherwise = {MemoryKind::device, LaunchPath::stage,
+                          "a dma-buf that could not be registered: copied by the CPU around each use, between the "
+                          "kernel's cache operations"};
+    }
 }
 
 }  // namespace
@@ -156,6 +174,11 @@ Result<AdoptionPlan> plan_adoption(const Capabilities& device, const ForeignMemo
                                           "a driver mapped it without pages, which no GPU reaches: copied by the "
                                           "CPU around each use")
                                     : chosen(device, use, bytes, can_register);
+    // What is for reading only may not be imported: the import would let the device write.
+    if (plan && memory.dma_buf && !use.kind) {
+        adapt_to_dma_buf(*plan, can_register);
+        plan->imports = plan->imports && memory.writable;
+    }
     if (plan) plan->read_only = !memory.writable;
     return plan;
 }

@@ -19,6 +19,7 @@ struct ForeignMemory {
     bool readable = true;                   // by the CPU; ordinary and page-locked memory only
     bool writable = true;
     bool driver_mapping = false;  // VM_IO or VM_PFNMAP: there are no pages to pin or to fault in
+    bool dma_buf = false;         // the mapping of one: an access by the CPU needs the kernel's cache operations
     bool io_memory = false;       // a driver mapping that other code registered with the driver as device memory
                                   // (IOMEMORY)
 };
@@ -31,9 +32,11 @@ struct AdoptedAs {
 };
 
 struct AdoptionPlan {
+    bool imports = false;    // a dma-buf: first try to import it; on success `imported` applies
     bool registers = false;  // try to register the memory: on success `registered` applies, otherwise `otherwise`
     bool read_only = false;  // register it for reading only
     bool insists = false;    // the caller asked for registered memory: a failure is an error
+    AdoptedAs imported;
     AdoptedAs registered;
     AdoptedAs otherwise;
 };

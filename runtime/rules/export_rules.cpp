@@ -55,4 +55,35 @@ AccessAnswer exportable(MemoryKind kind, ExportOrigin origin) {
             "allocate it through the runtime"};
 }
 
+AccessAnswer dma_buf_export(const Capabilities& device, MemoryKind kind) {
+    if (device.memory == MemoryModel::host) {
+        return no("the CPU device has no driver that exports memory",
+                  "let the other driver use memory of this process (V4L2: USERPTR), or a dma-buf of a heap "
+                  "(/dev/dma_heap), adopted by Device::adopt_dma_buf()");
+    }
+    const bool of_device = kind == MemoryKind::device || kind == MemoryKind::vmm;
+    if (!of_device && kind != MemoryKind::pinned) {
+        return no("the driver exports memory of cuMemAlloc, cuMemMap and cuMemHostAlloc only",
+                  "make it as an ExportableBuffer with ExportableOptions::dma_buf");
+    }
+    if (of_device ? device.has(Feature::dma_buf) : device.has(Feature::host_dma_buf)) {
+        return {Verdict::yes,
+                of_device ? "the driver exports device memory as dma-bufs"
+                          : "the driver exports pinned host memory as dma-bufs",
+                {}};
+    }
+    if (of_device) {
+        return device.has(Feature::host_dma_buf)
+                   ? no("this driver exports no device memory as dma-bufs (attribute 124)",
+                        "ask for memory that CPUs see (ExportableOptions::seen_by): it is exported here")
+                   : no("this driver exports no device memory as dma-bufs (attribute 124)",
+                        "let the other driver write into host memory (V4L2: USERPTR), or adopt its dma-buf");
+    }
+    return device.has(Feature::dma_buf)
+               ? no("this driver exports no pinned host memory as dma-bufs (attribute 146)",
+                    "ask for device memory (SeenBy::gpus_only): it is exported here")
+               : no("this driver exports no pinned host memory as dma-bufs (attribute 146)",
+                    "let the other driver write into host memory (V4L2: USERPTR), or adopt its dma-buf");
+}
+
 }  // namespace isthmus::rules

@@ -83,6 +83,11 @@ inline constexpr auto adoption_of_unreachable_host_memory =
     error_entry("W017", Code::not_accessible,
                 "adopting the memory is refused: the caller asked for host memory, and {reason}",
                 "leave the kind to the policy, or ask for device memory, which copies");
+inline constexpr auto adoption_of_dma_buf_as_host_memory =
+    error_entry("W020", Code::unsupported,
+                "adopting the dma-buf as ordinary host memory is refused: the driver's own copies of such memory stand between no "
+                "cache operations of the kernel",
+                "leave the kind to the policy, or ask for registered or device memory");
 inline constexpr auto adoption_as_impossible_kind =
     error_entry("W018", Code::unsupported,
                 "adopting the memory is refused: ordinary memory cannot become {kind} memory",

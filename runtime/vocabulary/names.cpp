@@ -39,6 +39,7 @@ std::string_view name(Feature feature) noexcept {
         case Feature::ipc_events: return "ipc_events";
         case Feature::gpudirect_rdma: return "gpudirect_rdma";
         case Feature::dma_buf: return "dma_buf";
+        case Feature::host_dma_buf: return "host_dma_buf";
         case Feature::multicast: return "multicast";
         case Feature::concurrent_kernels: return "concurrent_kernels";
         case Feature::kernel_timeout: return "kernel_timeout";

@@ -7,6 +7,7 @@
 #include <isthmus/ipc/shared_memory.hpp>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -407,6 +408,48 @@ TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
         for (const ExportKinds kind : {ExportKinds::none, ExportKinds::posix_fd | ExportKinds::fabric}) {
             EXPECT_TRUE(refused_as(isthmus::probe_export(device, kind), Code::invalid_argument));
         }
+    });
+}
+
+// keeps Y5, M6, I3: whole pages of zeros, of no cache, and every other buffer is refused with that remedy.
+TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
+    on_every_device([](Device& device) {
+        const auto& can = device.capabilities();
+        for (const SeenBy seen : {SeenBy::gpus_only, SeenBy::cpus_and_gpus}) {
+            const bool of_host = seen == SeenBy::cpus_and_gpus;
+            const bool works = !device.is_cpu() && can.has(of_host ? Feature::host_dma_buf : Feature::dma_buf);
+            const auto made = Numbers::create(device, count, {.seen_by = seen, .dma_buf = true});
+            if (!works) {
+                EXPECT_TRUE(refused_as(made, Code::unsupported));
+                EXPECT_FALSE(made.error().remedy().empty());
+                continue;
+            }
+            ASSERT_TRUE(made) << made.error().text();
+            expect_all(device, *made, 0);
+            const FileDescriptor file = made->export_dma_buf().value();
+            EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0);
+            const FileDescriptor again = export_dma_buf(*made).value();
+            EXPECT_NE(again.get(), file.get());
+            if (of_host) {
+                EXPECT_EQ(made->share_method(), ShareMethod::none);
+                EXPECT_TRUE(refused_as(made->export_memory(), Code::unsupported));
+            }
+            const Buffer<std::int32_t> sevens = conformance::pinned(device, count, 7);
+            (void)device.stream().launch(checked, scale_into, count, *made, sevens, 1).value();
+            (void)device.stream().synchronize().value();
+            // A driver's dma-buf has no mapping for the CPU; the simulator's has.
+            void* const at = ::mmap(nullptr, count * 4, PROT_READ, MAP_SHARED, file.get(), 0);
+            if (at == MAP_FAILED) continue;
+            EXPECT_EQ(static_cast<const std::int32_t*>(at)[count - 1], 7);
+            ::munmap(at, count * 4);
+        }
+        const Numbers of_file = Numbers::create(device, count, {.seen_by = SeenBy::cpus_and_gpus}).value();
+        EXPECT_TRUE(refused_as(of_file.export_dma_buf(), Code::unsupported));
+        const auto refused = export_dma_buf(device.allocate_shared<std::int32_t>(count).value());
+        EXPECT_TRUE(refused_as(refused, Code::unsupported));
+        EXPECT_NE(refused.error().text().find("ExportableBuffer"), std::string::npos);
+        EXPECT_TRUE(refused_as(export_dma_buf(Buffer<std::int32_t>()), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(Numbers().export_dma_buf(), Code::invalid_handle));
     });
 }
 

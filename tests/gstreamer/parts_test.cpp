@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's memory, pools and rings in one process, with the device's kernels beside them.
+#include "foreign.hpp"
 #include "incoming.hpp"
 #include "layout.hpp"
 #include "memory.hpp"
@@ -10,11 +11,18 @@
 
 #include <isthmus/kernels/camera.hpp>
 
+#include <gst/allocators/gstdmabuf.h>
 #include <gst/gst.h>
 #include <gst/video/video.h>
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -360,6 +368,117 @@ TEST_F(Frames, ThoseThatWereOverwrittenAreToldWhenTheyAreGivenBack) {
     EXPECT_EQ(count->load(), 2u);
     some.ring->close();
     std::filesystem::remove_all(folder);
+}
+
+// Memory that passes for GStreamer's CUDA memory: of cuMemAlloc, in a context of its own, mapped with GST_MAP_CUDA to
+// its device address and otherwise to a copy. GStreamer's library and contexts are not part of it.
+struct MadeUpCuda {
+    void* library = ::dlopen(std::getenv("ISTHMUS_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+    unsigned long long address = 0;
+    static constexpr std::size_t bytes = 64 * 48;
+    std::array<std::uint8_t, bytes> content{};
+    int device_maps = 0, host_maps = 0, open = 0;
+    bool refuses = false;
+
+    template <class... Parameters>
+    int call(const char* name, Parameters... parameters) const {
+        auto* const function = reinterpret_cast<int (*)(Parameters...)>(::dlsym(library, name));
+        return function == nullptr ? -1 : function(parameters...);
+    }
+    bool make() {
+        if (library == nullptr) return false;
+        void* context = nullptr;
+        void* left = nullptr;
+        if (call("cuCtxCreate_v2", &context, 0u, 0) != 0) return false;
+        for (std::size_t at = 0; at < bytes; ++at) content[at] = static_cast<std::uint8_t>(at * 7);
+        const bool made = call("cuMemAlloc_v2", &address, std::size_t{bytes}) == 0 &&
+                          call("cuMemcpyHtoD_v2", address, static_cast<const void*>(content.data()), bytes) == 0;
+        return call("cuCtxPopCurrent_v2", &left) == 0 && made;
+    }
+};
+
+struct CudaMemoryAllocator {
+    GstAllocator base;
+    MadeUpCuda* cuda;
+};
+struct CudaMemoryAllocatorClass {
+    GstAllocatorClass base;
+};
+G_DEFINE_TYPE(CudaMemoryAllocator, cuda_memory_allocator, GST_TYPE_ALLOCATOR)
+void cuda_memory_allocator_class_init(CudaMemoryAllocatorClass* type) {
+    type->base.free = [](GstAllocator*, GstMemory* memory) { g_free(memory); };
+}
+void cuda_memory_allocator_init(CudaMemoryAllocator* allocator) {
+    allocator->base.mem_type = cuda_memory_type;
+    allocator->base.mem_map_full = [](GstMemory* memory, GstMapInfo* info, gsize) -> gpointer {
+        MadeUpCuda& cuda = *reinterpret_cast<CudaMemoryAllocator*>(memory->allocator)->cuda;
+        if (cuda.refuses) return nullptr;
+        ++cuda.open;
+        if ((info->flags & map_cuda) == 0) return ++cuda.host_maps, cuda.content.data();
+        return ++cuda.device_maps, reinterpret_cast<gpointer>(cuda.address);
+    };
+    allocator->base.mem_unmap_full = [](GstMemory* memory, GstMapInfo*) {
+        --reinterpret_cast<CudaMemoryAllocator*>(memory->allocator)->cuda->open;
+    };
+    GST_OBJECT_FLAG_SET(allocator, GST_ALLOCATOR_FLAG_CUSTOM_ALLOC);
+}
+
+using Foreign = GStreamer;
+
+// keeps Y4
+TEST_F(Foreign, CudaMemoryIsUsedAtItsDeviceAddress) {
+    if (device().is_cpu()) {
+        GTEST_SKIP() << "the CPU device has no memory of CUDA";
+    }
+    MadeUpCuda cuda;
+    ASSERT_TRUE(cuda.make());
+    auto* const allocator = static_cast<CudaMemoryAllocator*>(g_object_new(cuda_memory_allocator_get_type(), nullptr));
+    gst_object_ref_sink(allocator);
+    allocator->cuda = &cuda;
+    auto* const memory = static_cast<GstMemory*>(g_malloc0(sizeof(GstMemory)));
+    gst_memory_init(memory, static_cast<GstMemoryFlags>(0), &allocator->base, nullptr, MadeUpCuda::bytes, 0, 0,
+                    MadeUpCuda::bytes);
+    {
+        std::optional<ForeignFrame> frame = ForeignFrame::of(memory, *opened_);
+        ASSERT_TRUE(frame);
+        EXPECT_EQ(frame->buffer().kind(), MemoryKind::device) << frame->buffer().explain();
+        EXPECT_EQ(frame->buffer().path(), LaunchPath::pass);
+        EXPECT_EQ(frame->buffer().size(), std::size_t{MadeUpCuda::bytes});
+        EXPECT_EQ(cuda.open, 1) << "mapped for as long as the device may use it";
+        Buffer<std::uint8_t> seen = device().allocate_shared<std::uint8_t>(MadeUpCuda::bytes).value();
+        ASSERT_TRUE(device().stream().copy(seen, frame->buffer()));
+        const auto view = seen.read_on_host().value();
+        for (std::size_t at = 0; at < MadeUpCuda::bytes; ++at) ASSERT_EQ(view[at], cuda.content[at]) << at;
+        EXPECT_FALSE(ForeignFrame::of(memory, *opened_)) << "memory is adopted once";
+    }
+    EXPECT_EQ(cuda.open, 0);
+    EXPECT_EQ(cuda.host_maps, 0);
+    EXPECT_TRUE(ForeignFrame::of(memory, *opened_)) << "each frame anew";
+    // Work of a stream that is still to be waited for: a map for the CPU does that.
+    GST_MINI_OBJECT_FLAG_SET(memory, cuda_needs_sync);
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_sync);
+    cuda.refuses = true;
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    EXPECT_EQ(cuda.open, 0);
+    EXPECT_FALSE(ForeignFrame::of(memory, {opened_->session, &opened_->session->runtime.cpu()}));
+    gst_memory_unref(memory);
+    gst_object_unref(allocator);
+}
+
+// keeps Y5
+TEST_F(Foreign, AFileThatIsNoDmaBufIsNotTaken) {
+    const int file = ::memfd_create("no dma-buf", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(file, 4096), 0);
+    GstAllocator* const allocator = gst_dmabuf_allocator_new();
+    GstMemory* const memory = gst_dmabuf_allocator_alloc(allocator, file, 4096);
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    GstMemory* const systems = gst_allocator_alloc(nullptr, 64, nullptr);
+    EXPECT_FALSE(ForeignFrame::of(systems, *opened_));
+    gst_memory_unref(systems);
+    gst_memory_unref(memory);
+    gst_object_unref(allocator);
 }
 
 }  // namespace

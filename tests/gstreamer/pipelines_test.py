@@ -3,8 +3,8 @@
 """Pipelines with isthmuscorners, isthmussink and isthmussrc on one machine, with `isthmus view`, `share` and `run` in
 other processes.
 
-usage: pipelines_test.py MACHINE ISTHMUS RUN_PIPELINE PLUGIN_FOLDER [unittest's arguments]; MACHINE: cpu, or a
-simulated one
+usage: pipelines_test.py MACHINE ISTHMUS RUN_PIPELINE PLUGIN_FOLDER MADE_UP_DMA_BUFS [unittest's arguments]; MACHINE:
+cpu, or a simulated one
 """
 import json
 import os
@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-MACHINE, ISTHMUS, RUN_PIPELINE, PLUGINS = sys.argv[1:5]
+MACHINE, ISTHMUS, RUN_PIPELINE, PLUGINS, DMA_BUFS = sys.argv[1:6]
 SKIPPED = 77
 DEADLINE_S = 100
 FORMATS = {"GRAY8": "gray", "NV12": "nv12", "I420": "i420", "YUY2": "yuyv", "UYVY": "uyvy"}
@@ -132,6 +132,24 @@ class Corners(Pipelines):
         self.assertEqual(others["elements"]["isthmuscorners"]["copied-frames"], 5)
         for result in (proposed, others):
             self.assertEqual(result["elements"]["isthmuscorners"]["frames"], 5)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    def test_dma_bufs_are_used_in_place_between_cache_operations(self):  # keeps Y4, Y5
+        for form, size in (("GRAY8", (160, 120)), ("NV12", (160, 120)), ("I420", (161, 119))):
+            with self.subTest(form=form):
+                text = f"{clip(6, form, size)} ! identity name=frames ! isthmuscorners ! fakesink"
+                count = self.path("count")
+                plain = self.run_pipeline(text, "--dma-buf")  # no kernel lets these files pass
+                in_place = self.run_pipeline(text, "--dma-buf", LD_PRELOAD=DMA_BUFS, MADE_UP_DMA_BUFS=count)
+                self.assertEqual(plain["elements"]["isthmuscorners"]["copied-frames"], 6)
+                self.assertEqual(in_place["elements"]["isthmuscorners"]["copied-frames"], 0)
+                self.assertGreater(in_place["corners"][-1]["corners"], 0)
+                self.assertEqual([one["digest"] for one in in_place["corners"]],
+                                 [one["digest"] for one in plain["corners"]])
+                with open(count, encoding="utf-8") as file:
+                    starts, ends = (int(word) for word in file.read().split())
+                self.assertEqual(starts, ends)
+                self.assertGreaterEqual(starts, 6)
 
     def test_drawing_changes_luma_around_corners_and_nothing_else(self):  # keeps Y4
         width, height = size = (160, 120)
@@ -388,6 +406,6 @@ if __name__ == "__main__":
         print(missing)
         sys.exit(SKIPPED)
     try:
-        unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+        unittest.main(argv=[sys.argv[0], *sys.argv[6:]])
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)

@@ -2,14 +2,20 @@
 // Runs a pipeline for pipelines_test.py and prints what happened as JSON: how it ended, the messages of isthmuscorners,
 // and the readable properties of the elements of this project.
 //
-// usage: run_pipeline [--cycles N | --seek-after N] [--leak] PIPELINE
+// usage: run_pipeline [--cycles N | --seek-after N] [--leak] [--dma-buf] PIPELINE
 //   --cycles N       go from NULL to PLAYING and back N times, instead of running to the end
 //   --seek-after N   flush by a seek to the start when the element "counted" has had N frames
+//   --dma-buf        give the element "frames" another memory for each frame: a dma-buf, of two that a pool would have
 //   --leak           keep a buffer to the end, so that the leaks tracer has something to tell
+#include <gst/allocators/gstdmabuf.h>
 #include <gst/gst.h>
 
 #include <nlohmann/json.hpp>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +33,7 @@ struct Options {
     unsigned cycles = 0;
     unsigned seek_after = 0;
     bool leak = false;
+    bool dma_buf = false;
     std::string pipeline;
 };
 
@@ -40,6 +47,8 @@ Options parse(int count, char** words) {
             options.seek_after = static_cast<unsigned>(std::atoi(words[++at]));
         } else if (word == "--leak") {
             options.leak = true;
+        } else if (word == "--dma-buf") {
+            options.dma_buf = true;
         } else {
             options.pipeline = word;
         }
@@ -139,6 +148,58 @@ private:
     std::atomic<bool> ended_{false};
 };
 
+// Replaces the memory of the frames that leave the element "frames" by dma-bufs, as a camera's element has them:
+// memory files that made_up_dma_bufs.c lets pass for dma-bufs. Two of them take turns.
+class DmaBufs {
+public:
+    explicit DmaBufs(GstElement* pipeline) : allocator_(gst_dmabuf_allocator_new()) {
+        GstElement* const frames = gst_bin_get_by_name(GST_BIN(pipeline), "frames");
+        GstPad* const pad = gst_element_get_static_pad(frames, "src");
+        gst_pad_add_probe(
+            pad, GST_PAD_PROBE_TYPE_BUFFER,
+            [](GstPad*, GstPadProbeInfo* info, gpointer self) {
+                static_cast<DmaBufs*>(self)->replace(info);
+                return GST_PAD_PROBE_OK;
+            },
+            this, nullptr);
+        gst_object_unref(pad);
+        gst_object_unref(frames);
+    }
+    DmaBufs(const DmaBufs&) = delete;
+    DmaBufs& operator=(const DmaBufs&) = delete;
+    ~DmaBufs() {
+        for (GstMemory* const memory : memories_) {
+            if (memory != nullptr) gst_memory_unref(memory);
+        }
+        gst_object_unref(allocator_);
+    }
+
+private:
+    void replace(GstPadProbeInfo* info) {
+        GstBuffer* const old = GST_PAD_PROBE_INFO_BUFFER(info);
+        const gsize bytes = gst_buffer_get_size(old);
+        GstMemory*& memory = memories_[frame_++ % 2];
+        if (memory == nullptr) {
+            const int file = ::memfd_create("dma-buf", MFD_CLOEXEC);
+            if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
+            memory = gst_dmabuf_allocator_alloc(allocator_, file, bytes);
+        }
+        GstMapInfo map;
+        if (gst_memory_map(memory, &map, GST_MAP_WRITE) == FALSE) std::abort();
+        gst_buffer_extract(old, 0, map.data, bytes);
+        gst_memory_unmap(memory, &map);
+        GstBuffer* const made = gst_buffer_new();
+        gst_buffer_append_memory(made, gst_memory_ref(memory));
+        gst_buffer_copy_into(made, old, GST_BUFFER_COPY_METADATA, 0, static_cast<gsize>(-1));
+        gst_buffer_unref(old);
+        info->data = made;
+    }
+
+    GstAllocator* const allocator_;
+    std::array<GstMemory*, 2> memories_{};
+    unsigned frame_ = 0;  // of the streaming thread
+};
+
 void run(Json& document, GstElement* pipeline, const Options& options) {
     GstBus* const bus = gst_element_get_bus(pipeline);
     std::optional<Halt> halt;
@@ -196,6 +257,8 @@ int main(int count, char** words) {
         std::fprintf(stderr, "run_pipeline: %s\n", error->message);
         return 2;
     }
+    std::optional<DmaBufs> dma_bufs;
+    if (options.dma_buf) dma_bufs.emplace(pipeline);
     Json document = {{"end", ""}, {"errors", Json::array()}, {"corners", Json::array()}, {"elements", Json::object()}};
     if (options.cycles != 0) {
         cycle(document, pipeline, options.cycles);
@@ -203,6 +266,7 @@ int main(int count, char** words) {
         run(document, pipeline, options);
     }
     gst_object_unref(pipeline);
+    dma_bufs.reset();
     static GstBuffer* kept = nullptr;
     if (options.leak) kept = gst_buffer_new();
     std::printf("%s\n", document.dump().c_str());

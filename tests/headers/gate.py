@@ -70,6 +70,7 @@ BY_HAND = {
     ('mapping', 'end_when_allowed'): END,
     ('mapping', 'refuse_beside_services'): SERVICE,
     ('memory', 'allowed'): MEMORY,
+    ('memory', 'import_here'): FAILED,
     ('memory', 'make_room'): FAILED,
     ('memory', 'may_be_put_off'): SERVICE,
     ('memory', 'pool'): MEMORY,

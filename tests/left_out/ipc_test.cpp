@@ -36,6 +36,8 @@ TEST(IpcLeftOut, NothingIsExported) {
         EXPECT_TRUE(refused(invalidate_shared(buffer)));
         const ExportableBuffer<std::int32_t> exportable;
         EXPECT_TRUE(refused(exportable.export_memory()));
+        EXPECT_TRUE(refused(exportable.export_dma_buf()));
+        EXPECT_TRUE(refused(export_dma_buf(buffer)));
         EXPECT_EQ(exportable.share_method(), ShareMethod::none);
         EXPECT_TRUE(refused(export_event(stream.record().value())));
         conformance::expect_all(buffer, 1);

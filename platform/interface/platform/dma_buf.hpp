@@ -32,6 +32,9 @@ public:
 
     void* data() const noexcept { return data_; }  // the byte at `offset`
     bool writable() const noexcept { return writable_; }
+    int descriptor() const noexcept { return fd_.get(); }        // of the duplicate
+    std::uint64_t offset() const noexcept { return offset_; }    // of data() in the dma-buf
+    std::uint64_t size_bytes() const noexcept { return size_; }  // of the dma-buf; no less than what is mapped
 
     // begin() before the CPU's first access, end() with the same use behind its last; pairs may nest. begin() waits for
     // the work of other devices that the dma-buf knows of (its implicit fences). EINTR and EAGAIN are tried again, as
@@ -47,6 +50,8 @@ private:
     const ProcessCalls* calls_;
     void* mapping_ = nullptr;
     std::size_t mapped_bytes_ = 0;
+    std::uint64_t offset_ = 0;
+    std::uint64_t size_ = 0;
     void* data_ = nullptr;
     bool writable_ = false;
 };

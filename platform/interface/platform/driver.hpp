@@ -47,6 +47,13 @@ struct PointerFacts {
     std::uint64_t device = 0;  // the queried address as seen by the device asked; 0: not stated
 };
 
+// A dma-buf in the address space of a device.
+struct ImportedDmaBuf {
+    std::uint64_t device = 0;   // address of the dma-buf's first byte; 0: not mapped
+    std::uintptr_t memory = 0;  // the driver's object; 0: none
+    explicit operator bool() const noexcept { return memory != 0; }
+};
+
 class Memory {
 public:
     virtual ~Memory() = default;
@@ -69,6 +76,15 @@ public:
     // Yields memory of kind imported, size not stated; release() closes it. Opened again, it has the same address, and
     // each open needs its own close.
     virtual Status open_shared(const SharedHandle&, Allocation&) { return {Code::unsupported, 0, "open_shared"}; }
+    // A descriptor of a dma-buf over [address, address + bytes), whole pages of one allocation; the caller closes it.
+    virtual Status export_dma_buf(std::uint64_t, std::size_t, int&) { return {Code::unsupported, 0, "export_dma_buf"}; }
+    // Maps the first `bytes` of the dma-buf for the device. The descriptor stays the caller's, who keeps it open until
+    // release_dma_buf(). On an error `out` may hold what the first of two steps made, as allocate() has it.
+    virtual Status import_dma_buf(int, std::uint64_t, ImportedDmaBuf&) {
+        return {Code::unsupported, 0, "import_dma_buf"};
+    }
+    // The caller has waited for every use. On an error, `imported` holds what is left.
+    virtual Status release_dma_buf(ImportedDmaBuf&) { return {Code::unsupported, 0, "release_dma_buf"}; }
     virtual Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
                         StreamHandle stream) = 0;
     virtual Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) = 0;

@@ -41,13 +41,14 @@ enum class Feature : std::uint8_t {
     export_fabric,             // 128: attribute only; a probe decides whether it works
     ipc_events,                // 125
     gpudirect_rdma,            // 116
-    dma_buf,                   // 124
+    dma_buf,                   // 124: of device memory
     multicast,                 // 132
     concurrent_kernels,        // 31
     kernel_timeout,            // 17: a watchdog ends long kernels
     cooperative_launch,        // 95
+    host_dma_buf,              // 146: of pinned host memory
 };
-inline constexpr int feature_count = 27;
+inline constexpr int feature_count = 28;
 ISTHMUS_API std::string_view name(Feature feature) noexcept;
 
 enum class State : std::uint8_t { no, yes, probed };  // probed: yes, and a trial worked

@@ -6,6 +6,7 @@
 #include "made_up_dma_buf.hpp"
 #include "memory_errors.hpp"
 #include "refused_with.hpp"
+#include "rules_errors.hpp"
 
 #include "allocation.hpp"
 #include "buffer_state.hpp"
@@ -231,6 +232,85 @@ TEST_F(DmaBufAdoption, WhatCannotBeAdoptedIsRefusedAndLeavesNothing) {  // keeps
     frame.data<int>()[1025] = 77;
     Buffer<int> second = adopt({}, 4100, 10).value();  // from inside a page on
     EXPECT_EQ(second.read_on_host().value()[0], 77);
+}
+
+// keeps Y5: where the driver imports dma-bufs, the device has its own mapping, and registers nothing.
+TEST_F(DmaBufAdoption, ADriverThatImportsItUsesItInPlace) {
+    world.imports_dma_bufs = true;
+    open(with(discrete_facts(), 99, 0));  // the CPU's mapping could not be registered
+    {
+        Buffer<int> buffer = adopt({}, 4096, 100).value();
+        EXPECT_EQ(buffer.path(), LaunchPath::pass) << buffer.explain();
+        EXPECT_EQ(buffer.kind(), MemoryKind::registered);
+        EXPECT_EQ(world.imports.size(), 1u);
+        EXPECT_TRUE(world.registrations.empty());
+        const auto device_mapping = world.mapped.begin()->first;
+        EXPECT_EQ(buffer.state()->memory->device_address, device_mapping + 4096);
+        EXPECT_NE(buffer.state()->memory->host, reinterpret_cast<void*>(device_mapping + 4096));
+        world.calls.clear();
+        buffer.write_on_host().value()[7] = 41;
+        ASSERT_TRUE(device->stream().launch(increment, 100, buffer).ok());
+        EXPECT_EQ(buffer.read_on_host().value()[7], 42) << "the device used the same memory";
+        EXPECT_EQ(frame.data<int>()[1024 + 7], 42);
+        EXPECT_EQ(calls_of(uses), (Names{"start", "end", "launch", "start", "end"}));
+    }
+    EXPECT_TRUE(world.imports.empty());
+    EXPECT_TRUE(world.mapped.empty());
+    EXPECT_EQ(kernel.mapped, 0);
+}
+
+// keeps Y5
+TEST_F(DmaBufAdoption, WhatTheDriverDoesNotImportIsRegisteredAsBefore) {
+    open(discrete_facts());  // no function
+    EXPECT_EQ(adopt().value().kind(), MemoryKind::registered);
+    world.imports_dma_bufs = true;
+    for (const char* const failing : {"import", "map import"}) {
+        world.calls.clear();
+        world.failing = false;
+        world.inside = [&](const std::string& call) { world.failing = world.failing || call == failing; };
+        Buffer<int> buffer = adopt().value();
+        world.inside = nullptr;
+        EXPECT_EQ(buffer.path(), LaunchPath::pass) << buffer.explain();
+        EXPECT_EQ(world.registrations.size(), 1u) << failing;
+        EXPECT_TRUE(world.imports.empty()) << failing << ": taken back";
+    }
+    // What could not be taken back is not adopted, and not forgotten.
+    int refusals = 0;
+    world.inside = [&](const std::string& call) {
+        world.failing = world.failing || call == "map import" || (call == "end import" && refusals++ == 0);
+    };
+    EXPECT_TRUE(refused_with<errors::half_imported_dma_buf>(adopt()));
+    world.inside = nullptr;
+    EXPECT_TRUE(world.imports.empty()) << "the second try of its end";
+}
+
+// keeps Y5
+TEST_F(DmaBufAdoption, NothingIsImportedForReadingOnlyOrForACopy) {
+    world.imports_dma_bufs = true;
+    open(discrete_facts());
+    AdoptOptions copies;
+    copies.use.kind = MemoryKind::device;
+    EXPECT_EQ(adopt(copies).value().path(), LaunchPath::stage);
+    AdoptOptions host;
+    host.use.kind = MemoryKind::host;
+    EXPECT_TRUE(refused_with<errors::adoption_of_dma_buf_as_host_memory>(adopt(host)));
+    kernel.fail_map_write = EACCES;
+    AdoptOptions reads;
+    reads.use = {.host = Use::reads_once, .device = Use::reads_once};
+    EXPECT_TRUE(adopt(reads).ok());
+    EXPECT_EQ(world.count("import"), 0u);
+}
+
+// keeps Y5: a driver's copies of unregistered memory would stand between no cache operations, so the CPU copies.
+TEST_F(DmaBufAdoption, WhatIsNotRegisteredIsCopiedByTheCpuBetweenCacheOperations) {
+    open(with(with(discrete_facts(), 88, 1), 99, 0));  // the device reaches pageable memory
+    Buffer<int> buffer = adopt().value();
+    EXPECT_EQ(buffer.path(), LaunchPath::stage) << buffer.explain();
+    Buffer<int> other = device->allocate<int>(count).value();
+    kernel.syncs.clear();
+    world.calls.clear();
+    ASSERT_TRUE(device->stream().copy(other, buffer).ok());
+    EXPECT_EQ(kernel.syncs, (Names{"start read", "end read"}));
 }
 
 }  // namespace

@@ -104,6 +104,30 @@ TEST(DmaBufs, WhatIsNoneOrCannotBeMappedIsRefusedAndLeavesNothing) {  // keeps Y
     EXPECT_EQ(kernel.mapped, 0);
 }
 
+TEST(DmaBufs, ItsFileSystemIsAskedToo) {  // keeps Y5
+    MadeUpKernel kernel;
+    const MadeUpDmaBuf made(page);
+    kernel.magic = 0x09041934;  // an anonymous inode: a dma-buf before Linux 5.3, told by its answer to the ioctl
+    EXPECT_TRUE(map(made.fd(), 0, page));
+    kernel.exports = false;
+    EXPECT_TRUE(refused_with<errors::descriptor_of_no_dma_buf>(map(made.fd(), 0, page)));
+    kernel.exports = true;
+    kernel.magic = 0x01021994;  // of shared memory, whose driver would answer the ioctl's number alike
+    EXPECT_TRUE(refused_with<errors::descriptor_of_no_dma_buf>(map(made.fd(), 0, page)));
+    kernel.magic = 0x444d4142;
+    kernel.fail_statfs = EIO;
+    EXPECT_TRUE(refused_with<errors::descriptor_of_no_dma_buf>(map(made.fd(), 0, page)));
+    EXPECT_TRUE(kernel.syncs.empty());
+    EXPECT_EQ(kernel.mapped, 0);
+}
+
+TEST(DmaBufs, OneOfAGpusDriverHasNoMapping) {  // keeps Y5
+    MadeUpKernel kernel;
+    const MadeUpDmaBuf made(page);
+    kernel.fail_map = 524;  // observed: ENOTSUPP, which the C library does not name
+    EXPECT_TRUE(refused_with<errors::dma_buf_without_mmap>(map(made.fd(), 0, page), Code::unsupported));
+}
+
 TEST(DmaBufs, TheSystemsOwnCallsRefuseOtherFiles) {  // keeps Y5
     const MadeUpDmaBuf file(page);
     EXPECT_TRUE(

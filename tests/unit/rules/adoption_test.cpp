@@ -222,4 +222,37 @@ TEST(Adoption, TheSizeFromWhichACopyPaysIsTheRows) {
     }
 }
 
+// keeps Y5
+TEST(Adoption, ADmaBufIsNeverLeftAsUnregisteredMemory) {
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        for (const bool writable : {true, false}) {
+            for (const bool pages : {true, false}) {
+                const ForeignMemory memory{.writable = writable, .driver_mapping = !pages, .dma_buf = true};
+                const ForeignMemory ordinary{.writable = writable, .driver_mapping = !pages};
+                for_every_use([&](const SharedUse& use) {
+                    const auto plan = plan_adoption(c, memory, use, bytes);
+                    const auto other = plan_adoption(c, ordinary, use, bytes);
+                    ASSERT_EQ(plan.ok(), other.ok()) << bits;
+                    if (!plan) return;
+                    if (c.memory == MemoryModel::host) {
+                        EXPECT_FALSE(plan->imports);
+                        EXPECT_EQ(plan->otherwise.kind, K::host);
+                        return;
+                    }
+                    EXPECT_EQ(plan->otherwise.path, LaunchPath::stage) << bits;
+                    const bool copy_pays = other->registered.path == LaunchPath::stage;
+                    EXPECT_EQ(plan->imports, writable && !copy_pays) << bits;
+                    if (plan->imports) {
+                        EXPECT_EQ(plan->imported.path, LaunchPath::pass);
+                    }
+                    if (plan->registers) {
+                        EXPECT_EQ(plan->registered.path, copy_pays ? LaunchPath::stage : LaunchPath::pass);
+                    }
+                });
+            }
+        }
+    }
+}
+
 }  // namespace

@@ -138,4 +138,32 @@ TEST(ExportFindings, OnlyAnswersThatSpeakOfHandlesAreFindings) {
     }
 }
 
+// keeps Y5, M6: attribute 124 decides device memory, 146 pinned memory, and nothing else is exported.
+TEST(ExportRules, DmaBufsAreOfDeviceMemoryAndPinnedMemoryEachByItsAttribute) {
+    for (const bool device_memory : {false, true}) {
+        for (const bool pinned_memory : {false, true}) {
+            isthmus::Capabilities device;
+            device.memory = isthmus::MemoryModel::separate;
+            const auto set = [&](isthmus::Feature feature, bool works) {
+                device.features[static_cast<std::size_t>(feature)].state =
+                    works ? isthmus::State::yes : isthmus::State::no;
+            };
+            set(isthmus::Feature::dma_buf, device_memory);
+            set(isthmus::Feature::host_dma_buf, pinned_memory);
+            for (int number = 0; number < isthmus::memory_kind_count; ++number) {
+                const auto kind = static_cast<MemoryKind>(number);
+                SCOPED_TRACE(isthmus::name(kind));
+                const bool of_device = kind == MemoryKind::device || kind == MemoryKind::vmm;
+                const bool wanted = of_device ? device_memory : kind == MemoryKind::pinned && pinned_memory;
+                const AccessAnswer answer = isthmus::rules::dma_buf_export(device, kind);
+                EXPECT_EQ(static_cast<bool>(answer), wanted);
+                EXPECT_EQ(answer.remedy.empty(), wanted);
+            }
+            isthmus::Capabilities cpu = device;
+            cpu.memory = isthmus::MemoryModel::host;
+            EXPECT_FALSE(isthmus::rules::dma_buf_export(cpu, MemoryKind::pinned));
+        }
+    }
+}
+
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <platform/driver.hpp>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::testing {
@@ -123,6 +126,10 @@ struct FakeWorld {
     platform::VirtualMemory* virtual_memory = nullptr;  // supplied by the test
     platform::Multicast* multicast = nullptr;
     std::function<platform::Status(platform::Allocation&)> open_shared;  // opens a legacy IPC handle
+    bool imports_dma_bufs = false, exports_dma_bufs = false;
+    std::set<std::uintptr_t> imports;                               // of dma-bufs, alive
+    std::map<std::uint64_t, std::pair<void*, std::size_t>> mapped;  // of those, by device address
+    std::pair<std::uint64_t, std::size_t> exported;                 // the last range
 
     bool clean() const {
         return memory.empty() && registrations.empty() && streams.empty() && events.empty() && pools.empty() &&
@@ -202,6 +209,41 @@ public:
     }
     platform::Status open_shared(const platform::SharedHandle& handle, platform::Allocation& out) override {
         return world_.open_shared ? world_.open_shared(out) : platform::Memory::open_shared(handle, out);
+    }
+    platform::Status export_dma_buf(std::uint64_t address, std::size_t bytes, int& out) override {
+        if (!world_.exports_dma_bufs) return platform::Memory::export_dma_buf(address, bytes, out);
+        const platform::Status status = world_.call("export dma-buf", "export_dma_buf");
+        if (!status.ok()) return status;
+        world_.exported = {address, bytes};
+        out = ::memfd_create("dma-buf", MFD_CLOEXEC);
+        return {};
+    }
+    // In two steps, each of which a test can plan to fail.
+    platform::Status import_dma_buf(int descriptor, std::uint64_t bytes, platform::ImportedDmaBuf& out) override {
+        if (!world_.imports_dma_bufs) return platform::Memory::import_dma_buf(descriptor, bytes, out);
+        platform::Status status = world_.call("import", "import_dma_buf");
+        if (!status.ok()) return status;
+        out.memory = world_.next++;
+        world_.imports.insert(out.memory);
+        status = world_.call("map import", "map_dma_buf");
+        if (!status.ok()) return status;
+        void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+        out.device = reinterpret_cast<std::uintptr_t>(at);
+        world_.mapped[out.device] = {at, bytes};
+        return {};
+    }
+    platform::Status release_dma_buf(platform::ImportedDmaBuf& imported) override {
+        if (imported.device != 0) {
+            const platform::Status status = world_.call("unmap import", "unmap_dma_buf");
+            if (!status.ok()) return status;
+            const auto found = world_.mapped.find(imported.device);
+            (void)::munmap(found->second.first, found->second.second);
+            world_.mapped.erase(found);
+            imported.device = 0;
+        }
+        const platform::Status status = world_.call("end import", "release_dma_buf");
+        if (status.ok()) world_.imports.erase(std::exchange(imported.memory, 0));
+        return status;
     }
     platform::Status copy(std::uint64_t to, std::uint64_t from, std::size_t bytes, platform::CopyDirection direction,
                           platform::StreamHandle stream) override {

@@ -26,6 +26,8 @@ struct MadeUpKernel {
     std::vector<int> sync_errors;                        // errnos of the next calls with a direction
     int fail_dup = 0, fail_map = 0, fail_map_write = 0;  // errnos
     bool exports = true;                                 // false: no file is a dma-buf
+    unsigned long magic = 0x444d4142;                    // of the file system; before Linux 5.3: 0x09041934
+    int fail_statfs = 0;                                 // errno
     int mapped = 0;                                      // mappings that are left
     static inline MadeUpKernel* current = nullptr;
     MadeUpKernel() { current = this; }
@@ -56,6 +58,12 @@ struct MadeUpKernel {
         --current->mapped;
         return ::munmap(address, bytes);
     }
+    static int fstatfs(int, struct statfs* system) {
+        if (current->fail_statfs != 0) return answer(current->fail_statfs);
+        *system = {};
+        system->f_type = static_cast<decltype(system->f_type)>(current->magic);
+        return 0;
+    }
     static int ioctl(int, unsigned long request, void* argument) {
         if (request != DMA_BUF_IOCTL_SYNC || !current->exports) return answer(ENOTTY);
         const std::uint64_t flags = static_cast<const dma_buf_sync*>(argument)->flags;
@@ -80,6 +88,7 @@ struct MadeUpKernel {
             table.fcntl = fcntl;
             table.mmap = mmap;
             table.munmap = munmap;
+            table.fstatfs = fstatfs;
             table.ioctl = ioctl;
             return table;
         }();

@@ -35,6 +35,10 @@ struct ExportableOptions {
     // it reaches it or can register it, and otherwise by copies around its uses. explain() says which.
     SeenBy seen_by = SeenBy::gpus_only;
     SharedUse use{};  // by this process, for memory that CPUs access; as for allocate_shared()
+    // For other drivers (V4L2, displays, network cards), by export_dma_buf(). create() then refuses a device whose
+    // memory the driver does not export so. With cpus_and_gpus the memory is pinned host memory, which no other process
+    // imports by export_memory(): `use` and `other_machines` do not count, and share_method() is none.
+    bool dma_buf = false;
 };
 struct ImportOptions {
     SharedUse use{};  // by this process, for host memory; as for allocate_shared()
@@ -53,6 +57,7 @@ ISTHMUS_API Result<MadeExportable> create_exportable(Device& device, std::size_t
                                                      const ExportableOptions& options);
 ISTHMUS_API ShareMethod share_method_of(const SharedPiece* memory) noexcept;
 ISTHMUS_API Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory);
+ISTHMUS_API Result<FileDescriptor> export_as_dma_buf(const BufferState* state, const SharedPiece* memory);
 ISTHMUS_API Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
                                                                std::uint32_t element_bytes,
                                                                const ImportOptions& options);
@@ -82,6 +87,9 @@ public:
     Result<SharedMemoryDescriptor> export_memory() const {
         return detail::export_shared(this->state().get(), memory_.get());
     }
+    Result<FileDescriptor> export_dma_buf() const {
+        return detail::export_as_dma_buf(this->state().get(), memory_.get());
+    }
 
 private:
     explicit ExportableBuffer(detail::MadeExportable made)
@@ -99,6 +107,21 @@ Result<SharedMemoryDescriptor> export_memory(const ExportableBuffer<T>& buffer) 
 }
 // Any other buffer: unsupported. The error says why not, and what works.
 ISTHMUS_API Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer);
+
+// A new descriptor of a dma-buf over the buffer's memory, from its first byte on, in whole pages (granules of device
+// memory): for a driver that takes dma-bufs. As with export_memory(), who has the descriptor may read and write the
+// memory for as long as he keeps it. The driver decides what can be exported: device memory where attribute 124
+// (Feature::dma_buf) is 1, pinned host memory where attribute 146 (Feature::host_dma_buf) is 1. Does not wait for work
+// that uses the buffer, and nothing orders the other driver's work with this process's: stop using the buffer while the
+// other driver writes, and hold a host view for writing meanwhile where the CPU sees it. Errors: unsupported (this
+// memory is not exported so: the message says what works), invalid_handle (empty, moved from, released), system_limit,
+// device_lost.
+template <class T>
+Result<FileDescriptor> export_dma_buf(const ExportableBuffer<T>& buffer) {
+    return buffer.export_dma_buf();
+}
+// Any other buffer: unsupported, because it was not requested exportable when it was allocated.
+ISTHMUS_API Result<FileDescriptor> export_dma_buf(const BufferBase& buffer);
 
 // Imports the exporter's memory as a buffer of `device`: the device that the descriptor names (across a fabric: any
 // device that reaches the memory; for host memory: any device, also the CPU device). Checks the descriptor against

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames in memory of other GStreamer elements that the device can use in place: dma-bufs, and CUDA memory.
+#pragma once
+
+#include "session.hpp"
+
+#include <isthmus/buffer.hpp>
+
+#include <gst/gst.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace isthmus::gst {
+
+// What gst/cuda/gstcudamemory.h of gst-plugins-bad (1.22 and newer) declares. cuda_check.cpp compares them with the
+// header where it is installed; no library of it is linked.
+inline constexpr char cuda_memory_type[] = "gst.cuda.memory";
+inline constexpr char cuda_caps_feature[] = "memory:CUDAMemory";
+inline constexpr guint map_cuda = GST_MAP_FLAG_LAST << 1;
+// Since 1.24: work of a stream is still to be waited for, which a map for the CPU does.
+inline constexpr guint cuda_needs_sync = GST_MEMORY_FLAG_LAST << 2;
+
+// Memory of other owners as a buffer of a device, for as long as it lives. A dma-buf stays adopted with its GstMemory,
+// so that a pool's memory is adopted once; CUDA memory is mapped and adopted for one frame.
+class ForeignFrame {
+public:
+    // Nothing: the memory is of another kind, or the device cannot use it in place; the debug log says why.
+    static std::optional<ForeignFrame> of(GstMemory* memory, const OpenSession& opened);
+    ForeignFrame(ForeignFrame&& other) noexcept;
+    ForeignFrame& operator=(ForeignFrame&&) = delete;
+    ForeignFrame(const ForeignFrame&) = delete;
+    ForeignFrame& operator=(const ForeignFrame&) = delete;
+    ~ForeignFrame();
+    const Buffer<std::uint8_t>& buffer() const noexcept { return *buffer_; }
+
+private:
+    explicit ForeignFrame(std::shared_ptr<Buffer<std::uint8_t>> buffer) : buffer_(std::move(buffer)) {}
+    static std::optional<ForeignFrame> of_dma_buf(GstMemory* memory, const OpenSession& opened);
+    static std::optional<ForeignFrame> of_cuda(GstMemory* memory, const OpenSession& opened);
+
+    std::shared_ptr<Buffer<std::uint8_t>> buffer_;
+    GstMemory* mapped_ = nullptr;  // unmapped behind the buffer; null: none
+    GstMapInfo map_{};
+};
+
+}  // namespace isthmus::gst
