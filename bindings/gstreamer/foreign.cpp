@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <bit>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -62,6 +63,8 @@ std::optional<ForeignFrame> ForeignFrame::of(GstMemory* memory, const OpenSessio
 std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const OpenSession& opened) {
     GstMiniObject* const object = GST_MINI_OBJECT_CAST(memory);
     const void* const device = opened.device->state().get();
+    static std::mutex lock;  // elements of several branches may have the memory
+    const std::lock_guard locked(lock);
     auto* known = static_cast<Adopted*>(gst_mini_object_get_qdata(object, adopted_quark()));
     const bool same =
         known != nullptr && known->device == device && known->offset == memory->offset && known->bytes == memory->size;

@@ -418,9 +418,10 @@ TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
         for (const SeenBy seen : {SeenBy::gpus_only, SeenBy::cpus_and_gpus}) {
             const bool of_host = seen == SeenBy::cpus_and_gpus;
             const bool works = !device.is_cpu() && can.has(of_host ? Feature::host_dma_buf : Feature::dma_buf);
-            const auto made = Numbers::create(device, count, {.seen_by = seen, .dma_buf = true});
+            auto made = Numbers::create(device, count, {.seen_by = seen, .dma_buf = true});
             if (!works) {
                 EXPECT_TRUE(refused_as(made, Code::unsupported));
+                EXPECT_EQ(made.error().id(), "I083");
                 EXPECT_FALSE(made.error().remedy().empty());
                 continue;
             }
@@ -432,7 +433,8 @@ TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
             EXPECT_NE(again.get(), file.get());
             if (of_host) {
                 EXPECT_EQ(made->share_method(), ShareMethod::none);
-                EXPECT_TRUE(refused_as(made->export_memory(), Code::unsupported));
+                EXPECT_EQ(made->export_memory().error().id(), "I086");
+                EXPECT_EQ(Numbers::create(device, 0, {.seen_by = seen, .dma_buf = true}).error().id(), "I087");
             }
             const Buffer<std::int32_t> sevens = conformance::pinned(device, count, 7);
             (void)device.stream().launch(checked, scale_into, count, *made, sevens, 1).value();
@@ -444,9 +446,10 @@ TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
             ::munmap(at, count * 4);
         }
         const Numbers of_file = Numbers::create(device, count, {.seen_by = SeenBy::cpus_and_gpus}).value();
-        EXPECT_TRUE(refused_as(of_file.export_dma_buf(), Code::unsupported));
+        EXPECT_EQ(of_file.export_dma_buf().error().id(), "I085");
         const auto refused = export_dma_buf(device.allocate_shared<std::int32_t>(count).value());
         EXPECT_TRUE(refused_as(refused, Code::unsupported));
+        EXPECT_EQ(refused.error().id(), "I084");
         EXPECT_NE(refused.error().text().find("ExportableBuffer"), std::string::npos);
         EXPECT_TRUE(refused_as(export_dma_buf(Buffer<std::int32_t>()), Code::invalid_handle));
         EXPECT_TRUE(refused_as(Numbers().export_dma_buf(), Code::invalid_handle));
