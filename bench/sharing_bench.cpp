@@ -11,7 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <random>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -51,6 +56,104 @@ void host_view(benchmark::State& state, Device& device, MemoryKind kind, Open ho
     }
     const long calls = bench::driver_calls();
     if (before >= 0) state.counters["driver_calls"] = static_cast<double>(calls - before);
+}
+
+// Small buffers. How many bytes of memory the process has now.
+double resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    double all = 0;
+    double resident = 0;
+    file >> all >> resident;
+    return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+Result<Words> make_small(Device& device, MemoryKind kind) {
+    Result<Words> made = device.allocate_shared<std::uint64_t>(8, {.kind = kind});
+    if (made) made->write_on_host().value()[0] = 1;
+    return made;
+}
+
+// Resident bytes for each of 100 000 buffers of 64 bytes, with all that the runtime keeps of it.
+void small_bytes(benchmark::State& state, Device& device, MemoryKind kind) {
+    constexpr std::size_t count = 100000;
+    std::vector<Words> buffers;
+    buffers.reserve(count);
+    double each = 0;
+    for (auto _ : state) {
+        (void)device.trim_cache();
+        const double before = resident_bytes();
+        for (std::size_t at = 0; at < count; ++at) {
+            Result<Words> made = make_small(device, kind);
+            if (!made) return state.SkipWithError("this machine has no such shared memory");
+            buffers.push_back(std::move(made).value());
+        }
+        each = (resident_bytes() - before) / count;
+    }
+    state.counters["bytes_each"] = each;
+}
+
+void small_bytes_of_malloc(benchmark::State& state) {
+    constexpr std::size_t count = 100000;
+    std::vector<void*> blocks;
+    blocks.reserve(count);
+    double each = 0;
+    for (auto _ : state) {
+        const double before = resident_bytes();
+        for (std::size_t at = 0; at < count; ++at) {
+            blocks.push_back(std::malloc(64));
+            *static_cast<volatile char*>(blocks.back()) = 1;
+        }
+        each = (resident_bytes() - before) / count;
+    }
+    for (void* const block : blocks) std::free(block);
+    state.counters["bytes_each"] = each;
+}
+
+// A view of one of so many idle buffers at random, and beside it a chase of pointers through as many bytes as the
+// buffers take (`bytes_each`): each load waits for the one before. `ratio` is the view's time divided by the chase's.
+void view_of_one_of(benchmark::State& state, Device& device, MemoryKind kind) {
+    const auto count = static_cast<std::size_t>(state.range(0));
+    const double before = resident_bytes();
+    std::vector<Words> buffers;
+    buffers.reserve(count);
+    for (std::size_t at = 0; at < count; ++at) {
+        Result<Words> made = make_small(device, kind);
+        if (!made) return state.SkipWithError("this machine has no such shared memory");
+        buffers.push_back(std::move(made).value());
+    }
+    const double each = std::max((resident_bytes() - before) / static_cast<double>(count), 64.0);
+    std::vector<std::uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    std::shuffle(order.begin(), order.end(), std::mt19937(18));
+    const std::size_t stride = std::max<std::size_t>(static_cast<std::size_t>(each) / 64 * 8, 8);  // in words
+    std::vector<std::uint64_t> chase(count * stride);
+    for (std::size_t at = 0; at < count; ++at) chase[order[at] * stride] = order[(at + 1) % count] * stride;
+    using Clock = std::chrono::steady_clock;
+    constexpr std::size_t steps = 20000;
+    double views = 0;
+    double loads = 0;
+    std::size_t next = 0;
+    std::uint64_t link = 0;
+    for (auto _ : state) {
+        const auto begin = Clock::now();
+        for (std::size_t step = 0; step < steps; ++step) {
+            benchmark::DoNotOptimize(buffers[order[next]].read_on_host().value()[0]);
+            next = next + 1 == count ? 0 : next + 1;
+        }
+        const auto between = Clock::now();
+        for (std::size_t step = 0; step < steps; ++step) link = chase[link];
+        benchmark::DoNotOptimize(link);
+        const auto end = Clock::now();
+        const double taken = std::chrono::duration<double>(between - begin).count();
+        views += taken;
+        loads += std::chrono::duration<double>(end - between).count();
+        state.SetIterationTime(taken);
+    }
+    const double runs = static_cast<double>(state.iterations()) * steps;
+    state.counters["view_ns"] = views / runs * 1e9;
+    state.counters["chase_ns"] = loads / runs * 1e9;
+    state.counters["ratio"] = views / loads;
+    state.counters["bytes_each"] = each;
 }
 
 // One hand-over: the host wrote (or will read) the buffer, and the device goes over it `passes` times.
@@ -238,6 +341,28 @@ void register_views() {
     }
 }
 
+void register_small() {
+    benchmark::RegisterBenchmark("small/bytes/malloc", small_bytes_of_malloc)->Iterations(1);
+    const auto on = [](Device& device, MemoryKind kind, const std::string& where) {
+        benchmark::RegisterBenchmark(("small/bytes/" + where).c_str(), [&device, kind](benchmark::State& state) {
+            small_bytes(state, device, kind);
+        })->Iterations(1);
+        benchmark::RegisterBenchmark(("small/view/" + where).c_str(),
+                                     [&device, kind](benchmark::State& state) { view_of_one_of(state, device, kind); })
+            ->Arg(100)
+            ->Arg(10000)
+            ->Arg(200000)
+            ->UseManualTime();
+    };
+    on(runtime().cpu(), MemoryKind::host, "cpu");
+    Device& device = runtime().default_device();
+    if (device.is_cpu()) return;
+    for (const MemoryKind kind :
+         {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed, MemoryKind::device}) {
+        on(device, kind, std::string(isthmus::name(kind)));
+    }
+}
+
 void register_hand_overs() {
     if (runtime().default_device().is_cpu()) return;
     const std::pair<const char*, Direction> directions[] = {{"device_reads", Direction::device_reads},
@@ -270,6 +395,7 @@ void register_hand_overs() {
 
 int main(int argc, char** argv) {
     register_views();
+    register_small();
     register_hand_overs();
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();

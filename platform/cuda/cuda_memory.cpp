@@ -266,6 +266,11 @@ void CudaMemory::lend(std::uint64_t device, std::size_t bytes, StreamHandle stre
     if (tell != nullptr) tell(device, bytes, stream_of(stream));
 }
 
+void CudaMemory::lend_part(std::uint64_t device, std::size_t bytes, std::size_t usable_bytes) noexcept {
+    const isthmus_sim_lend_part_fn tell = context_.library().lend_part_simulated;
+    if (tell != nullptr) tell(device, bytes, usable_bytes);
+}
+
 Status CudaMemory::memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) {
     std::size_t free_now = 0;
     std::size_t total = 0;

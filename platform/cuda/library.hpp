@@ -33,6 +33,7 @@ struct Library {
     isthmus_sim_set_stand_in_fn set_stand_in = nullptr;      // likewise
     isthmus_sim_fact_fn simulated_fact = nullptr;
     isthmus_sim_lend_fn lend_simulated = nullptr;
+    isthmus_sim_lend_part_fn lend_part_simulated = nullptr;
     // Captures begun through any runtime of this library and not ended yet: calls of all runtimes endanger them.
     // Relaxed: only its own thread endangers an open capture (THREAD_LOCAL), and a thread sees its own count.
     static inline std::atomic<int> open_captures{0};

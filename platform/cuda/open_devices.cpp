@@ -51,6 +51,8 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
     library->set_stand_in =
         reinterpret_cast<isthmus_sim_set_stand_in_fn>(library->file.symbol("isthmus_sim_set_stand_in"));
     library->lend_simulated = reinterpret_cast<isthmus_sim_lend_fn>(library->file.symbol("isthmus_sim_lend"));
+    library->lend_part_simulated =
+        reinterpret_cast<isthmus_sim_lend_part_fn>(library->file.symbol("isthmus_sim_lend_part"));
     library->simulated_fact = reinterpret_cast<isthmus_sim_fact_fn>(library->file.symbol("isthmus_sim_fact"));
     const CUresult code = library->api.init(0);
     if (code != result::success) return explain_init(code, init_facts(*library)).from_call("cuInit", code);

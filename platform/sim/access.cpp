@@ -75,7 +75,8 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
         return refuse("the GPU has another address for it: ask cuMemHostGetDevicePointer");
     }
     if (region.absent) return refuse("its graph has not allocated it yet, or it was freed");
-    if (region.lent_bytes == 0) return refuse("it was released, and its program keeps it for a later allocation");
+    if (region.is_released(found.offset_bytes))
+        return refuse("it was released, and its program keeps it for a later allocation");
     if (bytes > region.usable_bytes(found.offset_bytes)) return refuse("it leaves its allocation");
     if (writes && region.kind == Kind::registered && (region.flags & 8) != 0) {
         return refuse("it was registered as read-only");

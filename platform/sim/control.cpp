@@ -112,6 +112,16 @@ __attribute__((visibility("default"))) int isthmus_sim_set_memory_bytes(int devi
     return 0;
 }
 
+__attribute__((visibility("default"))) void isthmus_sim_lend_part(std::uint64_t device_address, std::size_t bytes,
+                                                                  std::size_t usable_bytes) {
+    Driver* const d = driver();
+    if (!d || bytes == 0) return;
+    const std::lock_guard lock(d->mutex);
+    const Found found = d->regions.find(device_address);
+    if (!found) return;
+    found.region->parts[found.offset_bytes] = {bytes, std::min(bytes, usable_bytes)};
+}
+
 __attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t device_address, std::size_t bytes,
                                                              void* stream) {
     Driver* const d = driver();

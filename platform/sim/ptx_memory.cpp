@@ -88,9 +88,10 @@ ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, 
         out.host = static_cast<std::byte*>(access.pointer);
         return out;
     }
-    out.begin = address - found.offset_bytes;
-    out.size_bytes = found.offset_bytes + usable;
-    out.host = static_cast<std::byte*>(access.pointer) - found.offset_bytes;
+    const std::size_t before = found.offset_bytes - region.first_byte(found.offset_bytes);
+    out.begin = address - before;
+    out.size_bytes = before + usable;
+    out.host = static_cast<std::byte*>(access.pointer) - before;
     out.whole_updates = updates_are_whole(d_, agent_.device, region);
     out.written = written_bytes::of(out.host);
     return out;

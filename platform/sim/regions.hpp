@@ -82,9 +82,42 @@ struct Region {
     std::size_t lent_bytes_next = ~std::size_t{0};
     std::uint64_t lending = 0;   // number of the one in force
     std::uint64_t lendings = 0;  // so far
+    // isthmus_sim_lend_part(): first byte → size and usable bytes. Once there is one, only parts may be accessed.
+    struct Part {
+        std::size_t bytes = 0;
+        std::size_t usable_bytes = 0;
+    };
+    std::map<std::size_t, Part> parts;
     // That may be accessed from this offset on: by work that runs now, and by work that is submitted now.
-    std::size_t usable_bytes(std::size_t offset_bytes) const { return rest(offset_bytes, lent_bytes); }
-    std::size_t usable_bytes_next(std::size_t offset_bytes) const { return rest(offset_bytes, lent_bytes_next); }
+    std::size_t usable_bytes(std::size_t offset_bytes) const {
+        return parts.empty() ? rest(offset_bytes, lent_bytes) : rest_of_part(offset_bytes);
+    }
+    std::size_t usable_bytes_next(std::size_t offset_bytes) const {
+        return parts.empty() ? rest(offset_bytes, lent_bytes_next) : rest_of_part(offset_bytes);
+    }
+    // The part that contains this byte; the end: none does.
+    std::map<std::size_t, Part>::const_iterator part_at(std::size_t offset_bytes) const {
+        auto part = parts.upper_bound(offset_bytes);
+        if (part == parts.begin()) return parts.end();
+        --part;
+        return offset_bytes - part->first < part->second.bytes ? part : parts.end();
+    }
+    // Of what contains this byte, the first one that belongs to it.
+    std::size_t first_byte(std::size_t offset_bytes) const {
+        const auto part = part_at(offset_bytes);
+        return part != parts.end() ? part->first : 0;
+    }
+    bool is_released(std::size_t offset_bytes) const {
+        if (parts.empty()) return lent_bytes == 0;
+        const auto part = part_at(offset_bytes);
+        return part == parts.end() || part->second.usable_bytes == 0;
+    }
+    std::size_t rest_of_part(std::size_t offset_bytes) const {
+        const auto part = part_at(offset_bytes);
+        if (part == parts.end()) return 0;
+        const std::size_t end = part->first + part->second.usable_bytes;
+        return offset_bytes < end ? end - offset_bytes : 0;
+    }
     std::size_t rest(std::size_t offset_bytes, std::size_t lent) const {
         const std::size_t end = bytes < lent ? bytes : lent;
         return offset_bytes < end ? end - offset_bytes : 0;

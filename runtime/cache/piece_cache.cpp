@@ -35,19 +35,42 @@ std::uint64_t device_of(const Piece& piece) noexcept {
 }
 
 bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) noexcept {
+    if (piece.slab != nullptr) return rules::same_placement(piece.slab->asked, placement);
     if (!rules::serves(piece.bytes(), bytes)) return false;
     if (!piece.host_part) return true;
     return rules::same_placement(piece.host_part->asked, placement) &&
            reinterpret_cast<std::uintptr_t>(piece.block.host) % alignment == 0;
 }
 
+constexpr std::size_t shelf_count = static_cast<std::size_t>(rules::size_class_count + rules::place_count);
+
+// The shelves of places are behind the others: a place serves requests of its size alone.
+std::size_t shelf_of_place(std::size_t place_bytes) noexcept {
+    return static_cast<std::size_t>(rules::size_class_count + rules::place_class(place_bytes));
+}
+
+std::size_t shelf_of(const Piece& piece) noexcept {
+    return piece.slab != nullptr ? shelf_of_place(piece.bytes())
+                                 : static_cast<std::size_t>(rules::size_class(piece.bytes()));
+}
+
+// A place was asked for as it is: its end is none that a smaller piece would save.
+std::size_t counted_bytes(const Piece& piece, std::size_t asked_bytes) noexcept {
+    return piece.slab != nullptr ? piece.bytes() : asked_bytes;
+}
+
+bool is_of_driver(const Piece& piece) noexcept {
+    if (piece.host_part) return piece.host_part->registered;
+    return piece.allocation.kind != MemoryKind::host && piece.allocation.kind != MemoryKind::host_numa;
+}
+
 }  // namespace
 
 Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
-                        Behind* behind) {
+                        Behind* behind, std::size_t place_bytes) {
     const int of_kind = rules::kept_kind(kind);
     if (of_kind < 0 || !keeps_anything()) return nullptr;
-    const Asked asked{placement, bytes, alignment};
+    const Asked asked{placement, bytes, alignment, place_bytes};
     Piece* found = nullptr;
     platform::StreamHandle order = platform::StreamHandle::none;
     {
@@ -70,6 +93,9 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
 
 Piece* PieceCache::take_from(Shelves& shelves, const Asked& asked) {
     if (shelves.empty()) return nullptr;
+    if (asked.place_bytes != 0) {
+        if (Piece* const found = take_from(shelves[shelf_of_place(asked.place_bytes)], asked)) return found;
+    }
     const int first = rules::size_class(asked.bytes);
     const int last = std::min(first + rules::classes_above, rules::size_class_count - 1);
     for (int at = first; at <= last; ++at) {
@@ -83,7 +109,8 @@ Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked) {
     for (std::size_t at = shelf.size(); at > last; --at) {
         const Piece& piece = *shelf[at - 1].piece;
         if (!fits(piece, asked.placement, asked.bytes, asked.alignment)) continue;
-        if (rules::may_leave_unused(handed_out_, piece.bytes(), asked.bytes)) return take_at(shelf, at - 1);
+        const std::size_t counted = counted_bytes(piece, asked.bytes);
+        if (rules::may_leave_unused(handed_out_, piece.bytes(), counted)) return take_at(shelf, at - 1);
     }
     return nullptr;
 }
@@ -97,8 +124,8 @@ Piece* PieceCache::take_at(Shelf& shelf, std::size_t at) {
 }
 
 void PieceCache::put(Shelves& shelves, const Kept& kept) {
-    if (shelves.empty()) shelves.resize(rules::size_class_count);
-    Shelf& shelf = shelves[static_cast<std::size_t>(rules::size_class(kept.piece->bytes()))];
+    if (shelves.empty()) shelves.resize(shelf_count);
+    Shelf& shelf = shelves[shelf_of(*kept.piece)];
     if (shelf.empty() || shelf.back().release < kept.release) return shelf.push_back(kept);
     const auto newer = [&](const Kept& other) { return other.release > kept.release; };
     shelf.insert(std::find_if(shelf.begin(), shelf.end(), newer), kept);
@@ -189,13 +216,18 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
 }
 
 void PieceCache::handed_out(Piece& piece, std::size_t bytes) {
+    if (piece.slab != nullptr) open(piece, bytes, platform::StreamHandle::none);
     const std::lock_guard lock(mutex_);
     count(piece, bytes);
 }
 
 void PieceCache::returned(Piece& piece) {
     if (piece.asked_bytes == 0) return;
-    open(piece, piece.bytes(), platform::StreamHandle::none);
+    if (piece.slab == nullptr) {
+        open(piece, piece.bytes(), platform::StreamHandle::none);
+    } else if (piece.unused) {
+        close(piece, platform::StreamHandle::none);
+    }
     const std::lock_guard lock(mutex_);
     uncount(piece);
 }
@@ -203,14 +235,14 @@ void PieceCache::returned(Piece& piece) {
 void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
     piece.asked_bytes = bytes;
     handed_out_.bytes += piece.bytes();
-    handed_out_.asked_bytes += bytes;
+    handed_out_.asked_bytes += counted_bytes(piece, bytes);
     handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, asked_by_owners(handed_out_));
 }
 
 void PieceCache::uncount(Piece& piece) noexcept {
     if (piece.asked_bytes == 0) return;
     handed_out_.bytes -= piece.bytes();
-    handed_out_.asked_bytes -= std::exchange(piece.asked_bytes, std::size_t{0});
+    handed_out_.asked_bytes -= counted_bytes(piece, std::exchange(piece.asked_bytes, std::size_t{0}));
 }
 
 std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
@@ -224,7 +256,9 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
 // Memory of the driver and of the system goes back as it came: all of it accessible.
 void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
     Piece* const piece = take_at(shelf, 0);
-    open(*piece, piece->bytes(), behind != nullptr ? behind->handle() : platform::StreamHandle::none);
+    if (piece->slab == nullptr) {
+        open(*piece, piece->bytes(), behind != nullptr ? behind->handle() : platform::StreamHandle::none);
+    }
     piece->after = std::move(after);
     out.push_back(piece);
     if (behind != nullptr) --behind->pieces_;
@@ -302,24 +336,49 @@ std::uint64_t PieceCache::kept_bytes(MemoryKind kind) const {
 
 PieceCache::Usage PieceCache::usage() const {
     const std::lock_guard lock(mutex_);
-    return {bytes_ + sum(in_lanes, &InLane::bytes), pieces_ + sum(in_lanes, &InLane::pieces),
+    return {bytes_ + sum(in_lanes, &InLane::bytes) + small.idle_bytes(), pieces_ + sum(in_lanes, &InLane::pieces),
             taken_ + sum(in_lanes, &InLane::taken), missed_};
 }
 
 void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
-    const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(device_of(piece), 0, order);
+    if (piece.slab != nullptr) {
+        if (is_of_driver(piece)) memory_.lend_part(device_of(piece), piece.bytes(), 0);
+    } else if (is_of_driver(piece)) {
+        memory_.lend(device_of(piece), 0, order);
+    }
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_poison_memory_region(host, piece.bytes());
 #endif
 }
 
 void PieceCache::open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const {
-    const bool of_driver = !piece.host_part || piece.host_part->registered;
-    if (of_driver) memory_.lend(device_of(piece), bytes, order);
+    if (piece.slab != nullptr) {
+        if (is_of_driver(piece)) memory_.lend_part(device_of(piece), piece.bytes(), bytes);
+    } else if (is_of_driver(piece)) {
+        memory_.lend(device_of(piece), bytes, order);
+    }
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_unpoison_memory_region(host, bytes);
 #endif
+}
+
+void PieceCache::divided(const Piece& slab) const {
+    if (is_of_driver(slab)) memory_.lend_part(device_of(slab), slab.bytes(), 0);
+#ifdef ISTHMUS_ADDRESS_SANITIZER
+    if (void* const host = host_of(slab)) __asan_poison_memory_region(host, slab.bytes());
+#endif
+}
+
+// A simulator needs no word: what is freed has no parts.
+void PieceCache::joined([[maybe_unused]] const Piece& slab) const {
+#ifdef ISTHMUS_ADDRESS_SANITIZER
+    if (void* const host = host_of(slab)) __asan_unpoison_memory_region(host, slab.bytes());
+#endif
+}
+
+void PieceCache::served_by_slab() {
+    const std::lock_guard lock(mutex_);
+    ++taken_;
 }
 
 }  // namespace detail

@@ -11,6 +11,7 @@
 #include "cache_rules.hpp"
 #include "lane_rules.hpp"
 #include "piece.hpp"
+#include "small_slabs.hpp"
 
 #include <array>
 #include <atomic>
@@ -33,7 +34,7 @@ class PieceCache {
         Piece* piece = nullptr;
         std::uint64_t release = 0;  // number of its release
     };
-    using Shelf = std::vector<Kept>;  // of one kind and size class, newest last
+    using Shelf = std::vector<Kept>;  // of one kind and size class, or place of a slab, newest last
     using Shelves = std::vector<Shelf>;
 
 public:
@@ -67,6 +68,9 @@ public:
     };
     std::array<InLane, rules::lane_count> in_lanes;
 
+    // Small memory that shares pages. What is not cut of its slabs counts as kept.
+    SmallSlabs small;
+
     PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
     PieceCache(const PieceCache&) = delete;
     PieceCache& operator=(const PieceCache&) = delete;
@@ -77,9 +81,10 @@ public:
 
     // A piece of at least so many bytes, the one released last; nullptr: none is kept. `alignment`: of the first byte
     // of memory of the system. From here on the first `bytes` of it are accessible, and it counts as handed out. With
-    // `behind`, first from what is kept there: the caller may use it in the order of that stream.
+    // `behind`, first from what is kept there: the caller may use it in the order of that stream. `place_bytes`: first
+    // a place of this size; only such a request gets one.
     Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
-                Behind* behind = nullptr);
+                Behind* behind = nullptr, std::size_t place_bytes = 0);
     // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
     // them, each behind the work of its `after`. The piece must be one that rules::keeping() keeps; it stays where it
     // is until it is taken. `behind`: of the stream whose work may still use it.
@@ -94,6 +99,11 @@ public:
     // it makes all of it accessible, as they gave it.
     void handed_out(Piece& piece, std::size_t bytes);
     void returned(Piece& piece);
+    // Of a slab: nothing of it may be accessed but what is handed out of it; and all of it, before it is freed.
+    void divided(const Piece& slab) const;
+    void joined(const Piece& slab) const;
+    // Counts a request that a place served which needed neither the driver nor the system.
+    void served_by_slab();
     // Of a piece that goes into a lane, and comes from it to be used as it was: accessible to nobody, and as far as it
     // was asked for.
     void close_in_lane(const Piece& piece) const { close(piece, platform::StreamHandle::none); }
@@ -122,6 +132,7 @@ private:
         const HostPlacement& placement;
         std::size_t bytes;
         std::size_t alignment;
+        std::size_t place_bytes;
     };
     // Expect the lock.
     Piece* take_from(Shelves& shelves, const Asked& asked);

@@ -15,6 +15,7 @@
 
 #include <isthmus/stream.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,7 @@ rules::DriverUse free_use(const Piece& piece) {
     if (piece.pool) return rules::DriverUse::free_pooled;
     if (piece.adopted)
         return piece.adopted->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+    if (piece.slab != nullptr) return rules::DriverUse::free_host;  // the slab is freed on its own
     if (!piece.host_part) return rules::freeing(piece.allocation.kind);
     return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
@@ -114,19 +116,23 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
 // Pieces from the cache, which nothing uses and no buffer waits for.
 std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
     std::uint64_t bytes = 0;
+    const std::uint64_t before = device.cache.small.slab_bytes();
     for (Piece* const parked : pieces) {
         Piece piece = device.books->ledger.take_parked(*parked);
-        bytes += piece.bytes();
+        if (piece.slab == nullptr) bytes += piece.bytes();
         piece.block.id = 0;  // its last owner's, which has released it
         piece.may_be_kept = false;
+        piece.unused = true;
         free_or_keep(device, std::move(piece), "that was kept for a later allocation");
     }
-    return bytes;
+    // Of small pieces, slabs go back whose last place came back.
+    return bytes + before - std::min(before, device.cache.small.slab_bytes());
 }
 
 // One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
 // call fails: then only the records are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
+    if (piece.slab != nullptr) return platform::Status{};
     platform::Memory& memory = device.driver->memory();
     if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
@@ -148,9 +154,20 @@ bool still_has(const platform::Status& status) noexcept {
            status.code != Code::unsupported;
 }
 
+// A place goes back to its slab, and the slab with its last one: behind everything that may still use a place, because
+// the driver waits for that.
+void give_back_place(DeviceState& device, const Piece& piece, bool at_end) {
+    Piece slab = device.cache.small.give_back(piece);
+    if (slab.bytes() == 0) return;
+    device.cache.joined(slab);
+    if (at_end) return free_at_end(device, std::move(slab));
+    free_or_keep(device, std::move(slab), "that small buffers shared");
+}
+
 // After the driver has released the memory, or is lost: frees the pages, and calls the release function of adopted
 // memory.
-Result<void> finish(DeviceState& device, Piece& piece) {
+Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
+    if (piece.slab != nullptr) give_back_place(device, piece, at_end);
     if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)
@@ -373,7 +390,7 @@ void free_at_end(DeviceState& device, Piece piece) {
         }
         if (still) keep_mappings(piece);
     }
-    if (Result<void> done = finish(device, piece); !done) {
+    if (Result<void> done = finish(device, piece, true); !done) {
         device.config->say(Severity::warning, composed("closing a device: {}", done.error().text()));
     }
 }

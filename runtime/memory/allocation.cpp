@@ -182,7 +182,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     bool decided = true;  // by the request and the device alone
     if (*bytes > 0) {
         const auto fill = [&] {
-            MemorySource source(device, plan->kind, plan->placement);
+            MemorySource source = MemorySource(device, plan->kind, plan->placement).sharing_pages();
             return fill_from(buffer, source, alignment);
         };
         Result<void> made = fill();
@@ -201,7 +201,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (plan->path != LaunchPath::stage) return buffer.make();
     buffer.facts.host_kind = plan->host_kind;
     if (*bytes == 0) return buffer.make();
-    MemorySource source(device, plan->host_kind, plan->placement);
+    MemorySource source = MemorySource(device, plan->host_kind, plan->placement).sharing_pages();
     MemorySource::Origin origin;
     Result<MemoryBlock> side = source.allocate(request_of(*bytes, alignment), &origin);
     if (!side) return std::move(side).error();

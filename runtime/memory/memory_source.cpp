@@ -14,6 +14,7 @@
 #include "process.hpp"
 #include "recording.hpp"
 #include "registered_placement.hpp"
+#include "small_rules.hpp"
 #include "stream_state.hpp"
 
 #include <isthmus/stream.hpp>
@@ -185,10 +186,14 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
     const bool keeps = may_keep(request);
     const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    const std::size_t place_bytes =
+        keeps && shares_pages_
+            ? rules::small_place(device_->capabilities, kind_, placement_, request.bytes, request.alignment)
+            : 0;
     if (keeps) {
         PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
         const auto take = [&] {
-            return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind);
+            return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind, place_bytes);
         };
         Piece* kept = take();
         if (kept == nullptr) {
@@ -212,20 +217,56 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     if (const platform::Status fine = device_->may_now(fresh.act, fresh.call); !fine.ok()) {
         return device_->failure(fine, allocating(request.bytes, asked_));
     }
-    if (keeps) make_way(*device_, whole.bytes);
     Piece piece;
-    // Around the budget too: cached memory counts against it, so making room helps.
-    Result<void> made = with_room(*device_, kind_, whole.bytes, [&] {
-        Result<void> within = within_budget(*device_, kind_, whole.bytes);
-        return within ? obtain(whole, block, piece) : within;
-    });
-    if (!made) return std::move(made).error();
+    if (place_bytes != 0) {
+        if (Result<void> cut = from_slab(place_bytes, piece); !cut) return std::move(cut).error();
+        place(request, piece, block);
+    } else {
+        if (keeps) make_way(*device_, whole.bytes);
+        if (Result<void> made = within_memory(whole, block, piece); !made) return std::move(made).error();
+    }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
     if (keeps) device_->cache.handed_out(piece, whole.bytes);
     if (piece.host_part) piece.host_part->asked = placement_;
     tell_origin(piece, block, origin);
     return enter(block, std::move(piece), request.stream, origin);
+}
+
+Result<void> MemorySource::within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+    // Around the budget too: cached memory counts against it, so making room helps.
+    return with_room(*device_, kind_, request.bytes, [&] {
+        Result<void> within = within_budget(*device_, kind_, request.bytes);
+        return within ? obtain(request, block, piece) : within;
+    });
+}
+
+// Where memory for a larger slab is missing, one of a page serves.
+Result<void> MemorySource::from_slab(std::size_t place_bytes, Piece& piece) {
+    PieceCache& cache = device_->cache;
+    const SlabSort sort{kind_, placement_, place_bytes};
+    if (cache.small.cut(sort, piece)) {
+        cache.served_by_slab();
+        return {};
+    }
+    const std::size_t page_bytes = device_->config->machine.page_size_bytes;
+    const std::size_t least = rules::slab_bytes(0, page_bytes);
+    AllocationRequest request;
+    request.bytes = cache.small.next_bytes(sort, page_bytes);
+    Piece slab;
+    MemoryBlock at;
+    make_way(*device_, request.bytes);
+    Result<void> made = within_memory(request, at, slab);
+    if (!made && made.code() == Code::out_of_memory && request.bytes > least) {
+        request.bytes = least;
+        made = within_memory(request, at, slab);
+    }
+    if (!made) return made;
+    slab.block = at;
+    if (slab.host_part) slab.host_part->asked = placement_;
+    cache.divided(slab);
+    cache.small.add(sort, std::move(slab), piece);
+    return {};
 }
 
 // Whether memory for this source may come from the cache, and go back there. Memory that the thread allocates while it
@@ -242,6 +283,7 @@ Result<MemoryBlock> MemorySource::enter(MemoryBlock block, Piece piece, Stream* 
         device_->books->ledger.enter(block, device_->index, piece, origin != nullptr ? &origin->piece : nullptr);
     if (!id) {
         piece.may_be_kept = false;
+        piece.unused = true;
         const auto after = stream != nullptr ? stream->state()->weak_from_this().lock() : nullptr;
         if (!free_piece(*device_, piece, after)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         return std::move(id).error();

@@ -37,6 +37,12 @@ public:
         return std::move(*this);
     }
 
+    // From here on small memory may share its pages with other small memory of this device (rules::small_place).
+    MemorySource&& sharing_pages() && noexcept {
+        shares_pages_ = true;
+        return std::move(*this);
+    }
+
     MemoryKind kind() const noexcept { return kind_; }
     // What the ledger records of where the block lies; pool: of pool memory.
     struct Origin {
@@ -56,6 +62,8 @@ private:
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin);
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
+    Result<void> within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
+    Result<void> from_slab(std::size_t place_bytes, Piece& piece);
     Result<void> from_driver(std::size_t bytes, Piece& piece);
     Result<void> from_pool(const AllocationRequest& request, Piece& piece);
     Result<void> from_slabs(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
@@ -66,6 +74,7 @@ private:
     MemoryKind kind_;   // kind obtained: the CPU device has host memory only
     HostPlacement placement_;
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
+    bool shares_pages_ = false;        // with other small memory
     bool cached_ = true;               // memory that was released is taken again, where the kind allows it
 };
 

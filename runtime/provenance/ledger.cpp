@@ -122,7 +122,7 @@ Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, P
     if (entry == nullptr) return make_error<errors::address_map_is_full>();
     MemoryBlock block = fresh;
     block.id = entry->id;
-    entry->device = device;
+    entry->device = static_cast<std::uint32_t>(device);
     if (Result<void> mapped = map(*entry, block, piece); !mapped) {
         entries_.remove(*entry);
         return std::move(mapped).error();
@@ -168,7 +168,7 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) 
     if (entry == nullptr) return 0;
     entry->block = block;
     entry->block.id = entry->id;
-    entry->device = device;
+    entry->device = static_cast<std::uint32_t>(device);
     const provenance::Record record = record_of(entry->block, device);
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
@@ -289,7 +289,7 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
     if (entry == nullptr) return nullptr;
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->block.id = entry->id;
-    entry->device = device;
+    entry->device = static_cast<std::uint32_t>(device);
     (void)map(*entry, entry->block, *entry, true);  // without a record it is recorded when it is handed out
     set(*entry, LedgerEntry::State::parked);
     return entry;
@@ -335,7 +335,7 @@ void Ledger::put_back(std::size_t device, Piece& piece) {
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
     static_cast<Piece&>(*entry) = std::move(piece);
-    entry->device = device;
+    entry->device = static_cast<std::uint32_t>(device);
     returned_.emplace(entry->block.id, entry);
     (void)map(*entry, entry->block, *entry);  // if the map cannot grow, the block can still be released
     set(*entry, LedgerEntry::State::live);
@@ -345,7 +345,7 @@ void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
-    entry->device = device;
+    entry->device = static_cast<std::uint32_t>(device);
     piece.block = {entry->id, piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
     entry->block = piece.block;
     (void)map(*entry, piece.block, *entry);
@@ -384,7 +384,9 @@ std::vector<Piece> Ledger::take_all(std::size_t device) {
 PlacementReport Ledger::placement(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const LedgerEntry* const entry = live(id);
-    if (entry == nullptr || !entry->host_part) return {};
+    if (entry == nullptr) return {};
+    if (entry->slab != nullptr && entry->slab->pages != nullptr) return entry->slab->pages->report();
+    if (!entry->host_part) return {};
     const HostPart& part = *entry->host_part;
     return part.slabs ? *part.cut.report : part.pages.report();
 }

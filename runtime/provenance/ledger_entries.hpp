@@ -41,8 +41,8 @@ struct LedgerEntry : Piece {
     // The ledger's lock guards the rest; these two are also read, and changed by rest() and wake(), without it: an
     // entry whose identity is not the one asked for is looked at no further.
     std::atomic<State> state{State::free};  // parked: its owner has released it, and a cache keeps it
+    std::uint32_t device = 0;               // Device::index() of the owner
     std::atomic<std::uint64_t> id{0};       // the last identity of this entry
-    std::size_t device = 0;                 // Device::index() of the owner
     provenance::Place at, beside;           // of the first address; of the device address where that is another one
     LedgerEntry* next_free = nullptr;
 };

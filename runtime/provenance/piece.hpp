@@ -33,6 +33,12 @@ struct HostPart {
     std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
 };
 
+// What small pieces have in common that are cut out of one larger one (cache/small_slabs.hpp).
+struct PieceSlab {
+    HostPlacement asked;
+    const platform::os::HostPages* pages = nullptr;  // of memory of the system
+};
+
 // Memory of another owner, and the release callback that tells the owner when it is no longer used.
 class AdoptedPart {
 public:
@@ -58,15 +64,18 @@ private:
 
 // A piece of memory, with everything that is needed to free it. Movable; its destructor frees only the pages.
 struct Piece {
-    platform::Allocation allocation;       // from the driver; bytes 0: none
+    platform::Allocation allocation;       // from the driver, or cut out of `slab`; bytes 0: none
+    PieceSlab* slab = nullptr;             // nullptr: it is not cut out of a larger piece
     std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
     std::unique_ptr<HostPart> host_part;   // from the system
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
     MemoryBlock block;                     // as recorded in the ledger
-    bool may_be_kept = false;              // after its release, for the next allocation (rules::may_be_kept)
-    bool allocated_in_order = false;       // pool memory: usable in the order of one stream at first
     std::size_t asked_bytes = 0;           // as the cache counts it while it is handed out; 0: it does not
     std::shared_ptr<StreamState> after;    // out of the cache: freed behind the work of this stream, unless null
+    // Last, so that what derives from it has room behind them.
+    bool may_be_kept = false;         // after its release, for the next allocation (rules::may_be_kept)
+    bool unused = false;              // of a slab, at its release: nothing uses it any more
+    bool allocated_in_order = false;  // pool memory: usable in the order of one stream at first
     std::size_t bytes() const noexcept { return host_part ? host_part->bytes() : allocation.bytes; }  // adopted: 0
 };
 

@@ -101,6 +101,13 @@ typedef int (*isthmus_sim_fact_fn)(const char* key, char* value, size_t value_by
  */
 typedef void (*isthmus_sim_lend_fn)(uint64_t device_address, size_t bytes, void* stream);
 
+/* These bytes are a part of an allocation that a program divides, and only the first `usable_bytes` of it may be
+ * accessed from now on; 0: none. Of an allocation that has parts, nothing else may be accessed. Parts do not overlap,
+ * and a part keeps its size or takes the place of parts that begin where it does. The CPU's accesses are not checked,
+ * because parts share pages. Otherwise as above.
+ */
+typedef void (*isthmus_sim_lend_part_fn)(uint64_t device_address, size_t bytes, size_t usable_bytes);
+
 #ifdef __cplusplus
 }
 #endif

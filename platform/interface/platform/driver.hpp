@@ -95,6 +95,9 @@ public:
     // accessed from now on; 0: none, because it is kept for a later allocation. With a stream, less than before from
     // behind its work so far. No driver call: a driver learns nothing.
     virtual void lend(std::uint64_t, std::size_t, StreamHandle) noexcept {}
+    // The same for memory that is divided: of the part that begins at this device address and has so many bytes, only
+    // the first `usable_bytes` may be accessed from now on, and of the rest of the memory nothing but other parts.
+    virtual void lend_part(std::uint64_t, std::size_t /*bytes*/, std::size_t /*usable_bytes*/) noexcept {}
     // Free and total bytes of the device's own memory, as the driver reports them (unreliable on shared DRAM).
     virtual Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a pair of allocation and release allocates from the heap.
+// How often a pair of allocation and release allocates from the heap, and how much memory a small buffer takes.
 #include <gtest/gtest.h>
 #include <sanitized.hpp>
 #include <isthmus/isthmus.hpp>
@@ -7,36 +7,51 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <malloc.h>
 #include <new>
+#include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace {
 std::atomic<long> allocations{0};
+std::atomic<long> live_bytes{0};  // of the heap, with what its blocks leave unused
+
+void* counted(void* made) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    live_bytes.fetch_add(static_cast<long>(malloc_usable_size(made)), std::memory_order_relaxed);
+    return made;
+}
+void freed(void* memory) {
+    live_bytes.fetch_sub(static_cast<long>(malloc_usable_size(memory)), std::memory_order_relaxed);
+    std::free(memory);
+}
 }  // namespace
 
 #ifndef ISTHMUS_ADDRESS_SANITIZED  // which has operators of its own
 // Counts all allocations of this program. Not inlined: compilers would see memory of new in free().
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* made = std::malloc(bytes); made != nullptr) return made;
+    if (void* made = std::malloc(bytes); made != nullptr) return counted(made);
     std::abort();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
     const auto align = static_cast<std::size_t>(alignment);
-    if (void* made = std::aligned_alloc(align, (bytes + align - 1) / align * align); made != nullptr) return made;
+    if (void* made = std::aligned_alloc(align, (bytes + align - 1) / align * align); made != nullptr)
+        return counted(made);
     std::abort();
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
-    std::free(memory);
+    freed(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+    freed(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    freed(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    freed(memory);
 }
 #endif
 
@@ -76,6 +91,44 @@ TEST(PairAllocations, APairNeedsNoHeap) {
         EXPECT_EQ(buffer, 0.0) << bytes;
     }
     EXPECT_EQ(device.cache_usage().kept_pieces, 3u);
+}
+
+long resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    long all = 0;
+    long resident = 0;
+    file >> all >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+// The state of a buffer, its ledger entry and its records come from the heap; its memory shares pages with others.
+TEST(SmallBuffers, OneOf64BytesTakesLessThanAPage) {  // keeps M1
+#ifdef ISTHMUS_SANITIZED
+    GTEST_SKIP() << "a sanitizer's memory counts, too";
+#endif
+    RuntimeOptions options;
+    options.use_cuda = false;
+    options.cache_bytes = 64 << 20;
+    Runtime runtime = Runtime::open(options).value();
+    constexpr long count = 100000;
+    std::vector<Buffer<std::uint8_t>> buffers;
+    buffers.reserve(count);
+    const auto make = [&] {
+        buffers.push_back(runtime.cpu().allocate_shared<std::uint8_t>(64).value());
+        buffers.back().write_on_host().value()[0] = 1;
+    };
+    for (int warm = 0; warm < 100; ++warm) make();
+    const long heap_before = live_bytes.load();
+    const long resident_before = resident_bytes();
+    while (buffers.size() < count) make();
+    const double made = count - 100;
+    const double heap = static_cast<double>(live_bytes.load() - heap_before) / made;
+    const double resident = static_cast<double>(resident_bytes() - resident_before) / made;
+    RecordProperty("heap_bytes", std::to_string(heap));
+    RecordProperty("resident_bytes", std::to_string(resident));
+    std::printf("a shared buffer of 64 bytes: %.0f bytes of the heap, %.0f resident\n", heap, resident);
+    EXPECT_LE(heap, 880.0);
+    EXPECT_LE(resident, 1280.0);
 }
 
 }  // namespace

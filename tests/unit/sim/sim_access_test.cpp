@@ -390,6 +390,35 @@ TEST(SimAccess, OnlyWhatIsLentOfAnAllocationMayBeAccessed) {
     });
 }
 
+// keeps M2: small allocations of a program share one of the driver
+TEST(SimAccess, OfADividedAllocationEachPartHasItsOwnBounds) {
+    in_own_process([] {
+        open_device();
+        const Address memory = device_memory(4096);
+        const Address other = device_memory(4096);
+        isthmus_sim_reset_counts();
+        isthmus_sim_lend_part(memory, 4096, 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 1), 1);
+        isthmus_sim_lend_part(memory, 256, 64);
+        isthmus_sim_lend_part(memory + 512, 256, 256);
+        REQUIRE_THAT(isthmus_sim_call_count(nullptr) == 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 64), 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 65), 1);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 32, other, 32), 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 32, other, 33), 1);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 256, other, 1), 1);  // of no part
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 512, other, 256), 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 512, other, 257), 1);
+        isthmus_sim_lend_part(memory, 256, 0);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory, other, 1), 1);
+        REQUIRE_CODE(cuMemcpyDtoD_v2(memory + 512, other, 256), 0);
+        REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(memory + 512)), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuMemFree_v2(memory), 0);
+        isthmus_sim_lend_part(memory, 256, 1);  // of nothing
+    });
+}
+
 // keeps M2, M3: in the order of a stream, whose work so far may still use it
 TEST(SimAccess, WhatIsLentMayChangeInTheOrderOfAStream) {
     in_own_process([] {

@@ -26,6 +26,7 @@ std::int64_t isthmus_sim_live(const char* what);
 int isthmus_sim_set_memory_bytes(int device, std::uint64_t bytes);
 const char* isthmus_sim_protection(void);
 void isthmus_sim_lend(std::uint64_t device_address, std::size_t bytes, void* stream);
+void isthmus_sim_lend_part(std::uint64_t device_address, std::size_t bytes, std::size_t usable_bytes);
 }
 
 namespace isthmus::sim::test {
