@@ -15,6 +15,9 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
+// docs/performance.md has what a small buffer takes. More is another line for each buffer.
+static_assert(sizeof(StateBlock) <= 512);
+
 template <class T>
 struct InStateBlock {
     using value_type = T;

@@ -10,6 +10,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
+static_assert(sizeof(LedgerEntry) <= 192, "three lines for each allocation");
+
 std::atomic<std::uint64_t> first_free_id{1};
 std::atomic<std::uint64_t> first_free_chunk{0};
 
