@@ -219,6 +219,8 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
         keep_parked(device, *parked, after.get());
         return {};
     }
+    // What was waited for may be cut again, also where it is not kept.
+    if (released.made_for_it && released.order == rules::ReleaseOrder::none) piece.unused = true;
     const std::size_t asked_bytes = piece.asked_bytes;
     device.cache.returned(piece);
     Result<void> freed = free_beside_services(device, piece, after);
