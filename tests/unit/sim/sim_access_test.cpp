@@ -396,9 +396,9 @@ TEST(SimAccess, OfADividedAllocationEachPartHasItsOwnBounds) {
         open_device();
         const Address memory = device_memory(4096);
         const Address other = device_memory(4096);
-        isthmus_sim_reset_counts();
         isthmus_sim_lend_part(memory, 4096, 0);
         REQUIRE_CODE(cuMemcpyDtoD_v2(other, memory, 1), 1);
+        isthmus_sim_reset_counts();
         isthmus_sim_lend_part(memory, 256, 64);
         isthmus_sim_lend_part(memory + 512, 256, 256);
         REQUIRE_THAT(isthmus_sim_call_count(nullptr) == 0);
