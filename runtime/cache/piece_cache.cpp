@@ -42,8 +42,6 @@ bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes,
            reinterpret_cast<std::uintptr_t>(piece.block.host) % alignment == 0;
 }
 
-constexpr std::size_t shelf_count = static_cast<std::size_t>(rules::size_class_count + rules::place_count);
-
 // The shelves of places are behind the others: a place serves requests of its size alone.
 std::size_t shelf_of_place(std::size_t place_bytes) noexcept {
     return static_cast<std::size_t>(rules::size_class_count + rules::place_class(place_bytes));
@@ -154,35 +152,54 @@ std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept 
 
 std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
-    close(piece, behind != nullptr ? behind->handle() : platform::StreamHandle::none);
+    close(piece, order_of(behind));
     const std::lock_guard lock(mutex_);
     shelve(piece, behind);
     take_out_until(most_kept(handed_out_), out);
     return out;
 }
 
-std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece) {
+std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
-    shelve(piece, nullptr);
+    shelve(piece, behind);
     take_out_until(most_kept(handed_out_), out);
     return out;
 }
 
-void PieceCache::shelve(Piece& piece, Behind* behind) {
+std::size_t PieceCache::kind_of(const Piece& piece) noexcept {
     const MemoryKind kind = !piece.host_part              ? piece.allocation.kind
                             : piece.host_part->registered ? MemoryKind::registered
                                                           : MemoryKind::host;
+    return static_cast<std::size_t>(rules::kept_kind(kind));
+}
+
+void PieceCache::begin_shelves(Behind& behind) {
+    if (!behind.shelves_.empty()) return;
+    behind.shelves_.resize(shelf_count);
+    behinds_.push_back(&behind);
+}
+
+// For all pieces of the class that are handed out: any of them may be kept here.
+void PieceCache::make_room(Shelves& shelves, const Piece& piece) const {
+    if (shelves.empty()) shelves.resize(shelf_count);
+    const std::size_t at = shelf_of(piece);
+    Shelf& shelf = shelves[at];
+    const std::size_t needed = shelf.size() + out_[kind_of(piece)][at];
+    if (shelf.capacity() < needed) shelf.reserve(std::max(needed, 2 * shelf.capacity()));
+}
+
+void PieceCache::shelve(Piece& piece, Behind* behind) {
     uncount(piece);
     set_bytes(bytes_ + piece.bytes());
     ++pieces_;
     const Kept kept{&piece, ++releases_};
     if (behind != nullptr) {
-        if (behind->shelves_.empty()) behinds_.push_back(behind);
+        begin_shelves(*behind);
         put(behind->shelves_, kept);
         ++behind->pieces_;
     } else {
-        put(shelves_[static_cast<std::size_t>(rules::kept_kind(kind))], kept);
+        put(shelves_[kind_of(piece)], kept);
     }
 }
 
@@ -215,10 +232,14 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
     return out;
 }
 
-void PieceCache::handed_out(Piece& piece, std::size_t bytes) {
+void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
     if (piece.slab != nullptr) open(piece, bytes, platform::StreamHandle::none);
     const std::lock_guard lock(mutex_);
     count(piece, bytes);
+    make_room(shelves_[kind_of(piece)], piece);
+    if (behind == nullptr) return;
+    begin_shelves(*behind);
+    make_room(behind->shelves_, piece);
 }
 
 void PieceCache::returned(Piece& piece) {
@@ -234,6 +255,7 @@ void PieceCache::returned(Piece& piece) {
 
 void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
     piece.asked_bytes = bytes;
+    ++out_[kind_of(piece)][shelf_of(piece)];
     handed_out_.bytes += piece.bytes();
     handed_out_.asked_bytes += counted_bytes(piece, bytes);
     handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, asked_by_owners(handed_out_));
@@ -241,6 +263,7 @@ void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
 
 void PieceCache::uncount(Piece& piece) noexcept {
     if (piece.asked_bytes == 0) return;
+    --out_[kind_of(piece)][shelf_of(piece)];
     handed_out_.bytes -= piece.bytes();
     handed_out_.asked_bytes -= counted_bytes(piece, std::exchange(piece.asked_bytes, std::size_t{0}));
 }
@@ -256,9 +279,7 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
 // Memory of the driver and of the system goes back as it came: all of it accessible.
 void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
     Piece* const piece = take_at(shelf, 0);
-    if (piece->slab == nullptr) {
-        open(*piece, piece->bytes(), behind != nullptr ? behind->handle() : platform::StreamHandle::none);
-    }
+    if (piece->slab == nullptr) open(*piece, piece->bytes(), order_of(behind));
     piece->after = std::move(after);
     out.push_back(piece);
     if (behind != nullptr) --behind->pieces_;
@@ -330,6 +351,7 @@ std::uint64_t PieceCache::kept_bytes(MemoryKind kind) const {
     std::uint64_t bytes = bytes_of(shelves_[static_cast<std::size_t>(of_kind)]);
     if (kind == MemoryKind::pool) {
         for (const Behind* const behind : behinds_) bytes += bytes_of(behind->shelves_);
+        bytes += sum(in_lanes, &InLane::pool_bytes);
     }
     return bytes;
 }

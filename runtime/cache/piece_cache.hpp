@@ -36,6 +36,7 @@ class PieceCache {
     };
     using Shelf = std::vector<Kept>;  // of one kind and size class, or place of a slab, newest last
     using Shelves = std::vector<Shelf>;
+    static constexpr std::size_t shelf_count = static_cast<std::size_t>(rules::size_class_count + rules::place_count);
 
 public:
     // What is kept behind the work of one stream, which owns this. The stream's end calls ended().
@@ -64,7 +65,8 @@ public:
         std::atomic<std::uint64_t> bytes{0};
         std::atomic<std::uint64_t> asked_bytes{0};
         std::atomic<std::uint64_t> pieces{0};
-        std::atomic<std::uint64_t> taken{0};  // requests that it served
+        std::atomic<std::uint64_t> taken{0};       // requests that it served
+        std::atomic<std::uint64_t> pool_bytes{0};  // of `bytes`, those of pools
     };
     std::array<InLane, rules::lane_count> in_lanes;
 
@@ -96,8 +98,9 @@ public:
     std::vector<Piece*> make_way(std::size_t bytes);
     // Counts a piece as handed out that the driver or the system made for a request of so many bytes; until keep() or
     // returned(), which does nothing for other pieces. Call returned() before the driver or the system gets the piece:
-    // it makes all of it accessible, as they gave it.
-    void handed_out(Piece& piece, std::size_t bytes);
+    // it makes all of it accessible, as they gave it. From here on keeping the piece takes nothing from the heap, also
+    // not behind the stream of `behind`.
+    void handed_out(Piece& piece, std::size_t bytes, Behind* behind = nullptr);
     void returned(Piece& piece);
     // Of a slab: nothing of it may be accessed but what is handed out of it; and all of it, before it is freed.
     void divided(const Piece& slab) const;
@@ -105,11 +108,13 @@ public:
     // Counts a request that a place served which needed neither the driver nor the system.
     void served_by_slab();
     // Of a piece that goes into a lane, and comes from it to be used as it was: accessible to nobody, and as far as it
-    // was asked for.
-    void close_in_lane(const Piece& piece) const { close(piece, platform::StreamHandle::none); }
-    void open_from_lane(const Piece& piece) const { open(piece, piece.asked_bytes, platform::StreamHandle::none); }
+    // was asked for. `behind`: as in keep().
+    void close_in_lane(const Piece& piece, const Behind* behind) const { close(piece, order_of(behind)); }
+    void open_from_lane(const Piece& piece, const Behind* behind) const {
+        open(piece, piece.asked_bytes, order_of(behind));
+    }
     // Keeps a piece that lay in a lane, as keep() does.
-    std::vector<Piece*> keep_from_lane(Piece& piece);
+    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr);
     // Of what is kept outside the lanes; may be out of date at once.
     std::uint64_t shelved_bytes() const noexcept { return shelved_bytes_.load(std::memory_order_relaxed); }
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
@@ -117,7 +122,7 @@ public:
     std::vector<Piece*> take_out(std::uint64_t keep_bytes);
     // Takes out all pieces of this kind.
     std::vector<Piece*> take_out_kind(MemoryKind kind);
-    std::uint64_t kept_bytes(MemoryKind kind) const;  // outside the lanes
+    std::uint64_t kept_bytes(MemoryKind kind) const;  // outside the lanes; of pools, in them too
 
     struct Usage {
         std::uint64_t bytes = 0;   // kept now
@@ -139,6 +144,9 @@ private:
     Piece* take_from(Shelf& shelf, const Asked& asked);
     Piece* take_at(Shelf& shelf, std::size_t at);
     void put(Shelves& shelves, const Kept& kept);
+    static std::size_t kind_of(const Piece& piece) noexcept;  // its rules::kept_kind()
+    void begin_shelves(Behind& behind);
+    void make_room(Shelves& shelves, const Piece& piece) const;
     struct Oldest {
         Shelf* shelf = nullptr;
         Behind* behind = nullptr;
@@ -154,6 +162,9 @@ private:
                              std::atomic<std::uint64_t> InLane::*member) noexcept;
     void count(Piece& piece, std::size_t bytes) noexcept;
     void uncount(Piece& piece) noexcept;
+    static platform::StreamHandle order_of(const Behind* behind) noexcept {
+        return behind != nullptr ? behind->handle() : platform::StreamHandle::none;
+    }
     // `order`: behind the work of this stream.
     void close(const Piece& piece, platform::StreamHandle order) const;                    // to every access
     void open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const;  // its first bytes
@@ -164,6 +175,7 @@ private:
     std::array<Shelves, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
     std::vector<Behind*> behinds_;                         // those that have kept a piece
     rules::HandedOut handed_out_;
+    std::array<std::array<std::uint32_t, shelf_count>, rules::kept_kind_count> out_{};  // its pieces
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> shelved_bytes_{0};  // bytes_, for readers without the lock
     std::uint64_t pieces_ = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// BufferLanes: shared buffers rest, and wake as others.
+// BufferLanes: buffers rest, and wake as others.
 #include "buffer_lanes.hpp"
 
 #include "device_state.hpp"
 #include "piece_release.hpp"
 #include "process.hpp"
 #include "state_block.hpp"
+#include "stream_state.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -25,6 +26,7 @@ struct Size {
     std::uint64_t bytes = 0;
     std::uint64_t asked_bytes = 0;
     std::uint64_t pieces = 0;
+    std::uint64_t pool_bytes = 0;
 };
 Size size_of(const HeldBlocks& held) noexcept {
     Size size;
@@ -32,6 +34,7 @@ Size size_of(const HeldBlocks& held) noexcept {
         size.bytes += piece.bytes();
         size.asked_bytes += piece.asked_bytes;
         ++size.pieces;
+        if (piece.pool != nullptr) size.pool_bytes += piece.bytes();
     });
     return size;
 }
@@ -44,22 +47,25 @@ void add(InLane& lane, const Size& size) noexcept {
     change(lane.bytes, size.bytes);
     change(lane.asked_bytes, size.asked_bytes);
     change(lane.pieces, size.pieces);
+    change(lane.pool_bytes, size.pool_bytes);
 }
 void subtract(InLane& lane, const Size& size) noexcept {
     change(lane.bytes, 0 - size.bytes);
     change(lane.asked_bytes, 0 - size.asked_bytes);
     change(lane.pieces, 0 - size.pieces);
+    change(lane.pool_bytes, 0 - size.pool_bytes);
 }
 
 rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t buffers) noexcept {
     return {buffers, device.cache.in_lanes[lane].bytes.load(std::memory_order_relaxed), device.cache.shelved_bytes()};
 }
 
-// A buffer that rested, and does not any more: its memory goes where that of other buffers goes.
-void end_resting(StateBlock& block) noexcept {
+// A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
+// whose work may still use it; nullptr: none.
+void end_resting(StateBlock& block, StreamState* order) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
-    buffer.held.for_each_piece([&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece); });
+    buffer.held.for_each_piece([&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order); });
     KeptBlocks& from = *block.from;
     std::destroy_at(&buffer);
     from.give_back(&block);
@@ -69,12 +75,37 @@ bool watched(const DeviceState& device) noexcept {
     return static_cast<bool>(device.observer()) || device.books->order != nullptr;
 }
 
-rules::Unheld facts_of_end(BufferState& buffer) {
+// The stream in whose order a request was made, where the buffer still holds it.
+StreamState* order_of(const BufferState& buffer, const rules::SharedRequest& request) noexcept {
+    if (!request.in_order()) return nullptr;
+    for (const BufferState::Use& use : buffer.uses) {
+        if (use.stream->id == request.stream_id()) return use.stream.get();
+    }
+    return nullptr;
+}
+
+// Work of `order` comes before all later work of that stream, and before the memory is used again. A buffer that the
+// host may view can be named by a stream's tail until its last use has ended.
+void look_at_uses(BufferState& buffer, const StreamState* order, rules::Unheld& facts) {
+    const std::lock_guard lock(buffer.views);
+    buffer.enter_first_use();
+    for (const BufferState::Use& use : buffer.uses) {
+        const bool in_order = use.stream.get() == order && buffer.memory->host == nullptr;
+        facts.running = facts.running || (!in_order && !use.stream->reached(use.last));
+    }
+    const StreamState* const brought_by = buffer.sides.brought_by();
+    facts.attached = buffer.sides.attached_to() != nullptr ||
+                     (brought_by != nullptr && !brought_by->reached(buffer.sides.brought_at()));
+}
+
+rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& request, const StreamState* order) {
     const DeviceState& device = *buffer.device;
     rules::Unheld facts;
-    facts.of_request = static_cast<bool>(StateBlock::of(buffer).request());
-    facts.own_memory = buffer.held.all_own() && !buffer.memory->adopted && buffer.memory->pool == nullptr;
-    facts.used = buffer.uses.size() != 0 || buffer.first_use.stream() != nullptr;
+    facts.of_request = static_cast<bool>(request);
+    facts.own_memory = buffer.held.all_own() && !buffer.memory->adopted;
+    facts.in_order = request.in_order();
+    facts.order_known =
+        order != nullptr && order->device.get() == &device && !order->others() && order->kept_behind.has_begun();
     facts.exposed = buffer.exposed.load(std::memory_order_relaxed);
     facts.in_parts = buffer.views.has_parts() || buffer.views.released();
     facts.in_graphs = buffer.uses.in_graphs();
@@ -92,8 +123,8 @@ StateBlock* BufferLanes::take(DeviceState& device, std::size_t at, const rules::
     if (!lane.lock.try_lock()) return nullptr;
     const std::lock_guard lock(lane.lock, std::adopt_lock);
     for (std::size_t one = lane.count; one-- > 0;) {
-        if (!(lane.requests[one] == request)) continue;
-        StateBlock* const block = lane.blocks[one];
+        if (!(lane.resting[one].request == request)) continue;
+        StateBlock* const block = lane.resting[one].block;
         take_at(device, at, one);
         change(device.cache.in_lanes[at].taken, block->buffer().held.pieces());
         return block;
@@ -103,62 +134,69 @@ StateBlock* BufferLanes::take(DeviceState& device, std::size_t at, const rules::
 
 void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
     Lane& lane = device.lanes.lanes_[at];
-    subtract(device.cache.in_lanes[at], size_of(lane.blocks[one]->buffer().held));
-    std::move(lane.requests.begin() + one + 1, lane.requests.begin() + lane.count, lane.requests.begin() + one);
-    std::move(lane.blocks.begin() + one + 1, lane.blocks.begin() + lane.count, lane.blocks.begin() + one);
+    subtract(device.cache.in_lanes[at], size_of(lane.resting[one].block->buffer().held));
+    std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count, lane.resting.begin() + one);
     --lane.count;
 }
 
+// The stream's memory is there while the lane names it: the end of a stream comes here for the lock.
+bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one, AllLeaving& leaving) {
+    const Resting& resting = device.lanes.lanes_[at].resting[one];
+    std::shared_ptr<StreamState> order;
+    if (resting.order != nullptr) {
+        order = resting.order->weak_from_this().lock();
+        if (!order) return false;
+    }
+    leaving.push_back({resting.block, std::move(order)});
+    take_at(device, at, one);
+    return true;
+}
+
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
-bool BufferLanes::put(DeviceState& device, std::size_t at, StateBlock& block) {
+bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
     Lane& lane = device.lanes.lanes_[at];
-    std::array<StateBlock*, rules::lane_buffers> left{};
-    std::size_t leaving = 0;
+    AllLeaving leaving;
+    bool room = true;
     {
         if (!lane.lock.try_lock()) return false;
         const std::lock_guard lock(lane.lock, std::adopt_lock);
         if (lane.closed) return false;
-        const Size size = size_of(block.buffer().held);
+        const Size size = size_of(resting.block->buffer().held);
         const std::uint64_t limit = device.cache.limit_bytes();
-        while (lane.count != 0 && !rules::lane_has_room(now_of(device, at, lane.count), size.bytes, limit)) {
-            left[leaving++] = lane.blocks[0];
-            take_at(device, at, 0);
+        while (room && lane.count != 0 && !rules::lane_has_room(now_of(device, at, lane.count), size.bytes, limit)) {
+            room = take_out(device, at, 0, leaving);
         }
-        lane.requests[lane.count] = block.request();
-        lane.blocks[lane.count] = &block;
-        ++lane.count;
-        add(device.cache.in_lanes[at], size);
+        if (room) {
+            lane.resting[lane.count++] = resting;
+            add(device.cache.in_lanes[at], size);
+        }
     }
-    for (std::size_t one = 0; one < leaving; ++one) end_resting(*left[one]);
-    return true;
+    for (const Leaving& one : leaving) end_resting(*one.block, one.order.get());
+    return room;
 }
 
 std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
     std::uint64_t bytes = 0;
     for (std::size_t at = 0; at < rules::lane_count; ++at) {
         Lane& lane = device.lanes.lanes_[at];
-        InLane& counted = device.cache.in_lanes[at];
+        const InLane& counted = device.cache.in_lanes[at];
         if (!for_good && counted.pieces.load(std::memory_order_relaxed) == 0) continue;
-        std::array<StateBlock*, rules::lane_buffers> blocks{};
-        std::size_t count = 0;
+        AllLeaving leaving;
         {
             const std::lock_guard lock(lane.lock);
-            blocks = lane.blocks;
-            count = std::exchange(lane.count, std::size_t{0});
-            bytes += counted.bytes.load(std::memory_order_relaxed);
-            counted.bytes.store(0, std::memory_order_relaxed);
-            counted.asked_bytes.store(0, std::memory_order_relaxed);
-            counted.pieces.store(0, std::memory_order_relaxed);
+            const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
+            for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
+            bytes += before - counted.bytes.load(std::memory_order_relaxed);
             lane.closed = lane.closed || for_good;
         }
-        for (std::size_t one = 0; one < count; ++one) end_resting(*blocks[one]);
+        for (const Leaving& one : leaving) end_resting(*one.block, one.order.get());
     }
     return bytes;
 }
 
-std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request) {
+std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!request || device.books->captures.any() || device.services.any() || device.unreturned.any() ||
-        watched(device)) {
+        watched(device) || (order != nullptr && order->others())) {
         return nullptr;
     }
     const std::size_t own_lane = lane_of_thread();
@@ -169,33 +207,65 @@ std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::Share
         block = BufferLanes::take(device, at, request);
     }
     if (block == nullptr) return nullptr;
-    if (!begin_again(*block)) {
-        end_resting(*block);
+    if (!begin_again(*block, order)) {
+        end_resting(*block, order);
         return nullptr;
     }
     return own(*block);
 }
 
 bool rest_buffer(BufferState& buffer) {
-    if (!rules::may_rest(facts_of_end(buffer))) return false;
+    const rules::SharedRequest request = StateBlock::of(buffer).request();
+    const StreamState* const order = order_of(buffer, request);
+    rules::Unheld facts = facts_of_end(buffer, request, order);
+    if (!rules::may_rest(facts)) return false;
+    if (!buffer.unused()) {
+        look_at_uses(buffer, order, facts);
+        if (!rules::may_rest(facts)) return false;
+    }
     DeviceState& device = *buffer.device;
     const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
     const std::uint64_t bytes = size_of(buffer.held).bytes;
     if (!rules::lane_has_room(empty_lane, bytes, device.cache.limit_bytes())) return false;
-    if (!buffer.held.rest(device)) return false;
+    if (!buffer.held.rest(device, order)) return false;
     StateBlock::of(buffer).from = nullptr;
     buffer.forget_itself();  // the last reference, unless one is left for a moment: lay_down() follows
     return true;
 }
 
+// Until the lane has it, the buffer's uses hold its stream. Where they are the last to do so, the stream ends in here.
 void lay_down(StateBlock& block) noexcept {
-    DeviceState& device = *block.buffer().device;
+    BufferState& buffer = block.buffer();
+    DeviceState& device = *buffer.device;
+    const rules::SharedRequest request = block.request();
+    StreamState* const order = order_of(buffer, request);
+    const StreamUses::Uses uses = buffer.uses.take_all();
+    buffer.first_use.end();
     block.from = device.buffer_states.get();
-    if (!BufferLanes::put(device, lane_of_thread(), block)) end_resting(block);
+    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, order})) end_resting(block, order);
 }
 
 std::uint64_t empty_lanes(DeviceState& device) {
     return BufferLanes::empty(device, false);
+}
+
+void empty_lanes_of(StreamState& stream) {
+    DeviceState& device = *stream.device;
+    for (std::size_t at = 0; at < rules::lane_count; ++at) {
+        // Who put a buffer of the stream there had a reference to it: its count is seen.
+        if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
+        BufferLanes::Lane& lane = device.lanes.lanes_[at];
+        Few<StateBlock*, rules::lane_buffers> leaving;
+        {
+            const std::lock_guard lock(lane.lock);
+            for (std::size_t one = lane.count; one-- > 0;) {
+                if (lane.resting[one].order != &stream) continue;
+                leaving.push_back(lane.resting[one].block);
+                BufferLanes::take_at(device, at, one);
+            }
+        }
+        for (StateBlock* const block : leaving) end_resting(*block, &stream);
+    }
 }
 
 void close_lanes(DeviceState& device) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// BufferLanes: shared buffers that ended idle and rest whole, with their memory, until the same is asked for again.
+// BufferLanes: buffers that ended and rest whole, with their memory, until the same is asked for again.
 #pragma once
 
+#include "few.hpp"
 #include "lane_rules.hpp"
 #include "view_lock.hpp"
 
@@ -17,11 +18,13 @@ namespace detail {
 struct BufferState;
 struct DeviceState;
 struct StateBlock;
+struct StreamState;
 
 // Of one device. A thread uses the lane of its number: it takes no lock that another thread holds, unless there are
 // more threads than lanes, and never waits for one. What rests is kept memory: closed to every access, parked in the
-// ledger and nobody's. Thread-safe, without the heap. A buffer here holds its device: close_lanes() comes before the
-// runtime's end.
+// ledger and nobody's; only work of the stream in whose order it was allocated may still use it. Thread-safe, without
+// the heap. A buffer here holds its device: close_lanes() comes before the runtime's end. It does not hold its stream,
+// whose end calls empty_lanes_of().
 class BufferLanes {
 public:
     BufferLanes() = default;
@@ -29,22 +32,35 @@ public:
     BufferLanes& operator=(const BufferLanes&) = delete;
 
 private:
-    friend std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request);
-    friend bool rest_buffer(BufferState& buffer);
+    friend std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request,
+                                                    StreamState* order);
     friend void lay_down(StateBlock& block) noexcept;
     friend std::uint64_t empty_lanes(DeviceState& device);
+    friend void empty_lanes_of(StreamState& stream);
     friend void close_lanes(DeviceState& device);
 
+    struct Resting {
+        rules::SharedRequest request;
+        StateBlock* block = nullptr;
+        StreamState* order = nullptr;  // nullptr: nothing uses the memory
+    };
     struct alignas(128) Lane {
         ViewLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
-        std::array<rules::SharedRequest, rules::lane_buffers> requests;  // oldest first
-        std::array<StateBlock*, rules::lane_buffers> blocks{};
+        std::array<Resting, rules::lane_buffers> resting;  // oldest first
     };
+    // On the way to the cache. The stream does not end before.
+    struct Leaving {
+        StateBlock* block;
+        std::shared_ptr<StreamState> order;
+    };
+    using AllLeaving = Few<Leaving, rules::lane_buffers>;
     static StateBlock* take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request);
-    static void take_at(DeviceState& device, std::size_t lane, std::size_t one);  // expects the lane's lock
-    static bool put(DeviceState& device, std::size_t lane, StateBlock& block);
+    // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
+    static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
+    static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
+    static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
     static std::uint64_t empty(DeviceState& device, bool for_good);
 
     std::array<Lane, rules::lane_count> lanes_;
@@ -52,14 +68,19 @@ private:
 
 // A buffer of this request that rests in the lane of the thread, otherwise in another one: as a new one, with memory
 // of new identity. nullptr: none, or the circumstances forbid it. No driver call, no system call and nothing from the
-// heap. Expects a call that was let in, and no lock.
-std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request);
+// heap. `order`: the stream in whose order the request is made; nullptr: none. Expects a call that was let in, and no
+// lock.
+std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request,
+                                         StreamState* order = nullptr);
 // Lets a buffer rest that nobody holds any more. false: rules::may_rest() or the lane forbids it, and nothing has
 // changed.
 bool rest_buffer(BufferState& buffer);
 // All that rests goes to the cache; answers how many bytes. Expects no lock.
 std::uint64_t empty_lanes(DeviceState& device);
-// The same, and nothing rests from then on.
+// What rests in the order of a stream goes to the cache, behind the stream's work. For the end of the stream, to which
+// nobody has a reference.
+void empty_lanes_of(StreamState& stream);
+// As empty_lanes(), and nothing rests from then on.
 void close_lanes(DeviceState& device);
 
 }  // namespace detail

@@ -192,10 +192,12 @@ public:
     // Gives all memory back. On an error nothing has changed.
     Result<void> give_back(const std::shared_ptr<StreamState>& after);
 
+    // Enters into `uses` what the first stream's launches stored without the lock. Expects it.
+    void enter_first_use();
+
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
-    void enter_first_use();
     void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
     bool only_known_uses_ended();
@@ -225,7 +227,7 @@ public:
     const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
 
 private:
-    friend bool begin_again(StateBlock& block);
+    friend bool begin_again(StateBlock& block, const StreamState* order);
     static void begin(BufferState& state);
     void begin() {
         begin(*state_);

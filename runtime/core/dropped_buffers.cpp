@@ -2,6 +2,7 @@
 // DroppedBuffers: when their work has ended, they end.
 #include "dropped_buffers.hpp"
 
+#include "buffer_lanes.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "few.hpp"
@@ -100,7 +101,8 @@ std::uint64_t end_dropped_buffers(DeviceState& device, bool ask) {
     std::erase_if(left, [&](const DroppedBuffers::One& one) {
         if (!can_end || !has_ended(*one.buffer, ask, asked)) return false;
         bytes += one.bytes;
-        end_dropped(one.buffer, Wait{});
+        // Who asks needs memory of any size: what rests would leave its lane at once.
+        if (ask || !rest_buffer(*one.buffer)) end_dropped(one.buffer, Wait{});
         return true;
     });
     device.dropped.put_back(std::move(left));

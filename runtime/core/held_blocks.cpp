@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
+#include "stream_state.hpp"
 
 #include <utility>
 
@@ -51,35 +52,38 @@ Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
 
 namespace {
 
-constexpr rules::Released unused{.order = rules::ReleaseOrder::none, .device_usable = true};
-
-bool park(DeviceState& device, Piece& piece, const MemoryBlock& block) {
-    return device.books->ledger.rest(piece, block.id, unused, device.cache.limit_bytes());
+bool park(DeviceState& device, Piece& piece, const MemoryBlock& block, const StreamState* order) {
+    const rules::ReleaseOrder behind = order != nullptr ? rules::ReleaseOrder::own_stream : rules::ReleaseOrder::none;
+    const rules::Released how{.order = behind, .device_usable = true};
+    return device.books->ledger.rest(piece, block.id, how, device.cache.limit_bytes());
+}
+const PieceCache::Behind* behind(const StreamState* order) noexcept {
+    return order != nullptr ? &order->kept_behind : nullptr;
 }
 
 }  // namespace
 
-bool HeldBlocks::rest(DeviceState& device) {
-    if (!park(device, *blocks_.piece, blocks_.block)) return false;
-    if (blocks_.second && !park(device, *blocks_.second->piece, blocks_.second->host_block)) {
+bool HeldBlocks::rest(DeviceState& device, const StreamState* order) {
+    if (!park(device, *blocks_.piece, blocks_.block, order)) return false;
+    if (blocks_.second && !park(device, *blocks_.second->piece, blocks_.second->host_block, nullptr)) {
         if (device.books->ledger.wake(*blocks_.piece, blocks_.block) != 0) return false;
-        device.cache.close_in_lane(*blocks_.piece);
-        keep_from_lane(device, *std::exchange(blocks_.piece, nullptr));
+        device.cache.close_in_lane(*blocks_.piece, nullptr);
+        keep_from_lane(device, *std::exchange(blocks_.piece, nullptr), nullptr);
         blocks_.block = {};
         return false;
     }
-    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.close_in_lane(piece); });
+    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.close_in_lane(piece, behind(order)); });
     return true;
 }
 
-bool HeldBlocks::wake(DeviceState& device) {
+bool HeldBlocks::wake(DeviceState& device, const StreamState* order) {
     Ledger& ledger = device.books->ledger;
     if (ledger.wake(*blocks_.piece, blocks_.block) == 0) return false;
     if (blocks_.second && ledger.wake(*blocks_.second->piece, blocks_.second->host_block) == 0) {
-        (void)park(device, *blocks_.piece, blocks_.block);
+        (void)park(device, *blocks_.piece, blocks_.block, nullptr);
         return false;
     }
-    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.open_from_lane(piece); });
+    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.open_from_lane(piece, behind(order)); });
     return true;
 }
 

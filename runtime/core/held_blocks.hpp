@@ -25,6 +25,7 @@ namespace detail {
 
 struct DeviceState;
 struct Piece;
+struct StreamState;
 
 // What only a staged buffer has. Its blocks are the device's own.
 struct SecondSide {
@@ -81,10 +82,11 @@ public:
         visit(*blocks_.piece, blocks_.block);
         if (blocks_.second) visit(*blocks_.second->piece, blocks_.second->host_block);
     }
-    // For BufferLanes: parks all pieces, and closes them. false: they are not kept.
-    bool rest(DeviceState& device);
+    // For BufferLanes: parks all pieces, and closes them. false: they are not kept. `order`: the stream in whose order
+    // the memory was allocated; nullptr: none.
+    bool rest(DeviceState& device, const StreamState* order);
     // Hands the parked pieces out again, each with a new identity. false: they stay parked.
-    bool wake(DeviceState& device);
+    bool wake(DeviceState& device, const StreamState* order);
 
     // Expects the buffer to be staged.
     std::mutex& downloading() noexcept { return blocks_.second->downloading; }

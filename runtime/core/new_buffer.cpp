@@ -61,9 +61,9 @@ std::shared_ptr<BufferState> own(StateBlock& block) {
     return owner;
 }
 
-bool begin_again(StateBlock& block) {
+bool begin_again(StateBlock& block, const StreamState* order) {
     BufferState& state = block.buffer();
-    if (!state.held.wake(*state.device)) return false;
+    if (!state.held.wake(*state.device, order)) return false;
     NewBuffer::begin(state);
     return true;
 }

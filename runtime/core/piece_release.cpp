@@ -230,8 +230,8 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 }  // namespace
 
-void keep_from_lane(DeviceState& device, Piece& piece) {
-    free_all(device, device.cache.keep_from_lane(piece));
+void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind) {
+    free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr));
 }
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
@@ -240,11 +240,13 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
 }
 
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
+    (void)empty_lanes(device);
     return free_all(device, device.cache.take_out_kind(kind));
 }
 
 void free_kept_behind(StreamState& stream) {
     if (!stream.kept_behind.has_begun()) return;
+    empty_lanes_of(stream);
     DeviceState& device = *stream.device;
     const bool work_has_ended = device.is_lost() || stream.reached(stream.issued);
     for (Piece* const parked : device.cache.ended(stream.kept_behind, work_has_ended)) {

@@ -35,7 +35,8 @@ struct StateBlock {
 // A shared_ptr of the state in its block, which has none yet.
 std::shared_ptr<BufferState> own(StateBlock& block);
 // A buffer that rests becomes a new one, with the memory that it has. false: its memory has to go to the cache.
-bool begin_again(StateBlock& block);
+// `order`: the stream in whose order that was allocated.
+bool begin_again(StateBlock& block, const StreamState* order);
 // Called when the last reference to a buffer has gone that rests.
 void lay_down(StateBlock& block) noexcept;
 

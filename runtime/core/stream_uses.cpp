@@ -42,6 +42,7 @@ std::vector<const void*> StreamUses::forget_ended(const std::array<const StreamS
 
 StreamUses::Uses StreamUses::take_all() noexcept {
     for (const StreamUse& use : uses_) use.stream->standing.fetch_sub(1, std::memory_order_relaxed);
+    ordered_on_.store(nullptr, std::memory_order_relaxed);
     return std::exchange(uses_, {});
 }
 

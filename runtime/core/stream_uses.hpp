@@ -120,7 +120,7 @@ public:
     // stays. A fence is behind their last use, so that their tail does not name the buffer. Returns them, as names.
     // `named`: streams that the buffer names elsewhere, which stay.
     std::vector<const void*> forget_ended(const std::array<const StreamState*, 3>& named);
-    // Called as the buffer ends: returns the uses, which no longer count.
+    // Called as the buffer ends: returns the uses, which no longer count, and forgets the order of its allocation.
     Uses take_all() noexcept;
 
     // The running uses that may not run beside a host view of this use. `narrow(use)`: the part of a use that is looked

@@ -121,7 +121,7 @@ Result<void> has_state(DeviceState& device) {
 
 template <class Source>
 Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, MemoryKind asked, const Amount& amount,
-                 std::string_view reason, Stream* stream, bool shared) {
+                 std::string_view reason, Stream* stream, bool shared, const rules::SharedRequest& request = {}) {
     if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
@@ -134,6 +134,7 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, Mem
     if (Result<void> made = fill_from(buffer, source, amount.alignment, stream); !made) {
         return std::move(made).error();
     }
+    if (buffer.facts.kind == source.kind()) buffer.of_request(request);  // memory of a graph is not
     const bool ordered = stream != nullptr && rules::is_pooled(buffer.blocks.block.kind);
     std::shared_ptr<BufferState> made = buffer.make();
     if (ordered) order_on(*made, *stream);
@@ -149,15 +150,51 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
     return fill_new(device, allocator, asked, amount, reason, stream, shared);
 }
 
-Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount,
-                      std::string_view reason, Stream* stream) {
-    MemorySource source(device, kind);
-    return fill_new(device, source, kind, amount, reason, stream, false);
+std::string_view text(KindReason reason) noexcept {
+    switch (reason) {
+        case KindReason::by_kind: return "asked for by kind";
+        case KindReason::on_cpu_device: return "the CPU device has host memory only";
+        case KindReason::by_current_allocator: return "the device's current allocator";
+        case KindReason::by_allocator: return "asked for by allocator";
+        case KindReason::in_order: return "allocated in the order of a stream";
+        case KindReason::as_host: return "asked for as host memory";
+    }
+    return {};
+}
+
+namespace {
+
+Untyped allocate_own(const std::shared_ptr<DeviceState>& device, MemoryKind kind, const Amount& amount,
+                     KindReason reason, Stream* stream, const HostPlacement& placement) {
+    rules::KindRequest asked;
+    asked.bytes = bytes_of(amount).value_or(0);
+    asked.alignment = amount.alignment;
+    asked.kind = kind;
+    asked.reason = static_cast<std::uint8_t>(reason);
+    asked.placement = placement;
+    asked.in_order = stream != nullptr && rules::is_pooled(kind) && !device->synchronous;
+    if (asked.in_order) asked.stream_id = stream->state()->id;
+    const rules::SharedRequest request = rules::kind_request(asked);
+    if (!device->bars(rules::PublicCall::allocate)) {
+        StreamState* const order = asked.in_order ? stream->state().get() : nullptr;
+        if (std::shared_ptr<BufferState> again = wake_buffer(*device, request, order)) {
+            if (order != nullptr) order_on(*again, *stream);
+            return again;
+        }
+    }
+    MemorySource source(device, kind, placement);
+    return fill_new(device, source, kind, amount, text(reason), stream, false, request);
+}
+
+}  // namespace
+
+Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount, KindReason reason,
+                      Stream* stream) {
+    return allocate_own(device, kind, amount, reason, stream, {});
 }
 
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {
-    MemorySource source(device, MemoryKind::host, placement);
-    return fill_new(device, source, MemoryKind::host, amount, "asked for as host memory", nullptr, false);
+    return allocate_own(device, MemoryKind::host, amount, KindReason::as_host, nullptr, placement);
 }
 
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,

@@ -47,9 +47,12 @@ Result<std::size_t> bytes_of(const Amount& amount);
 // descriptor.
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream = nullptr, bool shared = false);
+// What the buffer's explain() says of a request for one kind.
+enum class KindReason : std::uint8_t { by_kind, on_cpu_device, by_current_allocator, by_allocator, in_order, as_host };
+std::string_view text(KindReason reason) noexcept;
 // The same from the device's own memory of this kind, as its allocator of the kind gives it.
-Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount,
-                      std::string_view reason, Stream* stream = nullptr);
+Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, MemoryKind kind, Amount amount, KindReason reason,
+                      Stream* stream = nullptr);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
                         bool is_signed = false);

@@ -80,9 +80,9 @@ namespace {
 
 // A buffer of the device's own allocator does not keep it: its memory is known to be the device's.
 Untyped allocate_by(const DeviceAllocators& own, const std::shared_ptr<DeviceState>& device, const Allocator& allocator,
-                    const Amount& amount, std::string_view reason) {
+                    const Amount& amount, KindReason reason) {
     if (own.is_own(allocator)) return allocate_kind(device, allocator.kind(), amount, reason);
-    return allocate_from(device, allocator, amount, reason);
+    return allocate_from(device, allocator, amount, text(reason));
 }
 
 }  // namespace
@@ -129,27 +129,27 @@ void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> ha
 
 Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Allocator* allocator, std::size_t count,
                                                                     std::size_t element_bytes, std::size_t alignment) {
-    constexpr std::string_view reason = "allocated in the order of a stream";
+    constexpr auto reason = detail::KindReason::in_order;
     const detail::Amount amount{count, element_bytes, alignment};
-    if (allocator != nullptr) return detail::allocate_from(state_->device, *allocator, amount, reason, this);
+    if (allocator != nullptr) return detail::allocate_from(state_->device, *allocator, amount, text(reason), this);
     return detail::allocate_kind(state_->device, MemoryKind::pool, amount, reason, this);
 }
 
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
-    constexpr std::string_view reason = "the device's current allocator";
+    constexpr auto reason = detail::KindReason::by_current_allocator;
     return detail::allocate_by(*allocators_, state_, allocators_->current(), {count, element_bytes, alignment}, reason);
 }
 Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
                                       std::size_t alignment) {
-    constexpr std::string_view reason = "asked for by allocator";
+    constexpr auto reason = detail::KindReason::by_allocator;
     return detail::allocate_by(*allocators_, state_, allocator, {count, element_bytes, alignment}, reason);
 }
 Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                        MemoryKind kind) {
-    constexpr std::string_view by_kind = "asked for by kind", of_cpu = "the CPU device has host memory only";
+    using detail::KindReason;
     const bool known = static_cast<std::size_t>(kind) < static_cast<std::size_t>(memory_kind_count);
     return detail::allocate_kind(state_, known ? kind : MemoryKind::unknown, {count, element_bytes, alignment},
-                                 state_->synchronous ? of_cpu : by_kind);
+                                 state_->synchronous ? KindReason::on_cpu_device : KindReason::by_kind);
 }
 Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                             const HostPlacement& placement) {

@@ -190,8 +190,8 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         keeps && shares_pages_
             ? rules::small_place(device_->capabilities, kind_, placement_, request.bytes, request.alignment)
             : 0;
+    PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
     if (keeps) {
-        PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
         const auto take = [&] {
             return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind, place_bytes);
         };
@@ -227,7 +227,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
-    if (keeps) device_->cache.handed_out(piece, whole.bytes);
+    if (keeps) device_->cache.handed_out(piece, whole.bytes, behind);
     if (piece.host_part) piece.host_part->asked = placement_;
     tell_origin(piece, block, origin);
     return enter(block, std::move(piece), request.stream, origin);

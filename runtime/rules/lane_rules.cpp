@@ -67,4 +67,23 @@ SharedRequest shared_request(std::uint64_t bytes, std::size_t element_bytes, std
     return {bytes, {first.word(), second.word()}};
 }
 
+SharedRequest kind_request(const KindRequest& asked) noexcept {
+    const HostPlacement& placement = asked.placement;
+    if (asked.bytes == 0 || kept_kind(asked.kind) < 0 || !may_be_kept(asked.kind, placement)) return {};
+    Packed first;
+    first.add(0, 1);  // no shared request
+    first.add(1, 1);  // never 0
+    first.add(flag(asked.in_order), 1);
+    first.add(static_cast<std::uint64_t>(asked.kind), 8);
+    first.add(asked.reason, 3);
+    first.add(static_cast<std::uint64_t>(placement.locality), 3);
+    first.add(static_cast<std::uint64_t>(placement.page_size), 1);
+    first.add(flag(placement.prefault), 1);
+    first.add(flag(placement.lock), 1);
+    first.add(number(placement.node) + 1, 16);
+    first.add_power(asked.alignment);
+    if (!first.fits()) return {};
+    return {asked.bytes, {first.word(), asked.stream_id}};
+}
+
 }  // namespace isthmus::rules

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which shared buffers lie whole in a lane of their device between their end and the next request that is the same, and
-// how many. Pure.
+// Which buffers lie whole in a lane of their device between their end and the next request that is the same, and how
+// many. Pure.
 #pragma once
 
 #include <isthmus/sharing_use.hpp>
@@ -14,11 +14,14 @@ namespace isthmus::rules {
 inline constexpr std::size_t lane_count = 16;
 inline constexpr std::size_t lane_buffers = 8;  // in one lane at most
 
-// All that allocate_shared() decides by, in two words. The same words and the same device: the same decision.
+// All that a request is decided by, in two words. The same words and the same device: the same decision.
 struct SharedRequest {
     std::uint64_t bytes = 0;
     std::uint64_t words[2] = {0, 0};  // 0: a request that no lane serves
     explicit operator bool() const noexcept { return words[0] != 0; }
+    // Of pool memory in the order of a stream, which stream_id() names. The first three bits say so.
+    bool in_order() const noexcept { return (words[0] & 7) == 6; }
+    std::uint64_t stream_id() const noexcept { return words[1]; }
     friend bool operator==(const SharedRequest& one, const SharedRequest& other) noexcept {
         return one.bytes == other.bytes && one.words[0] == other.words[0] && one.words[1] == other.words[1];
     }
@@ -28,11 +31,27 @@ struct SharedRequest {
 SharedRequest shared_request(std::uint64_t bytes, std::size_t element_bytes, std::size_t alignment, bool is_signed,
                              const SharedUse& use) noexcept;
 
+// A request for memory of one kind: Device::allocate(), Device::allocate_host() and Stream::allocate().
+struct KindRequest {
+    std::uint64_t bytes = 0;
+    std::size_t alignment = 0;  // of an element
+    MemoryKind kind = MemoryKind::unknown;
+    std::uint8_t reason = 0;  // which text explains the kind: below 8
+    HostPlacement placement;
+    bool in_order = false;        // of the stream, as pool memory is
+    std::uint64_t stream_id = 0;  // of that stream, unique in the runtime; otherwise 0
+};
+// Differs from all shared requests. Empty also for kinds that are not kept.
+SharedRequest kind_request(const KindRequest& asked) noexcept;
+
 // A buffer that nobody holds any more.
 struct Unheld {
-    bool of_request = false;     // allocate_shared() made it, by a request that a lane serves
-    bool own_memory = false;     // all of it the device's own, and not of a pool
-    bool used = false;           // a stream has used it
+    bool of_request = false;     // made by a request that a lane serves
+    bool own_memory = false;     // all of it the device's own
+    bool in_order = false;       // allocated in the order of a stream
+    bool order_known = false;    // of that stream, which only the runtime gives work: work of it may still run
+    bool running = false;        // other work may use it that is not known to have ended
+    bool attached = false;       // to a stream; or work that gives it back to the host is not known to have ended
     bool exposed = false;        // other code may use it, or the driver was told more about it than its content
     bool in_parts = false;       // parts of it were made, or it is being released
     bool in_graphs = false;      // a graph contains its addresses
@@ -41,10 +60,13 @@ struct Unheld {
     bool capture_open = false;   // anywhere in the runtime
     bool device_usable = false;  // neither lost nor of a forked parent, and not in a host function
 };
-// Whether it may rest: nothing has to be done for its end, and nothing is left of its last owner but its content.
+// Whether it may rest: nothing has to be done for its end, and nothing is left of its last owner but its content. What
+// was allocated in the order of a stream rests for later requests in that order, and work of that stream may still use
+// it (M3).
 constexpr bool may_rest(const Unheld& buffer) noexcept {
-    return buffer.of_request && buffer.own_memory && buffer.device_usable && !buffer.used && !buffer.exposed &&
-           !buffer.in_parts && !buffer.in_graphs && !buffer.far && !buffer.watched && !buffer.capture_open;
+    return buffer.of_request && buffer.own_memory && buffer.device_usable && !buffer.running && !buffer.attached &&
+           (buffer.order_known || !buffer.in_order) && !buffer.exposed && !buffer.in_parts && !buffer.in_graphs &&
+           !buffer.far && !buffer.watched && !buffer.capture_open;
 }
 
 struct LaneNow {

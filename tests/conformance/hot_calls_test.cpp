@@ -190,6 +190,26 @@ TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
     });
 }
 
+// Also a lane that is full, and whose oldest buffers go into a cache that has kept none of their size before.
+TEST(HotCalls, EndBuffersOfManySizesWithoutTheHeap) {  // keeps M2
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device) {
+        Stream stream = device.create_stream().value();
+        std::vector<Buffer<std::int32_t>> buffers;
+        for (std::size_t at = 1; at <= 20; ++at) {
+            buffers.push_back(shared_numbers(device, 1000 * at, MemoryKind::pinned));
+            buffers.push_back(device.allocate<std::int32_t>(700 * at).value());
+            auto ordered = stream.allocate<std::int32_t>(500 * at);
+            if (ordered) buffers.push_back(std::move(ordered).value());  // not everywhere are there pools
+        }
+        EXPECT_TRUE(worked(device.synchronize()));
+        Counting counting;
+        while (!buffers.empty()) buffers.pop_back();
+        const Counts counts = counting.end();
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+    });
+}
+
 // Work that has not ended refuses a view that does not wait, and is asked about as often as the program likes.
 TEST(HotCalls, AskAboutWorkThatRunsWithoutTheHeap) {
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";

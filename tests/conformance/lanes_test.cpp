@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared buffers that end idle and rest whole until their thread asks for the same again: what such a buffer is then,
-// which ones rest, and that they count as kept memory.
+// Buffers that end and rest whole until their thread asks for the same again: what such a buffer is then, which ones
+// rest, and that they count as kept memory.
 #include "keeping.hpp"
 
 #include <isthmus/graph.hpp>
@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace conformance {
 namespace {
@@ -177,6 +179,176 @@ TEST(Lanes, ACaptureNeitherTakesWhatRestsNorLetsAnyRest) {
         const Result<Graph> graph = capture->end();
         if (!worked(graph)) return;
         EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == before.kept_pieces + 1));
+    });
+}
+
+// keeps M2, M3
+TEST(Lanes, ABufferThatStreamsUsedRestsWhenItsWorkHasEnded) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream other = device.create_stream().value();
+        for_each_shared_kind(device, [&](MemoryKind kind) {
+            (void)device.trim_cache().value();
+            const std::uint64_t pieces = device.cache_usage().kept_pieces;
+            const auto use = [&](Buffer<std::int32_t>& buffer) {
+                set_all(buffer, 1);
+                EXPECT_TRUE(worked(stream.launch(add_one, count, buffer)));
+                EXPECT_TRUE(worked(other.wait_stream(stream)));
+                EXPECT_TRUE(worked(other.launch(add_one, count, buffer)));
+            };
+            const auto wakes = [&] {
+                const long calls = driver_calls();
+                Result<Buffer<std::int32_t>> again = shared_of(device, kind);
+                if (!worked(again)) return;
+                EXPECT_TRUE(unless_fault(driver_calls() == calls));
+                set_all(*again, 10);
+                EXPECT_TRUE(worked(stream.launch(add_one, count, *again)));
+                expect_all(*again, 11);
+            };
+            {
+                Buffer<std::int32_t> used = shared_of(device, kind).value();
+                use(used);
+                expect_all(used, 3);
+            }
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces > pieces));
+            wakes();
+            if (kind == MemoryKind::managed) return;  // attached: it ends in the drop
+            // What is dropped while work uses it rests once the device is known to have come that far.
+            {
+                Buffer<std::int32_t> used = shared_of(device, kind).value();
+                use(used);
+            }
+            EXPECT_TRUE(worked(device.synchronize()));
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces > pieces));
+            wakes();
+        });
+    });
+}
+
+// keeps M2, M3
+TEST(Lanes, BuffersOfOneKindRestAsSharedOnesDo) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for (const MemoryKind kind : kinds) {
+            SCOPED_TRACE(isthmus::name(kind));
+            const auto made = [&](std::size_t many) { return device.allocate<std::int32_t>(many, kind); };
+            const auto probe = made(count);
+            if (probe.code() == Code::unsupported || !worked(probe)) continue;
+            const std::string_view why = probe->explain();
+            { const auto rests = made(2 * count).value(); }
+            const long calls = driver_calls();
+            const auto again = made(2 * count);
+            EXPECT_TRUE(unless_fault(driver_calls() == calls));
+            if (!worked(again)) continue;
+            EXPECT_EQ(again->explain(), why);
+            EXPECT_EQ(again->kind(), device.is_cpu() ? MemoryKind::host : kind);
+            EXPECT_EQ(again->size(), 2 * count);
+        }
+    });
+}
+
+// keeps M2, M3
+TEST(Lanes, MemoryOfAStreamIsThereAtOnceInItsOrderAndNowhereElse) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) return;
+        Stream one = device.create_stream().value();
+        Stream other = device.create_stream().value();
+        EXPECT_TRUE(worked(one.synchronize()));
+        EXPECT_TRUE(worked(other.synchronize()));
+        {
+            Buffer<std::int32_t> used = one.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(worked(one.launch(churn, count, used, 2000)));
+        }
+        CacheUsage before = device.cache_usage();
+        EXPECT_TRUE(unless_fault(before.kept_pieces > 0)) << "behind the work of the stream";
+        EXPECT_TRUE(unless_fault(device.pool().value().usage().value().used_bytes < count * 4)) << "nobody's";
+        const long calls = driver_calls();
+        {
+            Buffer<std::int32_t> again = one.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(unless_fault(driver_calls() == calls && device.cache_usage().served == before.served + 1));
+            EXPECT_TRUE(worked(one.fill(again, 5)));
+            // Another stream gets memory of its own.
+            Buffer<std::int32_t> elsewhere = other.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(worked(other.fill(elsewhere, 7)));
+            Buffer<std::int32_t> seen = pinned(device, count, 0);
+            EXPECT_TRUE(worked(one.copy(seen, again)));
+            expect_all(seen, 5);
+            // And uses this one after its allocation.
+            EXPECT_TRUE(worked(other.wait_stream(one)));
+            EXPECT_TRUE(worked(other.launch(churn, count, again, 2000)));
+            EXPECT_TRUE(worked(other.synchronize()));
+            EXPECT_TRUE(worked(one.synchronize()));
+        }
+        (void)device.trim_cache().value();
+        {
+            Buffer<std::int32_t> used = one.allocate<std::int32_t>(count).value();
+            EXPECT_TRUE(worked(other.launch(churn, count, used, 2000)));
+        }
+        // The other stream used it last: it is kept behind that one's work.
+        before = device.cache_usage();
+        Buffer<std::int32_t> last = other.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(unless_fault(device.cache_usage().missed == before.missed));
+        EXPECT_TRUE(worked(other.synchronize()));
+    });
+}
+
+// keeps M3, M7
+TEST(Lanes, AStreamTakesWhatRestsInItsOrderAlong) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) return;
+        const long before = driver_calls("cuStreamDestroy_v2");
+        {
+            Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> shared = pinned(device, count, 1);
+            EXPECT_TRUE(worked(stream.launch(add_one, count, shared)));
+            { const auto rests = stream.allocate<std::int32_t>(count).value(); }
+            EXPECT_TRUE(worked(stream.synchronize()));
+        }
+        if (counts_calls(device)) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamDestroy_v2") == before + 1))
+                << "nothing that rests holds it";
+        }
+        {
+            std::optional<Buffer<std::int32_t>> last;
+            {
+                Stream stream = device.create_stream().value();
+                last = stream.allocate<std::int32_t>(2 * count).value();
+                EXPECT_TRUE(worked(stream.launch(churn, count, *last, 2000)));
+            }
+            last.reset();  // the last holder of its stream
+        }
+        if (counts_calls(device)) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamDestroy_v2") == before + 2));
+        }
+        Stream next = device.create_stream().value();
+        { const auto other = next.allocate<std::int32_t>(count).value(); }
+        EXPECT_TRUE(worked(device.synchronize()));
+        (void)device.trim_cache().value();
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == 0));
+    });
+}
+
+// keeps K13, M7
+TEST(Lanes, ACaptureGetsMemoryOfItsGraphAndNotWhatRests) {
+    NEEDS(graph);
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) return;
+        Stream stream = device.create_stream().value();
+        { const auto rests = stream.allocate<std::int32_t>(count).value(); }
+        const std::uint64_t served = device.cache_usage().served;
+        Result<Capture> capture = stream.begin_capture();
+        if (!worked(capture)) return;
+        {
+            Result<Buffer<std::int32_t>> made = stream.allocate<std::int32_t>(count);
+            if (worked(made)) {
+                EXPECT_EQ(made->kind(), MemoryKind::graph);
+                EXPECT_TRUE(worked(stream.fill(*made, 1)));
+                EXPECT_TRUE(worked(made->release()));
+            }
+        }
+        EXPECT_EQ(device.cache_usage().served, served);
+        (void)capture->end();
+        const auto again = stream.allocate<std::int32_t>(count);
+        EXPECT_TRUE(unless_fault(device.cache_usage().served == served + 1)) << "after the capture";
     });
 }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <malloc.h>
 #include <new>
+#include <string>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -129,6 +130,25 @@ TEST(SmallBuffers, OneOf64BytesTakesLessThanAPage) {  // keeps M1
     std::printf("a shared buffer of 64 bytes: %.0f bytes of the heap, %.0f resident\n", heap, resident);
     EXPECT_LE(heap, 880.0);
     EXPECT_LE(resident, 1280.0);
+}
+
+// keeps M2
+TEST(PairAllocations, KeepingWhatWasHandedOutNeedsNoHeap) {
+#ifdef ISTHMUS_ADDRESS_SANITIZED
+    GTEST_SKIP() << "allocations are not counted";
+#endif
+    RuntimeOptions options;
+    options.use_cuda = false;
+    options.cache_bytes = 64 << 20;
+    Runtime runtime = Runtime::open(options).value();
+    std::vector<Buffer<std::uint8_t>> buffers;
+    for (std::size_t at = 1; at <= 60; ++at) {  // some classes have several, and a lane has no room for all
+        buffers.push_back(runtime.cpu().allocate_shared<std::uint8_t>((at % 2 == 0 ? 4000u : 700u) * at).value());
+    }
+    const long before = allocations.load();
+    while (!buffers.empty()) buffers.pop_back();
+    EXPECT_EQ(allocations.load() - before, 0);
+    EXPECT_EQ(runtime.cpu().cache_usage().kept_pieces, 60u);
 }
 
 }  // namespace

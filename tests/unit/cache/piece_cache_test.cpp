@@ -164,14 +164,18 @@ TEST(PieceCache, WhatLiesInLanesIsKeptAndNoPartOfThePeak) {  // keeps M5, M8
     lane.pieces.store(1);
     lane.taken.store(5);
     memory.lent[0x1000000] = size;  // as the driver gave it
-    cache.close_in_lane(lying);
+    cache.close_in_lane(lying, nullptr);
     EXPECT_EQ(memory.lent[0x1000000], 0u);
-    cache.open_from_lane(lying);
+    cache.open_from_lane(lying, nullptr);
     EXPECT_EQ(memory.lent[0x1000000], size);
     PieceCache::Usage usage = cache.usage();
     EXPECT_EQ(usage.bytes, size);
     EXPECT_EQ(usage.pieces, 1u);
     EXPECT_EQ(usage.taken, 5u);
+    lane.pool_bytes.store(size / 2);
+    EXPECT_EQ(cache.kept_bytes(MemoryKind::pool), size / 2);
+    EXPECT_EQ(cache.kept_bytes(MemoryKind::device), 0u);
+    lane.pool_bytes.store(0);
     // Its owners have one more at a time, so that this and a sixteenth may be kept beside what lies in the lane.
     (void)cache.take_out(4 * size);
     Piece& other = staying(piece_of(MemoryKind::device, 0x3000000, size));

@@ -19,13 +19,15 @@ using namespace isthmus::rules;
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
-TEST(Lanes, ABufferRestsOnlyWhereNothingIsLeftToDoForIt) {  // keeps M2, M7
-    for (unsigned bits = 0; bits < 1u << 10; ++bits) {
+TEST(Lanes, ABufferRestsOnlyWhereNothingIsLeftToDoForIt) {  // keeps M2, M3, M7
+    for (unsigned bits = 0; bits < 1u << 13; ++bits) {
         const auto bit = [&](int at) { return ((bits >> at) & 1u) != 0; };
-        const Unheld buffer{bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9)};
+        const Unheld buffer{bit(0), bit(1), bit(2), bit(3),  bit(4),  bit(5), bit(6),
+                            bit(7), bit(8), bit(9), bit(10), bit(11), bit(12)};
         const bool needed = buffer.of_request && buffer.own_memory && buffer.device_usable;
-        const bool nothing_forbids = (bits & 0b0111111100u) == 0;
-        EXPECT_EQ(may_rest(buffer), needed && nothing_forbids) << bits;
+        const bool nothing_forbids = (bits & 0b0111111110000u) == 0;
+        const bool order_lost = buffer.in_order && !buffer.order_known;
+        EXPECT_EQ(may_rest(buffer), needed && nothing_forbids && !order_lost) << bits;
     }
 }
 
@@ -99,6 +101,64 @@ TEST(Lanes, RequestsAreTheSameIfEveryFieldIs) {  // keeps G11, M1
     see(shared_request(4096, 4, 8, true, {}));
     see(shared_request(4096, 4, 4, false, {}));
     EXPECT_GT(known.size(), 40u);
+}
+
+TEST(Lanes, RequestsForAKindAreTheSameIfEveryFieldIs) {  // keeps M1, M3
+    KindRequest plain;
+    plain.bytes = 4096;
+    plain.alignment = 4;
+    plain.kind = MemoryKind::device;
+    std::vector<SharedRequest> known = {shared_request(4096, 4, 4, true, {})};
+    const auto see = [&](const std::function<void(KindRequest&)>& change) {
+        KindRequest asked = plain;
+        change(asked);
+        const SharedRequest request = kind_request(asked);
+        ASSERT_TRUE(request);
+        EXPECT_TRUE(request == kind_request(asked));
+        EXPECT_EQ(request.in_order(), asked.in_order);
+        if (asked.in_order) {
+            EXPECT_EQ(request.stream_id(), asked.stream_id);
+        }
+        for (const SharedRequest& other : known) EXPECT_FALSE(request == other) << known.size();
+        known.push_back(request);
+    };
+    see([](KindRequest&) {});
+    see([](KindRequest& one) { one.bytes = 4095; });
+    see([](KindRequest& one) { one.alignment = 8; });
+    for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::host, MemoryKind::host_numa, MemoryKind::pool}) {
+        see([&](KindRequest& one) { one.kind = kind; });
+    }
+    see([](KindRequest& one) { one.reason = 7; });
+    for (const std::uint64_t stream : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+        see([&](KindRequest& one) {
+            one.kind = MemoryKind::pool;
+            one.in_order = true;
+            one.stream_id = stream;
+        });
+    }
+    see([](KindRequest& one) { one.placement.locality = Locality::node; });
+    see([](KindRequest& one) { one.placement.node = 1; });
+    see([](KindRequest& one) { one.placement.page_size = PageSize::huge; });
+    see([](KindRequest& one) { one.placement.prefault = true; });
+    see([](KindRequest& one) { one.placement.lock = true; });
+    for (const SharedRequest& request : known) EXPECT_TRUE(request);
+    EXPECT_FALSE(known.front().in_order()) << "a shared request";
+
+    const auto refuse = [&](const std::function<void(KindRequest&)>& change) {
+        KindRequest asked = plain;
+        change(asked);
+        EXPECT_FALSE(kind_request(asked));
+    };
+    refuse([](KindRequest& one) { one.bytes = 0; });
+    refuse([](KindRequest& one) { one.kind = MemoryKind::graph; });
+    refuse([](KindRequest& one) { one.kind = MemoryKind::unknown; });
+    refuse([](KindRequest& one) { one.alignment = 3; });
+    refuse([](KindRequest& one) { one.reason = 8; });
+    refuse([](KindRequest& one) { one.placement.node = 1 << 16; });
+    refuse([](KindRequest& one) {
+        one.kind = MemoryKind::host;
+        one.placement.strict = true;
+    });
 }
 
 TEST(Lanes, ARequestThatIsDecidedAnewEachTimeIsServedByNoLane) {  // keeps M1, M6
