@@ -53,6 +53,7 @@ DroppedBuffers::One DroppedBuffers::take_oldest() {
     all_.erase(all_.begin());
     --outstanding_.buffers;
     outstanding_.bytes -= oldest.bytes;
+    if (all_.empty()) outstanding_.since_asked = 0;
     count_.store(all_.size(), std::memory_order_relaxed);
     return oldest;
 }
@@ -64,6 +65,7 @@ void DroppedBuffers::put_back(All left) {
     outstanding_.buffers = all_.size();
     outstanding_.bytes = 0;
     for (const One& one : all_) outstanding_.bytes += one.bytes;
+    if (all_.empty()) outstanding_.since_asked = 0;  // nothing is left to ask about
     count_.store(all_.size(), std::memory_order_relaxed);
 }
 

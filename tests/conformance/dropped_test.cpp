@@ -58,6 +58,21 @@ TEST(Dropped, TheDropDoesNotWaitAndTheMemoryServesWhenItsWorkHasEnded) {
     });
 }
 
+// keeps M3
+TEST(Dropped, ManyDropsBetweenSynchronizationsEndWithoutAQuestion) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for (int at = 0; at < 200; ++at) {
+            {
+                auto buffer = shared_of(device, MemoryKind::pinned);
+                if (!worked(buffer)) continue;
+                EXPECT_TRUE(worked(device.stream().launch(churn, count, *buffer, 1)));
+            }
+            EXPECT_TRUE(worked(device.synchronize()));
+        }
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces > 0));
+    });
+}
+
 // keeps M2, M3
 TEST(Dropped, DropsAskNothingAndTheNextAllocationAsksOnceForAll) {
     on_each_device_that_keeps(plenty, [](Device& device) {
