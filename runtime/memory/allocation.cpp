@@ -166,6 +166,7 @@ namespace {
 
 Untyped allocate_own(const std::shared_ptr<DeviceState>& device, MemoryKind kind, const Amount& amount,
                      KindReason reason, Stream* stream, const HostPlacement& placement) {
+    if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     rules::KindRequest asked;
     asked.bytes = bytes_of(amount).value_or(0);
     asked.alignment = amount.alignment;
@@ -175,7 +176,7 @@ Untyped allocate_own(const std::shared_ptr<DeviceState>& device, MemoryKind kind
     asked.in_order = stream != nullptr && rules::is_pooled(kind) && !device->synchronous;
     if (asked.in_order) asked.stream_id = stream->state()->id;
     const rules::SharedRequest request = rules::kind_request(asked);
-    if (!device->bars(rules::PublicCall::allocate)) {
+    if (device->usable()) {  // a lost one gives fresh memory of the system
         StreamState* const order = asked.in_order ? stream->state().get() : nullptr;
         if (std::shared_ptr<BufferState> again = wake_buffer(*device, request, order)) {
             if (order != nullptr) order_on(*again, *stream);
