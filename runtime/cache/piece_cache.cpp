@@ -242,6 +242,21 @@ void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
     make_room(behind->shelves_, piece);
 }
 
+std::vector<Piece*> PieceCache::shed(std::uint64_t bytes) {
+    std::vector<Piece*> out;
+    const std::lock_guard lock(mutex_);
+    take_out_until(bytes_ - std::min(bytes_, bytes), out);
+    return out;
+}
+
+std::uint64_t PieceCache::most_reserved(std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    rules::HandedOut then = handed_out_;
+    then.asked_bytes += bytes;
+    then.peak_bytes = std::max(then.peak_bytes, asked_by_owners(then));
+    return rules::most_reserved(then);
+}
+
 void PieceCache::returned(Piece& piece) {
     if (piece.asked_bytes == 0) return;
     if (piece.slab == nullptr) {

@@ -96,6 +96,11 @@ public:
     std::vector<Piece*> ended(Behind& behind, bool work_has_ended);
     // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
     std::vector<Piece*> make_way(std::size_t bytes);
+    // Yields pieces of at least so many bytes, or all that are kept, in the order of rules::goes_before().
+    std::vector<Piece*> shed(std::uint64_t bytes);
+    // How much memory a segment may have for what this counts, where `bytes` more are about to be handed out
+    // (rules::most_reserved).
+    std::uint64_t most_reserved(std::size_t bytes) const;
     // Counts a piece as handed out that the driver or the system made for a request of so many bytes; until keep() or
     // returned(), which does nothing for other pieces. Call returned() before the driver or the system gets the piece:
     // it makes all of it accessible, as they gave it. From here on keeping the piece takes nothing from the heap, also

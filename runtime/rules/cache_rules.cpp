@@ -50,6 +50,10 @@ std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcep
     return std::min(limit_bytes, std::max(small_program_bytes, most - std::min(most, now.bytes)));
 }
 
+std::uint64_t most_reserved(const HandedOut& now) noexcept {
+    return now.peak_bytes + now.peak_bytes / peak_share;
+}
+
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
     const std::uint64_t unused = now.bytes - now.asked_bytes + (piece_bytes - requested_bytes);
     const std::uint64_t peak = std::max(now.peak_bytes, now.asked_bytes + requested_bytes);

@@ -62,6 +62,9 @@ constexpr std::uint64_t peak_share = 16;
 constexpr std::uint64_t small_program_bytes = std::uint64_t{64} << 10;
 // How much may be kept beside what is handed out: memory that the peak needed, and a sixteenth of the peak.
 std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcept;
+// How much memory a segment has at most before kept pieces are given back to it: the peak and a sixteenth. Holes
+// between blocks count, which kept pieces cannot fill.
+std::uint64_t most_reserved(const HandedOut& now) noexcept;
 // Whether a piece may serve although its end is unused: the unused ends of all pieces stay within a sixteenth.
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
 
