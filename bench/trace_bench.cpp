@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays recorded allocations (tests/traces/README.md): isthmus by block and by Buffer, with kept memory and from the
-// driver's pool; cuMemAllocAsync; cuMemAlloc; CUB's caching allocator. `bench/pool_torch.py --trace` replays the same
-// in PyTorch's.
+// Replays recorded allocations (tests/traces/README.md): isthmus by block and by Buffer, with kept memory, the same in
+// a segment (ISTHMUS_DEVICE_SEGMENTS), and from the driver's pool; cuMemAllocAsync; cuMemAlloc; CUB's caching
+// allocator. `bench/pool_torch.py --trace` replays the same in PyTorch's.
 //   bench_trace --trace=FILE [--trace=FILE]... [Google Benchmark's options]
 // Counters: per_event, a time; reserved, what the driver had given out at most ÷ what lived at the peak, by the
 // device's free memory in a replay that is not timed; kept_served, the share of requests that a kept piece served.
@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -35,13 +36,26 @@ using isthmus::Stream;
 using traces::Event;
 using traces::Trace;
 
-isthmus::Runtime& runtime() {
-    static isthmus::Runtime opened = [] {
-        isthmus::RuntimeOptions options;
-        options.cache_bytes = std::uint64_t{1} << 40;  // the rules decide
-        return isthmus::Runtime::open(options).value();
+isthmus::Runtime open_runtime() {
+    isthmus::RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{1} << 40;  // the rules decide
+    return isthmus::Runtime::open(options).value();
+}
+
+// Where device memory comes from.
+enum class From : std::uint8_t { driver, segment };
+isthmus::Runtime& runtime(From from = From::driver) {
+    if (from == From::driver) {
+        static isthmus::Runtime opened = open_runtime();
+        return opened;
+    }
+    static isthmus::Runtime with_segments = [] {
+        setenv("ISTHMUS_DEVICE_SEGMENTS", "1", 1);
+        isthmus::Runtime opened = open_runtime();
+        unsetenv("ISTHMUS_DEVICE_SEGMENTS");
+        return opened;
     }();
-    return opened;
+    return with_segments;
 }
 
 // Bytes that the driver has free on the current device; 0: it does not say.
@@ -99,7 +113,8 @@ void replay(benchmark::State& state, const Trace& trace, Way& way) {
 
 // isthmus on streams, by block or by Buffer, from the cache (device memory) or from the driver's pool.
 struct OfIsthmus {
-    explicit OfIsthmus(MemoryKind of_kind) : kind(of_kind) {}
+    explicit OfIsthmus(MemoryKind of_kind, From from = From::driver)
+        : kind(of_kind), device(runtime(from).default_device()) {}
     const char* prepare(const Trace& trace) {
         if (kind == MemoryKind::pool && !device.pool()) return "no pools here";
         // free_bytes() asks for the current context's device.
@@ -121,7 +136,7 @@ struct OfIsthmus {
         if (hits + misses > 0) state.counters["kept_served"] = hits / (hits + misses);
     }
     const MemoryKind kind;
-    Device& device = runtime().default_device();
+    Device& device;
     bench::RawDriver raw;
     std::vector<Stream> streams;
     std::uint64_t served = 0, missed = 0;
@@ -266,6 +281,8 @@ void add_all(const std::string& path, const Trace& trace) {
     const std::string name = path.substr(path.rfind('/') + 1) + "/";
     add<Blocks>(name + "isthmus/device/block", trace, MemoryKind::device);
     add<Buffers>(name + "isthmus/device/buffer", trace, MemoryKind::device);
+    add<Blocks>(name + "isthmus/segment/block", trace, MemoryKind::device, From::segment);
+    add<Buffers>(name + "isthmus/segment/buffer", trace, MemoryKind::device, From::segment);
     add<Blocks>(name + "isthmus/pool/block", trace, MemoryKind::pool);
     add<Buffers>(name + "isthmus/pool/buffer", trace, MemoryKind::pool);
     add<AsyncOfDriver>(name + "raw/cuMemAllocAsync", trace);

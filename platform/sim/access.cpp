@@ -69,6 +69,7 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
     if (region.kind == Kind::mapping) {  // the range may continue in the next mapping
         std::string reason = check_mappings(d, agent.device, address, bytes, writes);
         if (!reason.empty()) return refuse(std::move(reason));
+        if (const char* const outside = check_blocks(d, address, bytes)) return refuse(outside);
         return {true, found.pointer(), {}};
     }
     if (found.by_host_name) {
@@ -99,7 +100,7 @@ CopySide check_copy_side(const Driver& d, int device, Address address, std::size
     if (found.region->kind == Kind::mapping) {
         bool gapless = false;
         mappings_of(d, address, bytes, gapless);
-        if (!gapless) side.code = result::invalid_value;
+        if (!gapless || check_blocks(d, address, bytes) != nullptr) side.code = result::invalid_value;
     } else if (found.region->freed || bytes > found.region->usable_bytes_next(found.offset_bytes)) {
         side.code = result::invalid_value;
     }

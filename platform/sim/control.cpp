@@ -136,6 +136,7 @@ __attribute__((visibility("default"))) void isthmus_sim_lend(std::uint64_t devic
         const std::lock_guard lock(d->mutex);
         const Found found = d->regions.find(device_address);
         if (!found) return;
+        if (found.region->kind == Kind::mapping) return lend_block(*d, device_address, bytes);
         id = found.region->id;
         lending = ++found.region->lendings;
         found.region->lent_bytes_next = bytes;

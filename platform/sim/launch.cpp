@@ -4,6 +4,7 @@
 #include "launch.hpp"
 
 #include "aliases.hpp"
+#include "blocks.hpp"
 #include "call.hpp"
 #include "module.hpp"
 #include "ptx_kernels.hpp"
@@ -96,6 +97,9 @@ bool check_pointers(const Driver& d, const KernelLaunch& launch, std::vector<std
         if (!counted) {
             const Found found = d.regions.find(view.data);
             bytes = found ? std::max<std::size_t>(found.region->usable_bytes(found.offset_bytes), 1) : 1;
+            if (const std::optional<BlockInUse> lent = block_in_use(d, view.data)) {
+                bytes = lent->first + lent->bytes - view.data;
+            }
         }
         const GpuAccess access = check_gpu_access(d, launch.agent, view.data, bytes, parameter.writes());
         if (!access.allowed) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kernel from PTX may access, by provenance and the machine's facts.
+#include "blocks.hpp"
 #include "ptx_kernels.hpp"
 #include "updates.hpp"
 #include "written_bytes.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <sched.h>
@@ -91,7 +94,12 @@ ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, 
     const std::size_t before = found.offset_bytes - region.first_byte(found.offset_bytes);
     out.begin = address - before;
     out.size_bytes = before + usable;
-    out.host = static_cast<std::byte*>(access.pointer) - before;
+    if (const std::optional<BlockInUse> block = block_in_use(d_, address)) {  // no more of the mapping than that
+        const std::uint64_t end = std::min<std::uint64_t>(out.begin + out.size_bytes, block->first + block->bytes);
+        out.begin = std::max<std::uint64_t>(out.begin, block->first);
+        out.size_bytes = static_cast<std::size_t>(end - out.begin);
+    }
+    out.host = static_cast<std::byte*>(access.pointer) - (address - out.begin);
     out.whole_updates = updates_are_whole(d_, agent_.device, region);
     out.written = written_bytes::of(out.host);
     return out;

@@ -3,6 +3,7 @@
 #include "virtual_memory.hpp"
 
 #include "access.hpp"
+#include "blocks.hpp"
 #include "call.hpp"
 #include "memory_file.hpp"
 #include "pools.hpp"
@@ -51,6 +52,7 @@ Result free_reservation(Driver& d, Address address, std::size_t bytes) {
     bool gapless = false;
     if (!mappings_of(d, address, bytes, gapless).empty()) return result::invalid_value;  // observed
     d.virtual_memory.reservations.erase(found);
+    d.virtual_memory.blocks.erase(address);
     d.protection.unmap(reinterpret_cast<void*>(address), bytes);
     return result::ok;
 }
@@ -246,6 +248,48 @@ std::string check_mappings(const Driver& d, int device, Address address, std::si
         if (writes && access != write_access) return "this device may only read it (cuMemSetAccess)";
     }
     return {};
+}
+
+void lend_block(Driver& d, Address address, std::size_t bytes) {
+    const auto& all = d.virtual_memory.reservations;
+    const auto after = all.upper_bound(address);
+    if (after == all.begin()) return;
+    std::map<Address, std::size_t>& blocks = d.virtual_memory.blocks[std::prev(after)->first];
+    blocks.erase(blocks.lower_bound(address), blocks.lower_bound(address + std::max<std::size_t>(bytes, 1)));
+    blocks[address] = bytes;
+}
+
+namespace {
+
+// The blocks of the reservation that contains this address; nullptr: it has none.
+const std::map<Address, std::size_t>* blocks_around(const Driver& d, Address address) {
+    if (!within_reservation(d, address, 1)) return nullptr;
+    const Address base = std::prev(d.virtual_memory.reservations.upper_bound(address))->first;
+    const auto found = d.virtual_memory.blocks.find(base);
+    return found == d.virtual_memory.blocks.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+std::optional<BlockInUse> block_in_use(const Driver& d, Address address) {
+    const auto* const blocks = blocks_around(d, address);
+    if (blocks == nullptr) return std::nullopt;
+    const auto next = blocks->upper_bound(address);
+    if (next == blocks->begin()) return std::nullopt;
+    const auto& [first, in_use] = *std::prev(next);
+    if (address - first >= in_use) return std::nullopt;
+    return BlockInUse{first, in_use};
+}
+
+const char* check_blocks(const Driver& d, Address address, std::size_t bytes) {
+    const auto* const blocks = blocks_around(d, address);
+    if (blocks == nullptr) return nullptr;
+    if (const std::optional<BlockInUse> block = block_in_use(d, address)) {
+        return bytes <= block->first + block->bytes - address ? nullptr : "it leaves its allocation";
+    }
+    const auto next = blocks->upper_bound(address);
+    const bool released = next != blocks->begin() && std::prev(next)->second == 0;
+    return released ? "it was released, and its program keeps it for a later allocation" : "it leaves its allocation";
 }
 
 void add_mapped_devices(const Driver& d, int device, std::set<int>& devices) {

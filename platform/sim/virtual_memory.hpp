@@ -91,6 +91,9 @@ struct Physical {
 struct VirtualMemory {
     Handles<Physical> objects;
     std::map<Address, std::size_t> reservations;
+    // Of reservations that their program divides into blocks (isthmus_sim_lend), by their first address: bytes in use,
+    // by the block's first address; 0: released.
+    std::map<Address, std::map<Address, std::size_t>> blocks;
     std::vector<Region*> mappings;
     std::condition_variable teams_changed;  // with the driver's mutex
 };
@@ -124,6 +127,11 @@ const char* find_replicas(Driver& d, const MultimemAccess& access, void** addres
 std::vector<Region*> mappings_of(const Driver& d, Address address, std::size_t bytes, bool& gapless);
 // Why the device may not access the whole range; empty: it may. Device -1: whether any device may.
 std::string check_mappings(const Driver& d, int device, Address address, std::size_t bytes, bool writes);
+// isthmus_sim_lend() of mapped memory: a block begins here, and its first bytes may be accessed; 0: it is released.
+// From the first one on, what is no block of the reservation may not be accessed.
+void lend_block(Driver& d, Address address, std::size_t bytes);
+// Why a range is no part of one block; nullptr: it is, or its reservation has no blocks.
+const char* check_blocks(const Driver& d, Address address, std::size_t bytes);
 // Adds the devices whose keys are on mappings that this device may access.
 void add_mapped_devices(const Driver& d, int device, std::set<int>& devices);
 

@@ -91,7 +91,10 @@ std::optional<OffsetRange> SegmentMap::give_back(std::uint64_t first) {
     const OffsetRange block{first, found->second};
     blocks_.erase(found);
     free_.insert(block);
-    for (const OffsetRange& there : mapped_.within(block)) ready_.insert(there);
+    for (const OffsetRange& lost : abandoned_.within(block)) free_.erase(lost);
+    for (const OffsetRange& part : free_.within(block)) {
+        for (const OffsetRange& there : mapped_.within(part)) ready_.insert(there);
+    }
     return block;
 }
 
@@ -117,6 +120,12 @@ void SegmentMap::now_mapped(const OffsetRange& run) {
 void SegmentMap::now_unmapped(const OffsetRange& run) {
     mapped_.erase(run);
     ready_.erase(run);
+}
+
+void SegmentMap::abandon(const OffsetRange& run) {
+    abandoned_.insert(run);
+    mapped_.insert(run);
+    free_.erase(run);
 }
 
 }  // namespace detail

@@ -43,6 +43,10 @@ public:
     // Whole granules.
     void now_mapped(const OffsetRange& run);
     void now_unmapped(const OffsetRange& run);
+    // No later block lies here: these whole granules are mapped, and could neither be opened nor unmapped. They must
+    // not be known as mapped; all_mapped() yields them.
+    void abandon(const OffsetRange& run);
+    std::vector<OffsetRange> all_mapped() const { return mapped_.all(); }
 
     std::size_t blocks() const noexcept { return blocks_.size(); }
     std::uint64_t block_bytes() const noexcept { return limit_ - free_.bytes(); }
@@ -61,6 +65,7 @@ private:
     FreeRanges free_;                                // all of it that is no block
     FreeRanges ready_;                               // of that, what is mapped
     FreeRanges mapped_;                              // whole granules
+    FreeRanges abandoned_;                           // whole granules, in mapped_ as well
     std::map<std::uint64_t, std::uint64_t> blocks_;  // first → bytes
 };
 

@@ -26,6 +26,21 @@ std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& c
     return paths;
 }
 
+// Says why a device that lies in the way has none.
+bool has_segment(const DeviceSession& device) {
+    rules::SegmentFacts facts;
+    facts.asked = device.config->device_segments;
+    facts.virtual_memory =
+        device.capabilities.has(Feature::virtual_memory) && device.driver->virtual_memory() != nullptr;
+    facts.separate = device.capabilities.memory == MemoryModel::separate;
+    facts.gpus = device.config->gpus;
+    const std::string_view why = rules::why_no_segments(facts);
+    if (facts.asked && !why.empty() && !device.synchronous) {
+        device.config->say(Severity::info, composed("no segments on {}: {}", named(device), why));
+    }
+    return why.empty();
+}
+
 }  // namespace
 
 DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
@@ -35,7 +50,8 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
       reachable(rules::reachable_kinds(capabilities)),
       paths(all_paths(capabilities)),
       atomics(capabilities),
-      cache(driver->memory(), config->cache_bytes) {}
+      cache(driver->memory(), config->cache_bytes),
+      segment(*driver, has_segment(*this)) {}
 
 DeviceState::~DeviceState() {
     if (config->forked()) {  // the child owns no objects of the driver
@@ -67,6 +83,7 @@ void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
     for (Piece* const kept : cache.take_out(0)) free_at_end(*this, books->ledger.take_parked(*kept));
+    if (!is_lost() || driver->context_died()) segment.end();
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {

@@ -18,6 +18,7 @@
 #include "host_calls.hpp"
 #include "launch_path.hpp"
 #include "memory_pool_state.hpp"
+#include "device_segment.hpp"
 #include "piece_cache.hpp"
 #include "unreturned_pieces.hpp"
 
@@ -59,6 +60,7 @@ struct DeviceState final : DeviceSession {
     DevicePools pools;
     DeviceSlabs slabs;
     PieceCache cache;
+    DeviceSegment segment;
     BufferLanes lanes;
     struct Copies {
         CopyBounce bounce;

@@ -142,6 +142,10 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
     void* registered = nullptr;
     if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
     if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
+    if (piece.allocation.kind == MemoryKind::device && device.segment.owns(piece.allocation.device)) {
+        if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
+        return device.segment.release(piece.allocation);  // mapped memory survives its context
+    }
     if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
     if (piece.adopted && piece.adopted->imported) return memory.release_dma_buf(piece.adopted->imported);
     return registered != nullptr ? memory.unregister_host(registered)
@@ -236,7 +240,9 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind) {
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     (void)empty_lanes(device);
-    return free_all(device, device.cache.take_out(keep_bytes));
+    const std::uint64_t bytes = free_all(device, device.cache.take_out(keep_bytes));
+    if (device.usable() && !device.services.any() && !device.books->captures.any()) device.segment.trim();
+    return bytes;
 }
 
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
@@ -300,6 +306,15 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
 
 void make_way(DeviceState& device, std::size_t bytes) {
     free_all(device, device.cache.make_way(bytes));
+}
+
+void make_way_in_segment(DeviceState& device, std::size_t bytes) {
+    const std::uint64_t most = device.cache.most_reserved(bytes);
+    while (!device.segment.fits_within(bytes, most)) {
+        const std::vector<Piece*> shed = device.cache.shed(1);
+        if (shed.empty()) return;
+        free_all(device, shed);
+    }
 }
 
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {

@@ -42,6 +42,9 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind);
 void free_kept_behind(StreamState& stream);
 // The same for what is too much beside an allocation of so many bytes that the cache does not serve.
 void make_way(DeviceState& device, std::size_t bytes);
+// The same before a block of the device's segment: kept pieces go back to it while it would grow beyond
+// PieceCache::most_reserved().
+void make_way_in_segment(DeviceState& device, std::size_t bytes);
 // The same for a block of the ledger whose buffer is gone.
 void release_later(DeviceState& device, const MemoryBlock& block);
 // Tries again what the driver did not take back, oldest first, up to the first failure. May call release functions of

@@ -46,6 +46,8 @@ struct RuntimeConfig {
     Observer observer;
     rules::BudgetOptions budget;
     std::uint64_t cache_bytes = 0;  // that each device keeps of released memory
+    bool device_segments = false;   // asked for; why_no_segments() decides for each device
+    std::size_t gpus = 0;
     std::vector<LitmusFinding> litmus_findings;
     std::vector<ExportFinding> export_findings;
     std::vector<DeviceProfile> profiles;

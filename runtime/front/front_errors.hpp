@@ -39,6 +39,10 @@ inline constexpr auto observer_too_small =
     error_entry("R007", Code::invalid_argument,
                 "the observer's size is {size:number}, and this version's ObserverCallbacks have {needed:number} bytes",
                 "leave ObserverCallbacks::size as it is, or set it to sizeof(isthmus::ObserverCallbacks)");
+inline constexpr auto unknown_device_segments =
+    error_entry("R008", Code::invalid_argument,
+                "the environment variable ISTHMUS_DEVICE_SEGMENTS is '{value}', which is neither 0 nor 1",
+                "set it to 1 for device memory in segments of the runtime, to 0 for none, or unset it");
 // clang-format on
 
 }  // namespace errors

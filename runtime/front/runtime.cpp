@@ -117,6 +117,9 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     const std::string cache = options.cache_bytes ? std::string() : platform::os::environment("ISTHMUS_CACHE_BYTES");
     const bool limit_stated = rules::cache_limit(options.cache_bytes, cache, 0).has_value();
     if (!limit_stated) return make_error<errors::unknown_cache_limit>(cache);
+    const std::string segments = platform::os::environment("ISTHMUS_DEVICE_SEGMENTS");
+    const std::optional<bool> segments_asked = rules::segments_asked(segments);
+    if (!segments_asked) return make_error<errors::unknown_device_segments>(segments);
     platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library, options.cpu_threads});
     auto config = std::make_shared<detail::RuntimeConfig>();
     config->machine = std::move(opened.machine);
@@ -131,6 +134,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     // The CPU device, which is the last, has the host's memory.
     const std::uint64_t host_bytes = opened.drivers.back()->facts().total_memory_bytes;
     config->cache_bytes = rules::cache_limit(options.cache_bytes, cache, host_bytes).value_or(0);
+    config->device_segments = *segments_asked;
+    config->gpus = opened.drivers.size() - 1;
     config->litmus_findings = options.litmus_findings;
     config->export_findings = options.export_findings;
     config->profiles = std::move(profiles->devices);

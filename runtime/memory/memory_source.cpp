@@ -223,7 +223,11 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         place(request, piece, block);
     } else {
         if (keeps) make_way(*device_, whole.bytes);
-        if (Result<void> made = within_memory(whole, block, piece); !made) return std::move(made).error();
+        // Memory for other processes, for a thread with an open capture and for an uncached device is the driver's own.
+        const bool in_segment = keeps && kind_ == MemoryKind::device && device_->segment.enabled() &&
+                                !device_->books->captures.any() && !device_->services.any();
+        if (in_segment) make_way_in_segment(*device_, whole.bytes);
+        if (Result<void> made = within_memory(whole, block, piece, in_segment); !made) return std::move(made).error();
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
@@ -233,11 +237,12 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     return enter(block, std::move(piece), request.stream, origin);
 }
 
-Result<void> MemorySource::within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+Result<void> MemorySource::within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece,
+                                         bool in_segment) {
     // Around the budget too: cached memory counts against it, so making room helps.
     return with_room(*device_, kind_, request.bytes, [&] {
         Result<void> within = within_budget(*device_, kind_, request.bytes);
-        return within ? obtain(request, block, piece) : within;
+        return within ? obtain(request, block, piece, in_segment) : within;
     });
 }
 
@@ -308,9 +313,10 @@ void MemorySource::place(const AllocationRequest& request, const Piece& piece, M
     if (host != nullptr) block.host = static_cast<std::byte*>(host) + lead;
 }
 
-Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece, bool in_segment) {
     if (is_of_pages(kind_)) return from_system(request, block, piece);
-    Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
+    Result<void> made =
+        rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece, in_segment);
     if (!made) return made;
     place(request, piece, block);
     if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it
@@ -321,8 +327,23 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
     return {};
 }
 
-Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
+// false: the segment has no place, or a service runs, which a change of mappings may wait for; the driver's own memory
+// serves instead. So it does where the context has died, which no call of virtual memory would tell (K11).
+bool MemorySource::from_segment(std::size_t bytes, Piece& piece, platform::Status& status) {
     DeviceState& device = *device_;
+    const std::optional<CallInFlight> call = device.services.enter(rules::DriverUse::change_mapping);
+    if (!call || device.driver->context_died()) return false;
+    status = device.segment.allocate(bytes, piece.allocation);
+    return status.code != Code::unsupported;
+}
+
+Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece, bool in_segment) {
+    DeviceState& device = *device_;
+    platform::Status of_segment;
+    if (in_segment && from_segment(bytes, piece, of_segment)) {
+        if (of_segment.ok()) return {};
+        return device.failure(of_segment, allocating(bytes, asked_));
+    }
     const bool guarded = device.capabilities.managed == ManagedModel::phase_guarded;
     const platform::Attachment attachment = guarded ? platform::Attachment::host : platform::Attachment::global;
     const platform::Status status =

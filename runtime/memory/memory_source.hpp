@@ -61,10 +61,13 @@ private:
     Result<MemoryBlock> allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept);
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin);
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
-    Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
-    Result<void> within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
+    // `in_segment`: device memory may be a block of the device's segment.
+    Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece, bool in_segment);
+    Result<void> within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece,
+                               bool in_segment = false);
     Result<void> from_slab(std::size_t place_bytes, Piece& piece);
-    Result<void> from_driver(std::size_t bytes, Piece& piece);
+    Result<void> from_driver(std::size_t bytes, Piece& piece, bool in_segment);
+    bool from_segment(std::size_t bytes, Piece& piece, platform::Status& status);
     Result<void> from_pool(const AllocationRequest& request, Piece& piece);
     Result<void> from_slabs(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
     Result<void> from_system(const AllocationRequest& request, MemoryBlock& block, Piece& piece);

@@ -60,6 +60,20 @@ bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t
     return unused <= std::max(small_program_bytes, peak / peak_share);
 }
 
+std::string_view why_no_segments(const SegmentFacts& facts) noexcept {
+    if (!facts.asked) return "not asked for";
+    if (!facts.virtual_memory) return "the device has no virtual memory management";
+    if (!facts.separate) return "the device's memory is not separate from the host's";
+    if (facts.gpus != 1) return "the runtime has several GPUs, which may be peers";
+    return {};
+}
+
+std::optional<bool> segments_asked(std::string_view environment) noexcept {
+    if (environment.empty() || environment == "0") return false;
+    if (environment == "1") return true;
+    return std::nullopt;
+}
+
 bool goes_before(const Waiting& one, const Waiting& other) noexcept {
     const double costs = static_cast<double>(one.age) * static_cast<double>(one.bytes);
     const double others = static_cast<double>(other.age) * static_cast<double>(other.bytes);

@@ -68,6 +68,19 @@ std::uint64_t most_reserved(const HandedOut& now) noexcept;
 // Whether a piece may serve although its end is unused: the unused ends of all pieces stay within a sixteenth.
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
 
+// What decides whether device memory may lie in segments of the runtime (ADR 125).
+struct SegmentFacts {
+    bool asked = false;           // by the environment
+    bool virtual_memory = false;  // attribute 102, and the driver has the functions
+    bool separate = false;        // the device's memory is its own, and the CPU does not reach it
+    std::size_t gpus = 0;         // of the runtime
+};
+// Why it may not; empty: it may. With several GPUs peers would need access to each mapping; memory that the CPU may
+// reach has not been observed to be reached through mappings too.
+std::string_view why_no_segments(const SegmentFacts& facts) noexcept;
+// Whether the environment asks for segments: 1 yes, 0 and nothing no. nullopt: it says neither.
+std::optional<bool> segments_asked(std::string_view environment) noexcept;
+
 // What a release is ordered behind.
 enum class ReleaseOrder : std::uint8_t {
     none,          // nothing uses the memory

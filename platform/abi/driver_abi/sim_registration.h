@@ -97,7 +97,8 @@ typedef int (*isthmus_sim_fact_fn)(const char* key, char* value, size_t value_by
 /* Of the allocation or registration that contains this device address, only the first bytes may be accessed from now
  * on; 0: none. With a CUstream less than before is behind its work so far. Memory that a program keeps for its next
  * allocation is still the driver's allocation; this says how much of it is in use. Unknown addresses are ignored. Not a
- * call of the driver: it is not counted, and no fault meets it.
+ * call of the driver: it is not counted, and no fault meets it. In mapped memory (cuMemMap) a block begins at the
+ * address, and from then on no part of the reservation that is in no block may be accessed.
  */
 typedef void (*isthmus_sim_lend_fn)(uint64_t device_address, size_t bytes, void* stream);
 

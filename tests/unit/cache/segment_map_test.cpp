@@ -146,6 +146,27 @@ TEST(SegmentMap, ABlockWhoseMemoryCouldNotBeMappedLeavesNothing) {  // keeps M5
     EXPECT_EQ(map.take(limit).value(), (OffsetRange{0, limit}));
 }
 
+TEST(SegmentMap, NoBlockLiesInGranulesThatAreAbandoned) {  // keeps M5
+    SegmentMap map(limit, granule);
+    const OffsetRange block = map.take(4 * granule).value();
+    map.abandon({0, granule});
+    ASSERT_TRUE(map.give_back(block.first));
+    EXPECT_TRUE(map.all_idle().empty());
+    EXPECT_EQ(map.take(unit).value().first, granule);
+    EXPECT_EQ(map.take(limit - granule), std::nullopt);
+    EXPECT_EQ(map.all_mapped(), (std::vector<OffsetRange>{{0, granule}}));
+}
+
+TEST(SegmentMap, TellsHowMuchABlockWouldMap) {
+    SegmentMap map(limit, granule);
+    EXPECT_EQ(map.growth(granule + 1), 2 * granule);
+    const OffsetRange block = map.take(granule + 1).value();
+    map_missing(map, block);
+    EXPECT_EQ(map.growth(granule - unit), 0u);
+    EXPECT_EQ(map.growth(granule), granule);
+    EXPECT_EQ(map.growth(limit), std::nullopt);
+}
+
 TEST(SegmentMap, RefusesWhatDoesNotFitAndWhatIsNoBlock) {
     SegmentMap map(limit, granule);
     EXPECT_EQ(map.take(0), std::nullopt);

@@ -86,7 +86,9 @@ class Variables {
 public:
     void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
     ~Variables() {
-        for (const char* name : {"ISTHMUS_PROFILE", "XDG_CONFIG_HOME", "ISTHMUS_CACHE_BYTES"}) ::unsetenv(name);
+        for (const char* name :
+             {"ISTHMUS_PROFILE", "XDG_CONFIG_HOME", "ISTHMUS_CACHE_BYTES", "ISTHMUS_DEVICE_SEGMENTS"})
+            ::unsetenv(name);
     }
 };
 
@@ -114,6 +116,20 @@ TEST(Runtimes, TheEnvironmentSaysHowMuchIsKeptWhereTheOptionsDoNot) {
     EXPECT_EQ(refused.error().id(), "R006");
     EXPECT_NE(refused.error().message().find("'4k'"), std::string_view::npos);
     EXPECT_EQ(kept_at_most(options), 5u) << "the environment is not looked at";
+}
+
+// keeps M5
+TEST(Runtimes, TheEnvironmentAsksForSegmentsAndAMisspeltRequestIsRefused) {
+    Variables variables;
+    for (const char* const fine : {"", "0", "1"}) {
+        variables.set("ISTHMUS_DEVICE_SEGMENTS", fine);
+        EXPECT_TRUE(isthmus::Runtime::open().ok()) << fine;
+    }
+    variables.set("ISTHMUS_DEVICE_SEGMENTS", "yes");
+    const isthmus::Result<isthmus::Runtime> refused = isthmus::Runtime::open();
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().id(), "R008");
+    EXPECT_NE(refused.error().message().find("'yes'"), std::string_view::npos);
 }
 
 std::string refusal_with(const std::string& profile) {

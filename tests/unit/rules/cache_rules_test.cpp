@@ -218,4 +218,27 @@ TEST(Cache, TheDriverIsAskedOnceForManyDroppedBuffers) {  // keeps M2, M3
     EXPECT_EQ(ending(dropped, {1, mib, 0}, mib), Ending::later_after_oldest) << "their memory is bounded";
 }
 
+// keeps M5, A16: over all rows
+TEST(Cache, SegmentsServeOnlyWhereNoAnswerOfTheRuntimeWouldChange) {
+    for (int row = 0; row < 8; ++row) {
+        for (std::size_t gpus = 0; gpus < 4; ++gpus) {
+            const SegmentFacts facts{(row & 1) != 0, (row & 2) != 0, (row & 4) != 0, gpus};
+            EXPECT_EQ(why_no_segments(facts).empty(), row == 7 && gpus == 1) << row << ", " << gpus;
+        }
+    }
+}
+
+TEST(Cache, TheEnvironmentAsksForSegmentsByOneDigit) {  // keeps M5
+    EXPECT_EQ(segments_asked(""), false);
+    EXPECT_EQ(segments_asked("0"), false);
+    EXPECT_EQ(segments_asked("1"), true);
+    for (const char* const wrong : {"2", "10", "yes", " 1", "true"}) EXPECT_EQ(segments_asked(wrong), std::nullopt);
+}
+
+// keeps M8
+TEST(Cache, ASegmentHasThePeakAndASixteenth) {
+    EXPECT_EQ(most_reserved({0, 0, 1600}), 1700u);
+    EXPECT_EQ(most_reserved({900, 800, 1600}), 1700u) << "what is handed out now does not count";
+}
+
 }  // namespace
