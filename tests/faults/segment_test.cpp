@@ -151,7 +151,9 @@ TEST_F(Segments, AGranuleThatStaysMappedServesAgain) {
 // keeps K11: mapped memory survives its context; the device is lost to the runtime, and nothing is left
 TEST_F(Segments, NothingIsLeftBehindAContextThatOtherCodeDestroyed) {
     if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";
-    device().stream().synchronize().value();  // the context is in use
+    auto used = device().allocate<std::int32_t>(1000, MemoryKind::device).value();
+    device().stream().fill(used, 1).value();  // the context is in use
+    device().synchronize().value();
     const MemoryBlock held = block(granule);
     release(block(granule));
     const auto reset = control<int (*)(int)>("cuDevicePrimaryCtxReset_v2");
