@@ -54,7 +54,8 @@ def run(library: pathlib.Path, machine: str, strict: bool, command: list[str]) -
 def main() -> int:
     parser = argparse.ArgumentParser(prog='isthmus-simulate', description=(__doc__ or '').split('\n')[0])
     parser.add_argument('--machine', required=True, help='orin, thor, h200, gh200-numa, ..., or the path of a record')
-    parser.add_argument('--strict', action='store_true', help='abort the program where a real driver leaves a call undefined')
+    parser.add_argument('--strict', action='store_true',
+                        help='abort the program where a real driver leaves a call undefined')
     parser.add_argument('command', nargs='+', metavar='PROGRAM', help='the program and its arguments, behind --')
     asked = parser.parse_args()
     library = simulator()

@@ -38,7 +38,8 @@ def main() -> None:
         subprocess.run([binaries / 'pip', 'install', '--quiet', '--no-index', '--no-deps', wheel], check=True)
 
         def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run([binaries / 'isthmus-simulate', *arguments], capture_output=True, text=True, cwd=folder)
+            command = [binaries / 'isthmus-simulate', *arguments]
+            return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
         python = [sys.executable, '-c', PROGRAM]
         for library_name in ('libcuda.so.1', 'libcuda.so'):

@@ -169,7 +169,8 @@ TEST(SimVisibleDevices, TheListChoosesAndOrders) {
     const struct {
         const char* visible;
         int count;
-    } rows[] = {{nullptr, 2}, {"0,1", 2}, {"1", 1}, {" 1 , 0 ", 2}, {"1,x,0", 1}, {"1,1", -101}, {"0,7", 1}, {"0x1", 1}, {"+0,01", 2}};
+    } rows[] = {{nullptr, 2},  {"0,1", 2}, {"1", 1},   {" 1 , 0 ", 2}, {"1,x,0", 1},
+                {"1,1", -101}, {"0,7", 1}, {"0x1", 1}, {"+0,01", 2}};
     for (const auto& row : rows) {
         in_own_process([&] { REQUIRE_THAT(devices_with(row.visible) == row.count); });
     }
