@@ -160,8 +160,8 @@ public:
     // Adopts `count` elements of a dma-buf, from `offset_bytes` on: a camera's, a decoder's or a display's frame. The
     // descriptor stays the caller's, and may be closed after the call: the library keeps a duplicate and a shared
     // mapping of its own until the last use, and calls AdoptOptions::release behind it, before it unmaps the memory.
-    // Where its pages can be registered, or the device reaches them, it is used in place, otherwise copied by the CPU
-    // around each use; explain() says which. Each host view and each copy by the CPU is bracketed by
+    // Where the driver imports it (Thor and later: tried each time), or its pages can be registered, it is used in
+    // place, otherwise copied by the CPU around each use; explain() says which. SharedUse::kind host is unsupported. Each host view and each copy by the CPU is bracketed by
     // DMA_BUF_IOCTL_SYNC, as the kernel asks for; opening a view waits until other devices have finished, without a
     // deadline. Views of parts and concurrent views are not separate from the whole: both are for the whole buffer, and
     // atomics of both sides are refused. Adopt a dma-buf once, because caches are synchronised as a whole.
