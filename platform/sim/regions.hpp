@@ -73,7 +73,7 @@ struct Region {
     int file = -1;
     bool foreign = false;
     bool external = false;  // a mapping of imported external memory: not accounted, freed by cuMemFree
-    unsigned opened = 0;  // count of opens
+    unsigned opened = 0;    // count of opens
     std::uint64_t nonce = 0;
     HintMap hints;
     bool sync_memops = false;

@@ -161,13 +161,14 @@ public:
     // descriptor stays the caller's, and may be closed after the call: the library keeps a duplicate and a shared
     // mapping of its own until the last use, and calls AdoptOptions::release behind it, before it unmaps the memory.
     // Where the driver imports it (Thor and later: tried each time), or its pages can be registered, it is used in
-    // place, otherwise copied by the CPU around each use; explain() says which. SharedUse::kind host is unsupported. Each host view and each copy by the CPU is bracketed by
-    // DMA_BUF_IOCTL_SYNC, as the kernel asks for; opening a view waits until other devices have finished, without a
-    // deadline. Views of parts and concurrent views are not separate from the whole: both are for the whole buffer, and
-    // atomics of both sides are refused. Adopt a dma-buf once, because caches are synchronised as a whole.
-    // Errors, after which nothing is adopted: invalid_argument (no open descriptor, no dma-buf, a range that leaves it,
-    // an offset that is not aligned for T), not_accessible (a declared write to a read-only dma-buf), unsupported (its
-    // exporter cannot map it), system_limit (descriptors), system_error, those of adopt().
+    // place, otherwise copied by the CPU around each use; explain() says which. SharedUse::kind host is unsupported.
+    // Each host view and each copy by the CPU is bracketed by DMA_BUF_IOCTL_SYNC, as the kernel asks for; opening a
+    // view waits until other devices have finished, without a deadline. Views of parts and concurrent views are not
+    // separate from the whole: both are for the whole buffer, and atomics of both sides are refused. Adopt a dma-buf
+    // once, because caches are synchronised as a whole. Errors, after which nothing is adopted: invalid_argument (no
+    // open descriptor, no dma-buf, a range that leaves it, an offset that is not aligned for T), not_accessible (a
+    // declared write to a read-only dma-buf), unsupported (its exporter cannot map it), system_limit (descriptors),
+    // system_error, those of adopt().
     template <class T>
     Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, AdoptOptions options = {},
                                     std::uint64_t offset_bytes = 0) {
