@@ -196,7 +196,7 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
 
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!request || device.books->captures.any() || device.services.any() || device.unreturned.any() ||
-        watched(device) || (order != nullptr && order->others())) {
+        watched(device) || !device.usable() || (order != nullptr && order->others())) {
         return nullptr;
     }
     const std::size_t own_lane = lane_of_thread();

@@ -176,12 +176,10 @@ Untyped allocate_own(const std::shared_ptr<DeviceState>& device, MemoryKind kind
     asked.in_order = stream != nullptr && rules::is_pooled(kind) && !device->synchronous;
     if (asked.in_order) asked.stream_id = stream->state()->id;
     const rules::SharedRequest request = rules::kind_request(asked);
-    if (device->usable()) {  // a lost one gives fresh memory of the system
-        StreamState* const order = asked.in_order ? stream->state().get() : nullptr;
-        if (std::shared_ptr<BufferState> again = wake_buffer(*device, request, order)) {
-            if (order != nullptr) order_on(*again, *stream);
-            return again;
-        }
+    StreamState* const order = asked.in_order ? stream->state().get() : nullptr;
+    if (std::shared_ptr<BufferState> again = wake_buffer(*device, request, order)) {
+        if (order != nullptr) order_on(*again, *stream);
+        return again;
     }
     MemorySource source(device, kind, placement);
     return fill_new(device, source, kind, amount, text(reason), stream, false, request);
