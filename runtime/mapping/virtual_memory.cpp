@@ -85,6 +85,8 @@ Result<MappedAt> memory_at(const std::shared_ptr<DeviceState>& device, std::uint
     if (device->books->mapped.over(address, 1, device->index).lies == rules::RangeFacts::multicast) {
         return make_error<errors::multicast_object_mapped_there>(what, address);
     }
+    // A handle of a segment has blocks of several owners.
+    if (device->segment.owns(address)) return make_error<errors::no_memory_mapped_there>(what, address);
     platform::RetainedMemory found;
     const platform::Status status = device->driver->virtual_memory()->retain(address, found);
     if (status.code == Code::invalid_argument) return make_error<errors::no_memory_mapped_there>(what, address);
