@@ -6,6 +6,7 @@
 #include "brighten.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -23,10 +24,16 @@ constexpr std::uint8_t brighter = 40;
 
 using Ring = isthmus::FrameRing<std::uint8_t>;
 
+// Ctrl-C ends the camera; the loop sees the frames that are left, and ends with the ring.
+volatile std::sig_atomic_t interrupted = 0;
+void interrupt(int) {
+    interrupted = 1;
+}
+
 // Stands for the camera: writes its number into each frame, and never waits for the loop.
 void film(Ring& ring) {
     auto next = std::chrono::steady_clock::now();
-    for (int number = 0; number < frames; ++number) {
+    for (int number = 0; number < frames && interrupted == 0; ++number) {
         if (auto frame = ring.begin_frame()) {
             {
                 auto written = frame->buffer().write_on_host().value();  // waits for the GPU's use of the old content
@@ -77,6 +84,7 @@ Result<void> rehearse_turns(isthmus::Device& device, Ring& ring) {
 }  // namespace
 
 int main() {
+    std::signal(SIGINT, interrupt);
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::Device& device = runtime.default_device();
     isthmus::RingOptions options;
@@ -87,6 +95,8 @@ int main() {
         std::fprintf(stderr, "the loop never gets steady: %s\n", steady.error().text().c_str());
         return EXIT_FAILURE;
     }
+    std::puts("the loop runs");
+    std::fflush(stdout);
     const std::uint64_t before = ring.counts().produced;
     std::thread camera([&] { film(ring); });
 
@@ -109,9 +119,11 @@ int main() {
     }
     camera.join();
     const isthmus::RingCounts counts = ring.counts();
-    std::printf("%d of %d frames seen, %llu dropped; %llu calls refused\n", seen, frames,
-                static_cast<unsigned long long>(counts.dropped), static_cast<unsigned long long>(refused));
-    const bool all = counts.produced - before == static_cast<std::uint64_t>(frames) &&
-                     static_cast<std::uint64_t>(seen) + counts.dropped == static_cast<std::uint64_t>(frames);
+    const std::uint64_t filmed = counts.produced - before;
+    std::printf("%d of %llu frames seen, %llu dropped; %llu calls refused\n", seen,
+                static_cast<unsigned long long>(filmed), static_cast<unsigned long long>(counts.dropped),
+                static_cast<unsigned long long>(refused));
+    const bool all = (filmed == static_cast<std::uint64_t>(frames) || interrupted != 0) &&
+                     static_cast<std::uint64_t>(seen) + counts.dropped == filmed;
     return all && refused == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -105,6 +106,12 @@ private:
     std::optional<isthmus::Seal> seal_;
 };
 
+// Ctrl-C ends the loop behind its turn: the arm is written once more, and the seal ends.
+volatile std::sig_atomic_t interrupted = 0;
+void interrupt(int) {
+    interrupted = 1;
+}
+
 int failed(const char* what, const isthmus::Error& error) {
     std::fprintf(stderr, "%s: %s\n", what, error.text().c_str());
     return EXIT_FAILURE;
@@ -113,16 +120,20 @@ int failed(const char* what, const isthmus::Error& error) {
 }  // namespace
 
 int main() {
+    std::signal(SIGINT, interrupt);
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     Arm arm;
     Controller controller(runtime);
     if (auto configured = controller.on_configure(); !configured) return failed("configure", configured.error());
     if (auto active = controller.on_activate(arm); !active) return failed("activate", active.error());
 
+    std::puts("the loop runs");
+    std::fflush(stdout);
     const isthmus::ThreadCounts before = isthmus::thread_counts().value();
     auto next = std::chrono::steady_clock::now();
     int late = 0;
-    for (int turn = 0; turn < turns; ++turn) {
+    int turn = 0;
+    for (; turn < turns && interrupted == 0; ++turn) {
         if (auto updated = controller.update(arm); !updated) return failed("update", updated.error());
         next += period;
         late += std::chrono::steady_clock::now() > next ? 1 : 0;
@@ -132,8 +143,12 @@ int main() {
     const std::uint64_t refused = controller.refused();
     controller.on_deactivate();
 
-    std::printf("%d turns, %d late; %llu calls refused, %ld page faults\n", turns, late,
-                static_cast<unsigned long long>(refused), static_cast<long>(counts.minor_faults + counts.major_faults));
+    // Each turn sleeps once: further voluntary switches are waits for the device.
+    std::printf("%d turns, %d late; %llu calls refused, %ld page faults, %ld voluntary and %ld involuntary switches\n",
+                turn, late, static_cast<unsigned long long>(refused),
+                static_cast<long>(counts.minor_faults + counts.major_faults),
+                static_cast<long>(counts.voluntary_switches), static_cast<long>(counts.involuntary_switches));
+    if (turn < turns) return refused == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     for (std::size_t joint = 0; joint < joints; ++joint) {
         if (std::fabs(arm.position(joint) - target) > 0.02f) {
             std::printf("joint %zu is at %g\n", joint, static_cast<double>(arm.position(joint)));
