@@ -300,7 +300,7 @@ TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
     const auto expect = [&](const char* function, long calls) {
         EXPECT_TRUE(unless_fault(made[function] == calls)) << function << ": " << made[function] << ", not " << calls;
     };
-    expect("cuDeviceGetAttribute", 36 * gpu_count);
+    expect("cuDeviceGetAttribute", 37 * gpu_count);
     expect("cuDeviceGetName", gpu_count);
     expect("cuDeviceTotalMem_v2", gpu_count);
     expect("cuDeviceGet", gpu_count);
