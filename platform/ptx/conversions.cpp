@@ -51,15 +51,21 @@ template <class D>
 std::uint64_t to_float(double value, const Options& options) {
     if (options.to_integral) value = integral(value, options.rounding);
     if (options.saturate) value = value > 0 ? (value > 1 ? 1 : value) : 0;  // also NaN
-    if (options.relu && value < 0) value = 0;
+    if (options.relu && value <= 0) value = 0;                              // also -0.0; a NaN stays
     if constexpr (is_half<D>) {
         return half_of(format_of<D>, value, options.to_integral ? Rounding::nearest : options.rounding);
     } else if constexpr (std::is_same_v<D, float>) {
         const RoundingScope scope(options.to_integral ? Rounding::nearest : options.rounding);
         const volatile double from = value;  // the conversion happens within the scope
         const volatile float to = static_cast<float>(from);
-        const float out = options.ftz ? flushed(float{to}) : float{to};
-        return to_slot(canonical(out));
+        if (!options.ftz || std::fabs(value) >= double{std::numeric_limits<float>::min()})
+            return to_slot(canonical(to));
+        // Flushed is what lies below the least normal number even when rounded with an exponent of any size.
+        constexpr float scale = 256;
+        const volatile double scaled_from = value * double{scale};
+        const volatile float scaled = static_cast<float>(scaled_from);
+        const bool tiny = std::fabs(scaled) < std::numeric_limits<float>::min() * scale;
+        return to_slot(canonical(tiny ? std::copysign(0.0f, static_cast<float>(value)) : float{to}));
     } else {
         return to_slot(value);
     }
@@ -145,7 +151,8 @@ void convert(Warp& warp, const Op& op, LaneMask mask) {
             const std::uint64_t magnitude = negative ? 0 - bits : static_cast<std::uint64_t>(value);
             d[lane] = integer_to_float<D>(negative, magnitude, options);
         } else {
-            d[lane] = to_float<D>(float_value<S>(a[lane], options.ftz), options);
+            // Before a half is made of it, a subnormal number is not flushed (H100).
+            d[lane] = to_float<D>(float_value<S>(a[lane], options.ftz && !is_half<D>), options);
         }
     });
 }

@@ -15,9 +15,27 @@ T operand(std::uint64_t slot) {
     const T value = from_slot<T>(slot);
     return ftz ? flushed(value) : value;
 }
-template <class T, bool ftz, bool saturate>
+// The result of an operation whose results below the least normal number are flushed: also those that become this
+// number only because subnormal numbers have fewer bits. Operations with such results have `scaled`: the result times a
+// power of 2. Operands that give the least normal number stay finite with it.
+template <class F, class T, class... Operands>
+T flushed_result(Operands... operands) {
+    const T value = F::of(operands...);
+    if constexpr (requires { F::scaled(T{1}, operands...); }) {
+        constexpr T scale = 256, least = std::numeric_limits<T>::min();
+        if (std::fabs(value) == least && std::fabs(F::scaled(scale, operands...)) < least * scale) {
+            return std::copysign(T{0}, value);
+        }
+    }
+    return flushed(value);
+}
+template <class F, bool ftz, class T, class... More>
+T result_of(T a, More... more) {
+    if constexpr (ftz) return flushed_result<F, T>(a, more...);
+    return F::of(a, more...);
+}
+template <class T, bool saturate>
 std::uint64_t finished(T value) {
-    if (ftz) value = flushed(value);
     if (saturate) {
         if (!(value > 0)) return to_slot(T{0});  // also NaN
         if (value > 1) value = 1;
@@ -42,8 +60,16 @@ struct Multiply {
     static T of(T a, T b) {
         return a * b;
     }
+    template <class T>
+    static T scaled(T scale, T a, T b) {
+        return of(a * scale, b);
+    }
 };
 struct Divide {
+    template <class T>
+    static T scaled(T scale, T a, T b) {
+        return of(a * scale, b);
+    }
     template <class T>
     static T of(T a, T b) {
         return a / b;
@@ -66,6 +92,10 @@ struct FusedMultiplyAdd {
     template <class T>
     static T of(T a, T b, T c) {
         return std::fma(a, b, c);
+    }
+    template <class T>
+    static T scaled(T scale, T a, T b, T c) {
+        return of(a * scale, b, c * scale);
     }
 };
 // PTX ISA, min and max: of a NaN and a number the number; -0.0 is less than +0.0.
@@ -108,6 +138,10 @@ struct Reciprocal {
     static T of(T a) {
         return T{1} / a;
     }
+    template <class T>
+    static T scaled(T scale, T a) {
+        return scale / a;
+    }
 };
 struct SquareRoot {
     template <class T>
@@ -147,7 +181,9 @@ void unary(Warp& warp, const Op& op, LaneMask mask) {
     const RoundingScope rounding(static_cast<Rounding>(op.mode));
     const Row& a = warp.in(op.a);
     Row& d = warp.out(op.d);
-    for_lanes(mask, [&](std::uint32_t lane) { d[lane] = finished<T, ftz, saturate>(F::of(operand<T, ftz>(a[lane]))); });
+    for_lanes(mask, [&](std::uint32_t lane) {
+        d[lane] = finished<T, saturate>(result_of<F, ftz>(operand<T, ftz>(a[lane])));
+    });
 }
 template <class T, class F, bool ftz, bool saturate>
 void binary(Warp& warp, const Op& op, LaneMask mask) {
@@ -155,7 +191,7 @@ void binary(Warp& warp, const Op& op, LaneMask mask) {
     const Row &a = warp.in(op.a), &b = warp.in(op.b);
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) {
-        d[lane] = finished<T, ftz, saturate>(F::of(operand<T, ftz>(a[lane]), operand<T, ftz>(b[lane])));
+        d[lane] = finished<T, saturate>(result_of<F, ftz>(operand<T, ftz>(a[lane]), operand<T, ftz>(b[lane])));
     });
 }
 template <class T, class F, bool ftz, bool saturate>
@@ -164,8 +200,8 @@ void ternary(Warp& warp, const Op& op, LaneMask mask) {
     const Row &a = warp.in(op.a), &b = warp.in(op.b), &c = warp.in(op.c);
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) {
-        d[lane] = finished<T, ftz, saturate>(
-            F::of(operand<T, ftz>(a[lane]), operand<T, ftz>(b[lane]), operand<T, ftz>(c[lane])));
+        d[lane] = finished<T, saturate>(
+            result_of<F, ftz>(operand<T, ftz>(a[lane]), operand<T, ftz>(b[lane]), operand<T, ftz>(c[lane])));
     });
 }
 

@@ -57,12 +57,19 @@ struct Half {
         if (ftz && (bits & 0x7fff) < (1 << format.fraction_bits)) bits &= 0x8000;
         return number_of(format, bits);
     }
+    // Below the least normal number, even when it is rounded to the format's precision with an exponent of any size.
+    static bool is_tiny(double value) {
+        constexpr double scale = 256;
+        const double least = std::ldexp(1.0, 1 - format.bias);
+        return std::fabs(value) < least &&
+               std::fabs(number_of(format, half_of(format, value * scale, Rounding::nearest))) < least * scale;
+    }
     static std::uint16_t rounded(double value, const Options& options) {
         if (std::isnan(value)) return options.saturate ? 0 : 0x7fff;
         if (options.saturate) value = value > 0 ? (value > 1 ? 1 : value) : 0;
         if (options.relu && !(value > 0)) value = 0;
-        const std::uint16_t bits = half_of(format, value, Rounding::nearest);
-        return options.ftz && (bits & 0x7fff) < (1 << format.fraction_bits) ? bits & 0x8000 : bits;
+        if (options.ftz && is_tiny(value)) return std::signbit(value) ? 0x8000 : 0;
+        return half_of(format, value, Rounding::nearest);
     }
     static double lesser(double a, double b) {
         if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;

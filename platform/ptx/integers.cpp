@@ -349,6 +349,11 @@ void reverse_bits(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
+// PTX ISA, bfe and bfi: position and length are the low 8 bits of their operands. An H100 takes all 32 bits for values
+// of 64 bits (driver 580.159.04), so that a position or a length above 255 lies beyond the value.
+template <class T>
+constexpr std::uint64_t field_bits = sizeof(T) == 8 ? 0xffffffff : 0xff;
+
 // PTX ISA, bfe: bits beyond the value are copies of the field's last bit within it (signed), or 0.
 template <class T>
 void extract_field(Warp& warp, const Op& op, LaneMask mask) {
@@ -357,15 +362,15 @@ void extract_field(Warp& warp, const Op& op, LaneMask mask) {
     for_lanes(mask, [&](std::uint32_t lane) {
         using U = Unsigned<T>;
         const U value = from_slot<U>(a[lane]);
-        const unsigned position = b[lane] & 0xff, length = c[lane] & 0xff;
+        const std::uint64_t position = b[lane] & field_bits<T>, length = c[lane] & field_bits<T>;
         const unsigned last = bits<T> - 1;
         bool sign = false;
         if (std::is_signed_v<T> && length != 0) {
-            const unsigned at = position + length - 1 < last ? position + length - 1 : last;
+            const std::uint64_t at = position + length - 1 < last ? position + length - 1 : last;
             sign = ((value >> at) & 1) != 0;
         }
         const U shifted = position > last ? U{0} : static_cast<U>(value >> position);
-        const unsigned inside = position > last ? 0 : (length < bits<T> - position ? length : bits<T> - position);
+        const std::uint64_t inside = position > last ? 0 : (length < bits<T> - position ? length : bits<T> - position);
         const U low = inside >= bits<T> ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << inside) - 1);
         d[lane] = to_slot(static_cast<U>((shifted & low) | (sign ? static_cast<U>(~low) : U{0})));
     });
@@ -377,7 +382,7 @@ void insert_field(Warp& warp, const Op& op, LaneMask mask) {
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) {
         const T from = from_slot<T>(a[lane]), into = from_slot<T>(b[lane]);
-        const unsigned position = c[lane] & 0xff, length = e[lane] & 0xff;
+        const std::uint64_t position = c[lane] & field_bits<T>, length = e[lane] & field_bits<T>;
         T field = length >= bits<T> ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1);
         field = position >= bits<T> ? T{0} : static_cast<T>(field << position);
         const T placed = position >= bits<T> ? T{0} : static_cast<T>(from << position);

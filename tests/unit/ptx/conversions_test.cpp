@@ -141,6 +141,22 @@ TEST(PtxConversions, FloatsOfOtherSizes) {
               (Values{0x3f800000, 0, 0, 0x3f000000}));
 }
 
+// As on an H100.
+TEST(PtxConversions, ZerosAndSubnormalNumbersOfFloats) {
+    const auto half = [](const char* text, u64 a) { return evaluate(text, 'h', {a}, {0}, {0})[0]; };
+    EXPECT_EQ(half("cvt.rn.relu.f16.f32 %h3, %r0;", 0x80000000), 0u);
+    EXPECT_EQ(half("cvt.rz.relu.bf16.f32 %h3, %r0;", 0x80000000), 0u);
+    EXPECT_EQ(half("cvt.rn.f16.f32 %h3, %r0;", 0x80000000), 0x8000u);
+    EXPECT_EQ(half("cvt.rn.relu.f16.f32 %h3, %r0;", 0x7fc00000), 0x7fffu);
+    // A subnormal number is not flushed before it becomes a half.
+    EXPECT_EQ(half("cvt.rp.ftz.f16.f32 %h3, %r0;", 2), 1u);
+    EXPECT_EQ(half("cvt.rm.ftz.f16.f32 %h3, %r0;", 0x80007e00), 0x8001u);
+    const auto single = [](const char* text, u64 a) { return evaluate(text, 'r', {a}, {0}, {0})[0]; };
+    EXPECT_EQ(single("cvt.rp.ftz.f32.f64 %r3, %d0;", 0x380fffffe0000000), 0u);  // (1 - 2^-24) 2^-126
+    EXPECT_EQ(single("cvt.rp.f32.f64 %r3, %d0;", 0x380fffffe0000000), 0x00800000u);
+    EXPECT_EQ(single("cvt.rn.ftz.f32.f64 %r3, %d0;", 0xb80fffffffffffff), 0x80800000u);  // (1 - 2^-53) 2^-126
+}
+
 TEST(PtxConversions, PackingAndUnpacking) {
     EXPECT_EQ(evaluate("mov.b64 {%r4, %r5}, %d0; mov.b64 %d3, {%r5, %r4};", 'd', {0x1122334455667788}, {0}, {0})[0],
               0x5566778811223344u);

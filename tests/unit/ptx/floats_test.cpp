@@ -132,6 +132,24 @@ TEST(PtxFloats, SubnormalNumbersAreFlushedWhereAsked) {
                [](u64 a, u64 b, u64) { return u64{flush(F(a)) == flush(F(b))}; });
 }
 
+// As on an H100: what lies below the least normal number is flushed even if it would be rounded to it as a subnormal
+// number. What is rounded to it with an exponent of any size is kept.
+TEST(PtxFloats, FlushedIsWhatIsBelowTheLeastNormalNumberWithAllItsBits) {
+    const auto half = [](const char* text, u64 a, u64 b, u64 c) { return evaluate(text, 'h', {a}, {b}, {c})[0]; };
+    EXPECT_EQ(half("mul.rn.ftz.f16 %h3, %h0, %h1;", 0x3bff, 0x0400, 0), 0u);  // (1 - 2^-11) 2^-14
+    EXPECT_EQ(half("mul.rn.f16 %h3, %h0, %h1;", 0x3bff, 0x0400, 0), 0x0400u);
+    EXPECT_EQ(half("fma.rn.ftz.relu.f16 %h3, %h0, %h1, %h2;", 0x3bff, 0x0400, 0), 0u);
+    EXPECT_EQ(half("mul.rn.ftz.f16 %h3, %h0, %h1;", 0x2950, 0x9606, 0), 0x8400u);  // (1 - 2^-16) 2^-14
+    const auto single = [](const char* text, u64 a, u64 b, u64 c) { return evaluate(text, 'r', {a}, {b}, {c})[0]; };
+    EXPECT_EQ(single("mul.rn.ftz.f32 %r3, %r0, %r1;", 0x00ffffff, 0x3f000000, 0), 0u);
+    EXPECT_EQ(single("mul.rn.f32 %r3, %r0, %r1;", 0x00ffffff, 0x3f000000, 0), 0x00800000u);
+    EXPECT_EQ(single("mul.rp.ftz.f32 %r3, %r0, %r1;", 0x80ffffff, 0x3f000000, 0), 0x80000000u);
+    EXPECT_EQ(single("fma.rp.ftz.f32 %r3, %r0, %r1, %r2;", 0x00ffffff, 0x3f000000, 0), 0u);
+    EXPECT_EQ(single("div.rn.ftz.f32 %r3, %r0, %r1;", 0x00ffffff, 0x40000000, 0), 0u);
+    EXPECT_EQ(single("rcp.rp.ftz.f32 %r3, %r0;", 0x7e800001, 0, 0), 0u);  // below 2^-126 by 2^-149
+    EXPECT_EQ(single("mul.rn.ftz.f32 %r3, %r0, %r1;", 0x00fffffe, 0x3f000001, 0), 0x00800000u);
+}
+
 TEST(PtxFloats, SaturationClampsAndTurnsNanIntoZero) {
     expect_all("add.sat.f32 %r3, %r0, %r1;", 'r', singles, 2, [](u64 a, u64 b, u64) {
         const float sum = F(a) + F(b);

@@ -59,6 +59,20 @@ u32 U(u64 a) {
     return static_cast<u32>(a);
 }
 
+// As on an H100, which takes all bits of a position and a length for values of 64 bits, and 8 for those of 32.
+TEST(PtxIntegers, FieldsOf64BitsBeyondPosition255) {
+    const Values value = {0x8000000000001234};
+    const auto of = [&](const char* text, char kind) { return evaluate(text, kind, value, {7}, {0})[0]; };
+    EXPECT_EQ(of("bfe.u64 %d3, %d0, 256, 64;", 'd'), 0u);
+    EXPECT_EQ(of("bfe.s64 %d3, %d0, 256, 64;", 'd'), ~u64{0});
+    EXPECT_EQ(of("bfe.u64 %d3, %d0, 0, 256;", 'd'), 0x8000000000001234u);
+    EXPECT_EQ(of("bfe.s64 %d3, %d0, 0, 0x80000000;", 'd'), 0x8000000000001234u);
+    EXPECT_EQ(of("bfe.u64 %d3, %d0, 255, 1;", 'd'), 0u);
+    EXPECT_EQ(of("bfi.b64 %d3, %d0, %d1, 256, 64;", 'd'), 7u);
+    EXPECT_EQ(of("bfi.b64 %d3, %d0, %d1, 0, 256;", 'd'), 0x8000000000001234u);
+    EXPECT_EQ(of("bfe.u32 %r3, %r0, 256, 288;", 'r'), 0x1234u);
+}
+
 TEST(PtxIntegers, SumsAndProductsWrap) {
     expect_all("add.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) { return u64{U(a + b)}; });
     expect_all("add.u16 %h3, %h0, %h1;", 'h', edges, 2, [](u64 a, u64 b, u64) { return (a + b) & 0xffff; });
