@@ -51,7 +51,8 @@ template <class D>
 std::uint64_t to_float(double value, const Options& options) {
     if (options.to_integral) value = integral(value, options.rounding);
     if (options.saturate) value = value > 0 ? (value > 1 ? 1 : value) : 0;  // also NaN
-    if (options.relu && value <= 0) value = 0;                              // also -0.0; a NaN stays
+    // -0.0 becomes +0.0, and a NaN stays.
+    if (options.relu && value <= 0) value = 0;
     if constexpr (is_half<D>) {
         return half_of(format_of<D>, value, options.to_integral ? Rounding::nearest : options.rounding);
     } else if constexpr (std::is_same_v<D, float>) {
