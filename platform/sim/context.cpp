@@ -205,7 +205,7 @@ Result cuCtxDestroy_v2(Context* context) {
         {
             const std::lock_guard lock(d.mutex);
             if (const Result code = context_code(d, context)) return code;
-            if (context->primary || context->green) return result::invalid_context;  // green ones: assumed
+            if (context->primary || context->green) return result::invalid_context;  // observed
         }
         // Observed (580, H100): 0 on a lost device too. Its memory stays mapped, as after a reset.
         const Result lost = d.engine().device_code(context->device);

@@ -22,14 +22,16 @@ struct Hidden {
 };
 static_assert(sizeof(Hidden) <= sizeof(DevResource::hidden));
 
-void write(const Driver& d, const Share& share, bool fine, DevResource& out) {
+void write(const Driver& d, const Share& share, DevResource& out) {
     out = {};
     if (share.count == 0) return;  // type 0: none
-    const ShareSizes sizes = share_sizes(d.fact(share.device, attribute::cc_major), fine);
     out.type = multiprocessor_type;
     out.count = share.count;
-    out.least = sizes.least;
-    out.multiple = sizes.multiple;
+    if (share.split == 0) {  // observed: groups of a split, which cannot be split again, have 0 and 0
+        const ShareSizes sizes = share_sizes(d.fact(share.device, attribute::cc_major), false);
+        out.least = sizes.least;
+        out.multiple = sizes.multiple;
+    }
     Hidden hidden = {};
     std::memcpy(hidden.magic, magic, sizeof magic);
     hidden.share = share;
@@ -52,7 +54,7 @@ Share whole(const Driver& d, int device) {
 Result give(const Driver& d, const Share& share, DevResource* resource, int type) {
     if (!resource) return result::invalid_value;
     if (type != multiprocessor_type) return result::invalid_resource_type;
-    write(d, share, false, *resource);
+    write(d, share, *resource);
     return result::ok;
 }
 
@@ -63,7 +65,7 @@ Result split(Driver& d, DevResource* groups, unsigned* count, const DevResource*
     if (!count || !input || (flags & both) == both || (groups && *count == 0)) return result::invalid_value;
     Share from;
     if (const Result code = read(d, *input, from)) return code;
-    // Documented: a part is not split again before it is a green context's. The code is assumed.
+    // Observed: neither a group nor the rest is split again before it is a green context's.
     if (from.split != 0) return result::invalid_resource_configuration;
     if (least > from.count) return result::invalid_resource_configuration;  // observed
     const bool fine = (flags & ignore_coscheduling) != 0;
@@ -77,10 +79,10 @@ Result split(Driver& d, DevResource* groups, unsigned* count, const DevResource*
     const std::lock_guard lock(d.mutex);
     const std::uint64_t number = ++d.splits;
     for (unsigned i = 0; groups && i < made; ++i) {
-        write(d, {from.device, from.begin + i * size, size, number}, fine, groups[i]);
+        write(d, {from.device, from.begin + i * size, size, number}, groups[i]);
     }
     if (remaining) {
-        write(d, {from.device, from.begin + made * size, from.count - made * size, number}, fine, *remaining);
+        write(d, {from.device, from.begin + made * size, from.count - made * size, number}, *remaining);
     }
     return result::ok;
 }
@@ -91,12 +93,12 @@ Result describe(Driver& d, ResourceDescription** description, const DevResource*
     ResourceDescription all;
     for (unsigned i = 0; i < count; ++i) {
         if (const Result code = read(d, resources[i], shares[i])) return code;
-        all.count += shares[i].count;
         // Documented: of one device, and of one split.
         const bool fits = shares[i].device == shares[0].device && shares[i].split == shares[0].split;
         bool again = false;
         for (unsigned before = 0; before < i; ++before) again = again || shares[before].begin == shares[i].begin;
-        if (!fits || again) return result::invalid_resource_configuration;
+        if (!fits) return result::invalid_resource_configuration;
+        if (!again) all.count += shares[i].count;  // observed: the same one twice is taken; counted once: assumed
     }
     all.device = shares[0].device;
     const std::lock_guard lock(d.mutex);

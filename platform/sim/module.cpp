@@ -41,16 +41,23 @@ bool place_variables(Driver& d, Context* context, Module& module, const images::
     return true;
 }
 
+std::uint32_t capability_of(const Driver& d, int device) {
+    return static_cast<std::uint32_t>(d.fact(device, attribute::cc_major) * 10 + d.fact(device, attribute::cc_minor));
+}
+// Libraries belong to no device: they are judged for the newest.
+std::uint32_t newest_capability(const Driver& d) {
+    std::uint32_t newest = 0;
+    for (int device = 0; d.valid(device); ++device) newest = std::max(newest, capability_of(d, device));
+    return newest;
+}
+
 // An image without registered twins: PTX, a cubin or a fatbin of other code.
 Result load_ready_made(Driver& d, Context* context, Module** module, std::span<const std::byte> given,
                        std::string& log) {
     const std::vector<std::byte> unpacked = unpacked_image(given);
     const std::span<const std::byte> image = unpacked.empty() ? given : unpacked;
     auto contents = std::make_shared<images::ImageContents>(images::read_image(image));
-    const std::uint32_t capability =
-        context == nullptr ? 0
-                           : static_cast<std::uint32_t>(d.fact(context->device, attribute::cc_major) * 10 +
-                                                        d.fact(context->device, attribute::cc_minor));
+    const std::uint32_t capability = context == nullptr ? newest_capability(d) : capability_of(d, context->device);
     const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
     if (code != result::ok) return code;
     if (contents->format == images::ImageFormat::ptx) {

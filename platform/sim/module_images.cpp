@@ -93,7 +93,10 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
     } else if (!contents.damage.empty()) {
         return result::invalid_image;
     }
-    return capability == 0 || contents.suits(capability) ? result::ok : result::no_binary;
+    if (capability == 0 || contents.suits(capability)) return result::ok;
+    if (contents.format != images::ImageFormat::ptx) return result::no_binary;
+    log = "ptxas fatal   : SM version specified by .target is higher than default SM version assumed";
+    return result::invalid_ptx;  // observed
 }
 
 void find_log(unsigned count, const int* options, void** values, char*& buffer, std::size_t& bytes) {

@@ -25,9 +25,10 @@ Result check_module(Driver& d, const Module* module) {
 
 Result count_entries(Driver& d, unsigned* count, const Module* module) {
     if (!count) return result::invalid_value;
-    if (const Result code = check_module(d, module)) return code;
     const std::lock_guard lock(d.mutex);
-    *count = static_cast<unsigned>(names_in(*module).size());
+    if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
+    // Observed: a library whose image is wrong has 0.
+    *count = module->code != result::ok ? 0 : static_cast<unsigned>(names_in(*module).size());
     return result::ok;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <set>
 
 namespace isthmus::sim {
 namespace {
@@ -176,6 +177,27 @@ std::string_view instruction_in(std::string_view statement) {
     return statement;
 }
 
+std::string_view name_at(std::string_view text) {
+    return text.substr(0, static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), of_name) - text.begin()));
+}
+
+// The function that a header declares or defines; empty: it is no function's.
+std::string_view function_in(std::string_view header) {
+    constexpr std::string_view word = ".func";
+    const std::size_t at = header.find(word);
+    if (at == std::string_view::npos) return {};
+    header = trimmed(header.substr(at + word.size()));
+    if (header.starts_with('(')) header = trimmed(header.substr(std::min(header.find(')'), header.size() - 1) + 1));
+    return name_at(header);
+}
+
+// CUDA C++ Programming Guide: those of the driver, and the device runtime, which a linker may have added.
+bool provided(std::string_view function) {
+    constexpr std::string_view names[] = {"vprintf", "__assertfail", "malloc", "free"};
+    return std::find(std::begin(names), std::end(names), function) != std::end(names) || function.starts_with("cuda") ||
+           function.starts_with("__cuda");
+}
+
 // Statements of a text, without its comments and quotes.
 class Reader {
 public:
@@ -195,6 +217,10 @@ public:
             }
         }
         if (error_.empty() && depth_ != 0) fail("syntax error", "missing '}'");
+        for (const std::string& function : outside_) {
+            const bool missing = called_.count(function) != 0 && defined_.count(function) == 0 && !provided(function);
+            if (error_.empty() && missing) error_ = "fatal   : Unresolved extern function '" + function + "'";
+        }
         return error_;
     }
 
@@ -211,6 +237,7 @@ private:
     }
     // A brace opens operands or values inside a statement, and a scope elsewhere.
     void open(std::string_view before) {
+        if (depth_ == 0) defined_.emplace(function_in(before));
         ++depth_;
         const bool body = before.empty() || (before.front() == '.' && before.find('=') == std::string_view::npos);
         if (operands_ != 0 || !body) {
@@ -234,19 +261,29 @@ private:
             depth_ != 0 && !statement.empty() &&
             (std::isalpha(static_cast<unsigned char>(statement.front())) != 0 || statement.front() == '_');
         if (word) {
-            const auto stop = std::find_if_not(statement.begin(), statement.end(), of_name);
-            const std::string_view name = statement.substr(0, static_cast<std::size_t>(stop - statement.begin()));
+            const std::string_view name = name_at(statement);
             if (!std::binary_search(std::begin(instructions), std::end(instructions), name)) {
                 fail("Not a name of any known instruction", "'" + std::string(name) + "'");
             }
+            if (name == "call") call(statement);
+        } else if (depth_ == 0 && statement.find(".extern") != std::string_view::npos) {
+            outside_.emplace(function_in(statement));
         }
         statement_.clear();
+    }
+    void call(std::string_view statement) {
+        while (!statement.empty()) {
+            const std::string_view name = name_at(statement);
+            if (!name.empty()) called_.emplace(name);
+            statement.remove_prefix(std::max<std::size_t>(name.size(), 1));
+        }
     }
     void fail(std::string_view what, std::string_view which) {
         error_ = "line " + std::to_string(first_line_) + "; error   : " + std::string(what) + ": " + std::string(which);
     }
 
     std::string statement_, error_;
+    std::set<std::string> outside_, defined_, called_;  // names of functions, and of other operands of calls
     unsigned line_ = 1, first_line_ = 1;
     int depth_ = 0, operands_ = 0;
 };

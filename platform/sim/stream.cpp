@@ -3,6 +3,7 @@
 #include "access.hpp"
 #include "call.hpp"
 #include "graph_objects.hpp"
+#include "green_contexts.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -192,23 +193,24 @@ Result cuStreamGetFlags(Stream* stream, unsigned* flags) {
     });
 }
 
-// Documented: of a green context's stream only the green context.
+// Observed: a context of a green context's stream, too. That it is the primary one is documented for special streams.
 Result cuStreamGetCtx_v2(Stream* stream, Context** context, GreenContext** green) {
     return call_about_stream(CallId::cuStreamGetCtx_v2, stream,
                              [&](const StreamTarget& target, const Stream* known) -> Result {
                                  if (!context || !green) return result::invalid_value;
                                  *green = known ? known->green : nullptr;
-                                 *context = *green ? nullptr : target.context;
+                                 *context = target.context;
                                  return result::ok;
                              });
 }
 
 Result cuStreamGetCtx(Stream* stream, Context** context) {
-    return call_about_stream(CallId::cuStreamGetCtx, stream, [&](const StreamTarget& target, const Stream*) -> Result {
-        if (!context) return result::invalid_value;
-        *context = target.context;
-        return result::ok;
-    });
+    return call_about_stream(CallId::cuStreamGetCtx, stream,
+                             [&](const StreamTarget& target, const Stream* known) -> Result {
+                                 if (!context) return result::invalid_value;
+                                 *context = known && known->green ? known->green->context : target.context;
+                                 return result::ok;
+                             });
 }
 
 Result cuStreamGetDevice(Stream* stream, DeviceOrdinal* device) {

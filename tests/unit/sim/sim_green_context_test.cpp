@@ -41,6 +41,7 @@ TEST(SimShares, ADeviceIsSplitIntoEqualPartsAndARest) {
         if (possible < 2) return;
         REQUIRE_CODE(cuDevSmResourceSplitByCount(parts, &made, &all, &rest, 0, 1), 0);
         REQUIRE_THAT(made == 2 && parts[0].count == all.least && parts[1].count == all.least);
+        REQUIRE_THAT(parts[0].least == 0 && parts[0].multiple == 0);  // observed (580, H100)
         REQUIRE_THAT(rest.count == all.count - 2 * all.least && (rest.count != 0 || rest.type == 0));
         made = 4;
         REQUIRE_CODE(cuDevSmResourceSplitByCount(parts, &made, &all, &rest, 0, all.count), 0);
@@ -62,14 +63,25 @@ TEST(SimShares, WrongSplitsAreRefused) {
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &none, nullptr, 0, 1), 915);
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 0, 1), 0);
         DevResource again = {};
-        REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &count, &part, nullptr, 0, 1), 915);  // documented
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &count, &part, nullptr, 0, 1), 915);  // observed
+        DevResource rest = {};
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, &rest, 0, 1), 0);
+        if (rest.type != 0) REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &count, &rest, nullptr, 0, 1), 915);
+        unsigned groups = 0;
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &groups, &all, nullptr, 0, 1), 1);
         REQUIRE_CODE(cuDeviceGetDevResource(0, &all, graphics), 914);
         REQUIRE_CODE(cuDeviceGetDevResource(50, &all, multiprocessors), 101);
         REQUIRE_CODE(cuDeviceGetDevResource(0, nullptr, multiprocessors), 1);
         ResourceDescription* description = nullptr;
         REQUIRE_CODE(cuDevResourceGenerateDesc(&description, &part, 0), 1);
-        DevResource twice[] = {part, part}, mixed[] = {part, of_device()};
-        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, twice, 2), 915);
+        DevResource twice[] = {part, part}, mixed[] = {part, of_device()}, with_none[] = {part, {}};
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, with_none, 2), 914);
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, twice, 2), 0);  // observed
+        GreenContext* of_twice = nullptr;
+        DevResource had = {};
+        REQUIRE_CODE(cuGreenCtxCreate(&of_twice, description, 0, 1), 0);
+        REQUIRE_CODE(cuGreenCtxGetDevResource(of_twice, &had, multiprocessors), 0);
+        REQUIRE_THAT(had.count == part.count);
         REQUIRE_CODE(cuDevResourceGenerateDesc(&description, mixed, 2), 915);  // not of one split
     });
 }
@@ -97,8 +109,18 @@ TEST(SimGreenContexts, ShareThePrimaryContextAndHaveTheirStreams) {
         GreenContext* of_stream = nullptr;
         REQUIRE_CODE(cuStreamGetGreenCtx(stream, &of_stream), 0);
         REQUIRE_THAT(of_stream == green);
+        Context* owner = nullptr;
+        REQUIRE_CODE(cuStreamGetCtx_v2(stream, &owner, &of_stream), 0);
+        REQUIRE_THAT(owner != nullptr && of_stream == green);  // observed
+        REQUIRE_CODE(cuStreamGetCtx(stream, &owner), 0);
+        REQUIRE_THAT(owner == context);  // observed
+        REQUIRE_CODE(cuStreamGetCtx(ordinary, &owner), 0);
+        REQUIRE_THAT(owner == primary);
         REQUIRE_CODE(cuStreamGetGreenCtx(ordinary, &of_stream), 0);
         REQUIRE_THAT(of_stream == nullptr);
+        DevResource half = {};
+        unsigned halves = 1;
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&half, &halves, &own, nullptr, 0, 1), 0);  // a green context's
         REQUIRE_CODE(cuMemsetD32Async(memory, 3, 16, stream), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 16, 2), 0);
         REQUIRE_CODE(cuEventRecord(event, stream), 0);
@@ -118,7 +140,8 @@ TEST(SimGreenContexts, ShareThePrimaryContextAndHaveTheirStreams) {
         REQUIRE_CODE(cuGreenCtxDestroy(green), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 709);
         REQUIRE_CODE(cuCtxSetCurrent(primary), 0);
-        REQUIRE_CODE(cuStreamQuery(inside), 709);  // documented
+        REQUIRE_CODE(cuStreamQuery(inside), 709);  // observed, like the next two
+        REQUIRE_CODE(cuStreamSynchronize(stream), 709);
         REQUIRE_CODE(cuStreamDestroy_v2(stream), 709);
         REQUIRE_CODE(cuStreamQuery(ordinary), 0);
         REQUIRE_CODE(cuMemFree_v2(memory), 0);
