@@ -7,6 +7,7 @@ Needs the simulator alone, not the runtime. `isthmus simulate` does the same wit
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import pathlib
 import signal
@@ -15,15 +16,41 @@ import sys
 import tempfile
 
 CANNOT_START, NOT_FOUND = 126, 127  # as shells answer
+PASSED_ON = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+             signal.SIGCONT, signal.SIGWINCH}
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+ELF_HEADER_BYTES = 20
 
 
-def simulator() -> pathlib.Path | None:
-    """The simulated libcuda.so.1: beside this file (wheel), or in the library folder of this file's prefix."""
+class Refused(Exception):
+    """The program cannot be started; the text says why."""
+
+
+def architecture(path: pathlib.Path) -> tuple[bytes, bytes] | None:
+    """Class and byte order (EI_CLASS, EI_DATA), and e_machine of an ELF file; None: it cannot be read or is no ELF."""
+    try:
+        with path.open('rb') as file:
+            header = file.read(ELF_HEADER_BYTES)
+    except OSError:
+        return None
+    return (header[4:6], header[18:20]) if len(header) == ELF_HEADER_BYTES and header[:4] == b'\x7fELF' else None
+
+
+def simulator() -> pathlib.Path:
+    """The simulated libcuda.so.1 of this Python's architecture: beside this file (wheel), or in a library folder of
+    this file's prefix. Several architectures may be installed there."""
     here = pathlib.Path(__file__).resolve().parent
-    found = [here / 'lib' / 'libcuda.so.1']
+    places = [here / 'lib' / 'libcuda.so.1']
     for pattern in ('lib/isthmus/sim', 'lib64/isthmus/sim', 'lib/*/isthmus/sim'):
-        found += sorted(path / 'libcuda.so.1' for path in here.parent.glob(pattern))
-    return next((path for path in found if path.is_file()), None)
+        places += sorted(path / 'libcuda.so.1' for path in here.parent.glob(pattern))
+    found = [path for path in places if path.is_file()]
+    if not found:
+        raise Refused('the simulated libcuda.so.1 is not where it was installed')
+    own = architecture(pathlib.Path('/proc/self/exe'))
+    for path in found:
+        if own is None or architecture(path) == own:
+            return path
+    raise Refused(f'{found[0]} is built for another architecture than this Python')
 
 
 def environment(folder: str, library: pathlib.Path, machine: str, strict: bool) -> dict[str, str]:
@@ -35,20 +62,44 @@ def environment(folder: str, library: pathlib.Path, machine: str, strict: bool) 
     return {**os.environ, **added}
 
 
+def wait_for(program: subprocess.Popen[bytes]) -> int:
+    """The exit code, as a shell gives it. Passes signals on; SIGCHLD and those of PASSED_ON are blocked."""
+    while program.poll() is None:
+        came = signal.sigwaitinfo({signal.SIGCHLD, *PASSED_ON})
+        # A terminal's signal (SI_KERNEL, positive) has reached the program itself.
+        if came.si_signo != signal.SIGCHLD and came.si_code <= 0:
+            program.send_signal(came.si_signo)
+    return program.returncode if program.returncode >= 0 else 128 - program.returncode
+
+
 def run(library: pathlib.Path, machine: str, strict: bool, command: list[str]) -> int:
+    # They stay blocked until this process ends: a signal must not end it before the folder is removed.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED_ON})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it; then no program could be waited for
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def in_the_program() -> None:
+        prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
+        if os.getppid() != parent:  # it ended before prctl()
+            os._exit(1)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own; a caller that ignores SIGINT is followed
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     with tempfile.TemporaryDirectory(prefix='isthmus-simulate-') as folder:
+        if ':' in folder or ';' in folder:
+            raise Refused(f"the folder {folder} cannot be named in LD_LIBRARY_PATH because its path has ':' or ';'; "
+                          'set TMPDIR to another folder')
         for name in ('libcuda.so.1', 'libcuda.so'):
             os.symlink(library, os.path.join(folder, name))
-        # The program gets the terminal's signals itself; this process waits for it.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             program = subprocess.Popen(command, env=environment(folder, library, machine, strict),
-                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                                       preexec_fn=in_the_program)
         except OSError as problem:
             print(f'isthmus-simulate: {command[0]}: {problem.strerror}', file=sys.stderr)
             return NOT_FOUND if isinstance(problem, FileNotFoundError) else CANNOT_START
-        code = program.wait()
-        return code if code >= 0 else 128 - code
+        return wait_for(program)
 
 
 def main() -> int:
@@ -58,11 +109,11 @@ def main() -> int:
                         help='abort the program where a real driver leaves a call undefined')
     parser.add_argument('command', nargs='+', metavar='PROGRAM', help='the program and its arguments, behind --')
     asked = parser.parse_args()
-    library = simulator()
-    if library is None:
-        print('isthmus-simulate: the simulated libcuda.so.1 is not where it was installed', file=sys.stderr)
+    try:
+        return run(simulator(), asked.machine, asked.strict, asked.command)
+    except Refused as problem:
+        print(f'isthmus-simulate: {problem}', file=sys.stderr)
         return CANNOT_START
-    return run(library, asked.machine, asked.strict, asked.command)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The wheel isthmus-simulator in a fresh environment: it runs a program on a simulated machine, without the runtime."""
+import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 import zipfile
 
@@ -22,6 +26,95 @@ if len(sys.argv) > 2:
     cuda.cuStreamDestroy_v2(stream)
 sys.exit(7)
 '''
+
+
+ENDLESS = '''
+import os, signal, sys, time
+def end(number, frame):
+    sys.exit(40 + number)
+for number in (signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(number, end)
+print(os.getpid(), signal.getsignal(signal.SIGINT) == signal.SIG_IGN, flush=True)
+time.sleep(60)
+'''
+
+
+def runs(process: int) -> bool:
+    try:
+        state = pathlib.Path(f'/proc/{process}/stat').read_text(encoding='utf-8').rsplit(')', 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in ('Z', 'X')
+
+
+def check_signals(launcher: list[str | pathlib.Path], folder: pathlib.Path) -> None:
+    """A signal for the launcher alone reaches the program, and the launcher removes its folder."""
+    places = folder / 'places'
+    places.mkdir()
+
+    def started(ignores: bool = False) -> tuple[subprocess.Popen[str], int, bool]:
+        command = [*launcher, '--machine', 'orin', '--', sys.executable, '-c', ENDLESS]
+        one = subprocess.Popen(command, env={**os.environ, 'TMPDIR': str(places)}, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN if ignores
+                                                                else signal.SIG_DFL))
+        assert one.stdout
+        process, ignored = one.stdout.readline().split()
+        assert len(list(places.iterdir())) == 1
+        return one, int(process), ignored == 'True'
+
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131), (signal.SIGINT, 130),
+                         (signal.SIGUSR1, 40 + signal.SIGUSR1), (signal.SIGUSR2, 40 + signal.SIGUSR2)):
+        one, process, _ = started()
+        one.send_signal(number)
+        assert one.wait(30) == code, (number, one.returncode)
+        assert not runs(process) and not list(places.iterdir()), number
+    for ignores in (True, False):  # as a shell starts a command in the background
+        one, process, ignored = started(ignores)
+        assert ignored == ignores
+        one.send_signal(signal.SIGINT)
+        if ignores:
+            time.sleep(0.3)
+            assert runs(process) and one.poll() is None
+            one.terminate()
+        assert one.wait(30) == (143 if ignores else 130) and not runs(process)
+    one, process, _ = started()
+    one.kill()
+    one.wait(30)
+    until = time.monotonic() + 30
+    while runs(process) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not runs(process), 'the program goes on without the launcher'
+
+
+def check_places(library: pathlib.Path, folder: pathlib.Path) -> None:
+    """Libraries of two architectures in one prefix, and a folder that LD_LIBRARY_PATH cannot name."""
+    prefix = folder / 'prefix'
+    (prefix / 'bin').mkdir(parents=True)
+    launcher = prefix / 'bin' / 'isthmus-simulate'
+    shutil.copy(ROOT / 'packaging' / 'simulator' / 'isthmus_simulator.py', launcher)
+    content = library.read_bytes()
+    other = content[:18] + bytes([content[18] ^ 0x55]) + content[19:]  # e_machine
+    for place, what in (('lib/aa', other), ('lib/zz', content)):
+        sim = prefix / place / 'isthmus' / 'sim'
+        sim.mkdir(parents=True)
+        (sim / 'libcuda.so.1').write_bytes(what)
+
+    def simulate(**changed: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, launcher, '--machine', 'orin', '--', sys.executable, '-c', PROGRAM, 'libcuda.so.1']
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **changed})
+
+    two = simulate()
+    assert two.returncode == 7 and 'Orin' in two.stdout, two
+    for character in ':;':
+        place = folder / f'with{character}it'
+        place.mkdir()
+        refused = simulate(TMPDIR=str(place))
+        assert refused.returncode == 126 and 'LD_LIBRARY_PATH' in refused.stderr, refused
+        assert not list(place.iterdir())
+    shutil.rmtree(prefix / 'lib' / 'zz')
+    wrong = simulate()
+    assert wrong.returncode == 126 and 'another architecture' in wrong.stderr, wrong
 
 
 def main() -> None:
@@ -53,6 +146,8 @@ def main() -> None:
         assert unknown.returncode == 1 and 'ISTHMUS_SIM=nothing' in unknown.stderr, unknown
         assert simulate('--machine', 'orin', '--', './absent').returncode == 127
         assert simulate('--', 'true').returncode == 2  # no machine is named
+        check_signals([binaries / 'isthmus-simulate'], folder)
+        check_places(library, folder)
 
 
 if __name__ == '__main__':
