@@ -53,10 +53,17 @@ def simulator() -> pathlib.Path:
     raise Refused(f'{found[0]} is built for another architecture than this Python')
 
 
+def record_or_name(machine: str) -> str:
+    """A record's path is made absolute, because the program may change its folder. What is a path, the library decides
+    so too."""
+    is_path = '/' in machine or machine.endswith('.json')
+    return os.path.abspath(machine) if is_path and os.path.isfile(machine) else machine
+
+
 def environment(folder: str, library: pathlib.Path, machine: str, strict: bool) -> dict[str, str]:
     before = os.environ.get('LD_LIBRARY_PATH')
     added = {'LD_LIBRARY_PATH': folder + (f':{before}' if before else ''), 'ISTHMUS_CUDA_LIBRARY': str(library),
-             'ISTHMUS_SIM': machine}
+             'ISTHMUS_SIM': record_or_name(machine)}
     if strict:
         added['ISTHMUS_SIM_STRICT'] = '1'
     return {**os.environ, **added}

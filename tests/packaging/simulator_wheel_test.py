@@ -144,6 +144,10 @@ def main() -> None:
         assert strict.returncode == 134 and 'already destroyed' in strict.stderr, strict
         unknown = simulate('--machine', 'nothing', '--', *python, 'libcuda.so.1')
         assert unknown.returncode == 1 and 'ISTHMUS_SIM=nothing' in unknown.stderr, unknown
+        shutil.copy(ROOT / 'platform' / 'machines' / 'h200.json', folder / 'record.json')
+        moved = simulate('--machine', 'record.json', '--', *python[:2], 'import os; os.chdir("/")' + PROGRAM,
+                         'libcuda.so.1')
+        assert moved.returncode == 7 and 'H200' in moved.stdout, moved
         assert simulate('--machine', 'orin', '--', './absent').returncode == 127
         assert simulate('--', 'true').returncode == 2  # no machine is named
         check_signals([binaries / 'isthmus-simulate'], folder)
