@@ -30,9 +30,9 @@ bool place_variables(Driver& d, Context* context, Module& module, const images::
     if (program != nullptr && !place_program(d, context, module, *program)) return false;
     for (const images::ImageGlobal& global : contents.globals) {
         if (global.size_bytes == 0 || module.variables.count(global.name) != 0) continue;
-        // A library is loaded before there is a context: on the first device.
-        Region* const region = allocate_device_memory(d, context != nullptr ? context->device : 0, context,
-                                                      static_cast<std::size_t>(global.size_bytes));
+        // A library's lie on the first device, as place_program() has it.
+        const int device = context != nullptr ? context->device : 0;
+        Region* const region = allocate_device_memory(d, device, context, static_cast<std::size_t>(global.size_bytes));
         if (!region) return false;
         module.variables[global.name] = region->id;
     }
