@@ -232,7 +232,10 @@ private:
         if (c == '{') return open(instruction_in(now));
         if (c == '}') return close();
         if (c == ';' && operands_ == 0) return end();
-        if (trimmed(statement_).empty()) first_line_ = line_;
+        // A statement begins with its first word, and has one character for each run of white space: what trimmed()
+        // passes over does not grow with the text.
+        if (statement_.empty()) first_line_ = line_;
+        if (space(c) && (statement_.empty() || space(statement_.back()))) return;
         statement_ += c;
     }
     // A brace opens operands or values inside a statement, and a scope elsewhere.

@@ -2,6 +2,7 @@
 // Libraries whose image is wrong, and what modules, libraries, kernels and contexts tell.
 #include "sim_test.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -77,6 +78,22 @@ TEST(SimImages, CallsOfFunctionsThatNothingHasAre218) {
         Module* module = nullptr;
         REQUIRE_CODE(cuModuleLoadDataEx(&module, (head + outside + use).c_str(), 2, options, values), 218);
         REQUIRE_THAT(log.find("Unresolved extern function 'f'") != std::string::npos);
+    });
+}
+
+// White space before and inside a statement: the text is read in linear time (else this test times out), and lines are counted.
+TEST(SimImages, MuchWhiteSpaceIsReadInLinearTime) {
+    in_own_process([] {
+        open_device();
+        const std::string lines(300000, '\n');
+        const std::string start = ".version 7.0\n.target sm_50\n.address_size 64\n" + lines + ".visible .entry" + lines;
+        REQUIRE_CODE(load((start + "k() {" + lines + "ret" + lines + "; }\n").c_str()), 0);
+        char log[256] = {};
+        int options[] = {5, 6};
+        void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+        Module* module = nullptr;
+        REQUIRE_CODE(cuModuleLoadDataEx(&module, (start + "k() { nonsense; }\n").c_str(), 2, options, values), 218);
+        REQUIRE_THAT(std::strstr(log, "line 600004;") && std::strstr(log, "nonsense"));
     });
 }
 
