@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include <dlfcn.h>
@@ -37,7 +38,8 @@ static_assert(sizeof(Member) == 64);
 constexpr std::uint32_t fatbin_magic = 0xba55ed50;
 constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t packed_by_lz4 = 0x2000, packed_by_zstd = 0x8000;
-constexpr std::uint64_t most_text_bytes = std::uint64_t{256} << 20;  // what a header states is not trusted beyond this
+constexpr std::uint64_t most_text_bytes = std::uint64_t{256} << 20;  // of all members of an image together
+constexpr std::uint32_t most_packed_bytes = std::numeric_limits<int>::max();
 
 enum class Method : std::uint8_t { none, lz4, zstd, unknown };
 Method method_of(const Member& member) {
@@ -77,17 +79,22 @@ void put(std::vector<std::byte>& out, const T& value) {
     out.insert(out.end(), bytes, bytes + sizeof value);
 }
 
-// The member's text; nullopt: it stays as it is.
-std::optional<std::vector<std::byte>> text_of(const Member& member, Bytes content) {
+// The member's text, which is taken from `budget` whether it can be unpacked or not; nullopt: it stays as it is.
+std::optional<std::vector<std::byte>> text_of(const Member& member, Bytes content, std::uint64_t& budget) {
     const Method method = method_of(member);
     if (method == Method::unknown) {
         say("the PTX of a fatbin is compressed by a method that the simulator does not know");
         return std::nullopt;
     }
-    if (member.packed_bytes > content.size() || member.text_bytes > most_text_bytes) {
+    if (member.packed_bytes > content.size()) {
         say("the compressed PTX of a fatbin is damaged");
         return std::nullopt;
     }
+    if (member.text_bytes > budget) {
+        say("the compressed PTX of a fatbin states more than 256 MiB of text");
+        return std::nullopt;
+    }
+    budget -= member.text_bytes;
     std::vector<std::byte> text(static_cast<std::size_t>(member.text_bytes));
     const Bytes packed = content.first(member.packed_bytes);
     const Outcome outcome = method == Method::zstd ? unpack_zstd(packed, text) : unpack_lz4(packed, text);
@@ -112,6 +119,7 @@ std::vector<std::byte> unpacked_image(Bytes image) {
     }
     std::vector<std::byte> out(image.begin(), image.begin() + header.header_bytes);
     bool changed = false;
+    std::uint64_t budget = most_text_bytes;
     for (std::size_t at = header.header_bytes; at < image.size();) {
         const Bytes rest = image.subspan(at);
         Member member;
@@ -121,9 +129,14 @@ std::vector<std::byte> unpacked_image(Bytes image) {
             member.bytes > rest.size() - member.header_bytes) {
             return {};
         }
+        // LZ4 counts in int, and no text within the limit takes as much. It is not copied either.
+        if (member.kind == kind_ptx && member.packed_bytes > most_packed_bytes) {
+            say("the compressed PTX of a fatbin is damaged");
+            return {};
+        }
         const Bytes content = rest.subspan(member.header_bytes, static_cast<std::size_t>(member.bytes));
         std::optional<std::vector<std::byte>> text;
-        if (member.kind == kind_ptx && method_of(member) != Method::none) text = text_of(member, content);
+        if (member.kind == kind_ptx && method_of(member) != Method::none) text = text_of(member, content, budget);
         if (text) {
             changed = true;
             const Bytes behind = rest.subspan(sizeof member, member.header_bytes - sizeof member);

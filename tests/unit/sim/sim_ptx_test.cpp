@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -522,6 +523,72 @@ TEST(SimPtx, DamagedCompressedTextIsLeftAsItIs) {
             });
         }
     }
+}
+
+// Where the parts of packed_fatbins::lz4 lie: an image's header, a member's header, and its content.
+constexpr std::size_t image_header_bytes = 16, member_header_bytes = 0x50;
+template <class T>
+void put_at(std::string& to, std::size_t at, T value) {
+    std::memcpy(to.data() + at, &value, sizeof value);
+}
+
+// A member for an architecture that no machine has, of so many spaces, as a block of LZ4: a literal, its repetition
+// (offset 1), and five literals.
+std::string member_of_spaces(std::uint64_t bytes) {
+    std::string block("\x1f\0\x01\0", 4);
+    std::uint64_t more = bytes - 6 - 4 - 15;  // a match has 4 bytes at least, and 15 are in the token
+    for (; more >= 255; more -= 255) block += '\xff';
+    block += static_cast<char>(more);
+    block += "\x50     ";
+    std::string member = packed_fatbins::bytes_of(packed_fatbins::lz4).substr(image_header_bytes, member_header_bytes);
+    put_at(member, 8, std::uint64_t{block.size()});
+    put_at(member, 16, static_cast<std::uint32_t>(block.size()));
+    put_at(member, 28, std::uint32_t{999});
+    put_at(member, 56, bytes);
+    return member + block;
+}
+
+// The limit holds for the texts of an image together.
+TEST(SimPtx, TheTextsOfAFatbinHaveOneLimit) {
+    if (!has_library("liblz4.so.1")) GTEST_SKIP() << "liblz4.so.1 is not installed";
+    constexpr std::uint64_t limit = std::uint64_t{256} << 20, text_bytes = 0x2ce;
+    for (const std::uint64_t beyond : {0, 1}) {
+        in_own_process([beyond] {
+            open_device();
+            std::string image = packed_fatbins::bytes_of(packed_fatbins::lz4);
+            image.insert(image_header_bytes, member_of_spaces(limit - text_bytes + beyond));
+            put_at(image, 8, std::uint64_t{image.size() - image_header_bytes});
+            Module* module = nullptr;
+            Function* function = nullptr;
+            REQUIRE_CODE(cuModuleLoadData(&module, image.data()), 0);
+            REQUIRE_CODE(cuModuleGetFunction(&function, module, "fill"), beyond == 0 ? 0 : 801);
+        });
+    }
+}
+
+// LZ4 counts in int. The pages of the content are not touched.
+TEST(SimPtx, AMemberBeyondTheCountOfLz4IsDamaged) {
+    const auto body = [] {
+        open_device();
+        std::string start = packed_fatbins::bytes_of(packed_fatbins::lz4);
+        start.resize(image_header_bytes + member_header_bytes);
+        const std::uint32_t packed = 0x80000000u;
+        put_at(start, 8, std::uint64_t{member_header_bytes} + packed);
+        put_at(start, image_header_bytes + 8, std::uint64_t{packed});
+        put_at(start, image_header_bytes + 16, packed);
+        void* const image = ::mmap(nullptr, start.size() + packed, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        REQUIRE_THAT(image != MAP_FAILED);
+        std::memcpy(image, start.data(), start.size());
+        Module* module = nullptr;
+        Function* function = nullptr;
+        REQUIRE_CODE(cuModuleLoadData(&module, image), 0);
+        REQUIRE_CODE(cuModuleGetFunction(&function, module, "fill"), 801);
+        rusage used = {};
+        ::getrusage(RUSAGE_SELF, &used);
+        REQUIRE_THAT(used.ru_maxrss < 1 << 20);  // in KiB
+    };
+    in_own_process(body, "damaged");
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
