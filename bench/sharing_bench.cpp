@@ -11,14 +11,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
 #include <random>
 #include <string>
-#include <unistd.h>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -73,39 +79,77 @@ Result<Words> make_small(Device& device, MemoryKind kind) {
     return made;
 }
 
-// Resident bytes for each of 100 000 buffers of 64 bytes, with all that the runtime keeps of it.
-void small_bytes(benchmark::State& state, Device& device, MemoryKind kind) {
-    constexpr std::size_t count = 100000;
-    std::vector<Words> buffers;
-    buffers.reserve(count);
-    double each = 0;
-    for (auto _ : state) {
-        (void)device.trim_cache();
-        const double before = resident_bytes();
-        for (std::size_t at = 0; at < count; ++at) {
-            Result<Words> made = make_small(device, kind);
-            if (!made) return state.SkipWithError("this machine has no such shared memory");
-            buffers.push_back(std::move(made).value());
-        }
-        each = (resident_bytes() - before) / count;
+// Resident bytes for each of 100 000 buffers of 64 bytes, with all that the runtime keeps of it; or, for "malloc", of
+// as many blocks. Negative: this machine has no such memory. To be called once in a process: memory that was freed
+// before is used again, and would not be counted.
+constexpr std::size_t small_count = 100000;
+
+double bytes_of_small_blocks() {
+    std::vector<void*> blocks(small_count);
+    const double before = resident_bytes();
+    for (void*& block : blocks) {
+        block = std::malloc(64);
+        *static_cast<volatile char*>(block) = 1;
     }
-    state.counters["bytes_each"] = each;
+    const double each = (resident_bytes() - before) / small_count;
+    for (void* const block : blocks) std::free(block);
+    return each;
 }
 
-void small_bytes_of_malloc(benchmark::State& state) {
-    constexpr std::size_t count = 100000;
-    std::vector<void*> blocks;
-    blocks.reserve(count);
+double bytes_of_small_buffers(Device& device, MemoryKind kind) {
+    std::vector<Words> buffers(small_count);
+    const double before = resident_bytes();
+    for (Words& buffer : buffers) {
+        Result<Words> made = make_small(device, kind);
+        if (!made) return -1;
+        buffer = std::move(made).value();
+    }
+    return (resident_bytes() - before) / small_count;
+}
+
+constexpr std::string_view bytes_each_option = "--bytes-each";  // what a process of its own measures
+constexpr MemoryKind small_kinds[] = {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed,
+                                      MemoryKind::device};
+
+double small_bytes_here(std::string_view what) {
+    if (what == "malloc") return bytes_of_small_blocks();
+    if (what == "cpu") return bytes_of_small_buffers(runtime().cpu(), MemoryKind::host);
+    for (const MemoryKind kind : small_kinds) {
+        if (what == isthmus::name(kind)) return bytes_of_small_buffers(runtime().default_device(), kind);
+    }
+    return -1;
+}
+
+// Runs this program again for each measurement.
+double small_bytes_in_child(std::string what) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::string program = "sharing_bench", option(bytes_each_option);
+    char* const words[] = {program.data(), option.data(), what.data(), nullptr};
+    pid_t child = 0;
+    const int code = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, words, environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    std::string text;
+    char part[256];
+    for (ssize_t got = 0; code == 0 && (got = ::read(ends[0], part, sizeof part)) > 0;) {
+        text.append(part, static_cast<std::size_t>(got));
+    }
+    ::close(ends[0]);
+    int status = 1;
+    if (code != 0 || ::waitpid(child, &status, 0) != child || status != 0) return -1;
+    return std::strtod(text.c_str(), nullptr);
+}
+
+void small_bytes(benchmark::State& state, const std::string& what) {
     double each = 0;
     for (auto _ : state) {
-        const double before = resident_bytes();
-        for (std::size_t at = 0; at < count; ++at) {
-            blocks.push_back(std::malloc(64));
-            *static_cast<volatile char*>(blocks.back()) = 1;
-        }
-        each = (resident_bytes() - before) / count;
+        each = small_bytes_in_child(what);
+        if (each < 0) return state.SkipWithError("this machine has no such shared memory");
     }
-    for (void* const block : blocks) std::free(block);
     state.counters["bytes_each"] = each;
 }
 
@@ -342,11 +386,14 @@ void register_views() {
 }
 
 void register_small() {
-    benchmark::RegisterBenchmark("small/bytes/malloc", small_bytes_of_malloc)->Iterations(1);
-    const auto on = [](Device& device, MemoryKind kind, const std::string& where) {
-        benchmark::RegisterBenchmark(("small/bytes/" + where).c_str(), [&device, kind](benchmark::State& state) {
-            small_bytes(state, device, kind);
+    const auto bytes_of = [](const std::string& what) {
+        benchmark::RegisterBenchmark(("small/bytes/" + what).c_str(), [what](benchmark::State& state) {
+            small_bytes(state, what);
         })->Iterations(1);
+    };
+    bytes_of("malloc");
+    const auto on = [&](Device& device, MemoryKind kind, const std::string& where) {
+        bytes_of(where);
         benchmark::RegisterBenchmark(("small/view/" + where).c_str(),
                                      [&device, kind](benchmark::State& state) { view_of_one_of(state, device, kind); })
             ->Arg(100)
@@ -357,8 +404,7 @@ void register_small() {
     on(runtime().cpu(), MemoryKind::host, "cpu");
     Device& device = runtime().default_device();
     if (device.is_cpu()) return;
-    for (const MemoryKind kind :
-         {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed, MemoryKind::device}) {
+    for (const MemoryKind kind : small_kinds) {
         on(device, kind, std::string(isthmus::name(kind)));
     }
 }
@@ -394,6 +440,10 @@ void register_hand_overs() {
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 3 && argv[1] == bytes_each_option) {
+        std::printf("%.1f\n", small_bytes_here(argv[2]));
+        return 0;
+    }
     register_views();
     register_small();
     register_hand_overs();
