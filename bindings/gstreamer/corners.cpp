@@ -8,6 +8,7 @@
 #include "memory.hpp"
 #include "pool.hpp"
 
+#include <gst/allocators/gstdmabuf.h>
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 
@@ -47,8 +48,9 @@ struct Run {
     GstVideoInfo info{};
     FrameShape shape{};
     std::optional<CornerFinder> finder{};
-    Buffer<std::uint8_t> copy{};  // of frames in other memory
-    Digest clip{};                // of all frames so far, as `isthmus run` has it at the end
+    Buffer<std::uint8_t> copy{};      // of frames in other memory
+    const GstMemory* last = nullptr;  // memory of another element that the finder still holds; compared only
+    Digest clip{};                    // of all frames so far, as `isthmus run` has it at the end
 
     explicit Run(OpenSession made) : opened(std::move(made)), allocator(make_allocator(opened)) {}
 };
@@ -224,8 +226,12 @@ const Buffer<std::uint8_t>* in_place(Run& run, GstBuffer* buffer, FrameShape& sh
     GstMemory* const memory = gst_buffer_peek_memory(buffer, 0);
     const Buffer<std::uint8_t>* whole = whole_buffer(memory, *run.opened.device);
     if (whole == nullptr) {
+        // A pool of one buffer: memory is adopted once, and the finder still has it.
+        if (memory == run.last && run.finder && gst_is_dmabuf_memory(memory) == FALSE) run.finder->forget_frames();
+        run.last = nullptr;
         if (std::optional<ForeignFrame> found = ForeignFrame::of(memory, run.opened)) {
             whole = &foreign.emplace(std::move(*found)).buffer();
+            run.last = memory;
         }
     }
     const Layout layout = layout_of(buffer, run.info);

@@ -245,11 +245,11 @@ std::optional<Failure> CameraRun::finish(CornerFinder& finder) {
         const std::vector<TrackedCorner>* tracked = nullptr;
         {
             const StageTimer timer(match_);
-            tracked = &tracker_->follow(shape_, found->frame.data(), found->list.span().first(found->count.listed));
+            tracked = &tracker_->follow(shape_, found->frame->data(), found->list.span().first(found->count.listed));
         }
         count(*found, *tracked);
         summary_.bytes_copied.add(found->bytes_copied);
-        if (std::optional<Failure> failed = write(*tracked, found->frame.data())) return failed;
+        if (std::optional<Failure> failed = write(*tracked, found->frame->data())) return failed;
     }
     finder.finish();
     return std::nullopt;

@@ -17,6 +17,12 @@ Result<void> keep(T& into, Result<T> made) {
     return {};
 }
 
+bool has_host_side(const BufferBase& buffer) {
+    const MemoryKind kind = buffer.host_kind();
+    return kind != MemoryKind::unknown && kind != MemoryKind::device && kind != MemoryKind::pool &&
+           kind != MemoryKind::imported;
+}
+
 }  // namespace
 
 CornerFinder::CornerFinder(Device& device, const FinderOptions& options)
@@ -161,15 +167,28 @@ Result<FoundCorners> CornerFinder::corners() {
     }
     Result<HostView<const kernels::Corner>> list = from.corners.read_on_host();
     if (!list) return std::move(list).error();
-    Result<HostView<const std::uint8_t>> frame = from.source->read_on_host();
-    if (!frame) return std::move(frame).error();
+    std::optional<HostView<const std::uint8_t>> frame;
+    if (has_host_side(*from.source)) {
+        Result<HostView<const std::uint8_t>> view = from.source->read_on_host();
+        if (!view) return std::move(view).error();
+        frame.emplace(std::move(view).value());
+    }
     if (Result<void> taken = take_times(from); !taken) return std::move(taken).error();
-    return FoundCorners{std::move(list).value(), count, std::move(frame).value(), copied(from) - from.copied_before};
+    return FoundCorners{std::move(list).value(), count, std::move(frame), copied(from) - from.copied_before};
 }
 
 void CornerFinder::finish() {
     lane(finished_).frame.reset();
     ++finished_;
+}
+
+void CornerFinder::forget_frames() noexcept {
+    for (Lane& lane : lanes_) {
+        lane.graph.reset();
+        lane.copies.reset();
+        lane.responds.reset();
+        lane.recorded = nullptr;
+    }
 }
 
 Result<void> CornerFinder::take_times(Lane& lane) {

@@ -34,8 +34,10 @@ struct FinderOptions {
 struct FoundCorners {
     HostView<const kernels::Corner> list;  // only the first count.listed are corners
     kernels::CornerCount count;
-    HostView<const std::uint8_t> frame;  // for the CPU's part of the pipeline
-    std::uint64_t bytes_copied = 0;      // for this frame, between host and device sides
+    // For the CPU's part of the pipeline. Nothing: the frame is in memory without an address for the CPU, which only a
+    // caller's buffer can be.
+    std::optional<HostView<const std::uint8_t>> frame;
+    std::uint64_t bytes_copied = 0;  // for this frame, between host and device sides
 };
 
 // Frames come through a ring, which another thread may fill. Each frame in flight has a lane of its own, with a stream,
@@ -59,6 +61,10 @@ public:
     Result<FoundCorners> corners();
     // Releases the oldest frame; its views must be closed.
     void finish();
+
+    // Ends the finder's use of the last frame's buffer, which its graphs hold until they get another: the owner of the
+    // memory can give it out anew. The next frame is recorded anew. Call it only where no frame is in flight.
+    void forget_frames() noexcept;
 
     // Durations of the device's work by the device's clock, for the frames whose corners() was called.
     const Samples& device_times() const noexcept { return times_; }
