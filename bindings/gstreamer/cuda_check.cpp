@@ -12,5 +12,5 @@ namespace isthmus::gst {
 static_assert(std::string_view(cuda_memory_type) == GST_CUDA_MEMORY_TYPE_NAME);
 static_assert(std::string_view(cuda_caps_feature) == GST_CAPS_FEATURE_MEMORY_CUDA_MEMORY);
 static_assert(map_cuda == static_cast<guint>(GST_MAP_CUDA));
-static_assert(static_cast<guint>(GST_CUDA_MEMORY_TRANSFER_NEED_UPLOAD) < cuda_needs_sync);
+static_assert(cuda_needs_upload == static_cast<guint>(GST_CUDA_MEMORY_TRANSFER_NEED_UPLOAD));
 }  // namespace isthmus::gst

@@ -4,11 +4,14 @@
 
 #include <gst/allocators/gstdmabuf.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #define GST_CAT_DEFAULT debug_category()
 
@@ -24,13 +27,14 @@ AdoptOptions for_reading() {
     return options;
 }
 
-// A dma-buf that is adopted, or that cannot be. The session outlives the buffer.
+// What a device has of a dma-buf: adopted, or refused for good. The session outlives the buffer.
 struct Adopted {
     std::shared_ptr<Session> session;
     const void* device = nullptr;
     gsize offset = 0, bytes = 0;
-    std::shared_ptr<Bytes> buffer;
+    std::shared_ptr<Bytes> buffer;  // null: refused
 };
+using AdoptedByDevices = std::vector<Adopted>;
 
 GQuark adopted_quark() {
     static const GQuark quark = g_quark_from_static_string("isthmus-adopted-dma-buf");
@@ -38,10 +42,16 @@ GQuark adopted_quark() {
 }
 
 // Once in a process: the same holds for each frame.
-void tell_once(std::atomic<bool>& told, const char* what, const Error& why) {
+void tell_once(std::atomic<bool>& told, const char* what, std::string_view why) {
     if (!told.exchange(true, std::memory_order_relaxed)) {  // a flag alone
-        GST_INFO("%s is copied, because the device cannot use it in place: %s", what, why.text().c_str());
+        GST_INFO("%s is copied, because the device cannot use it in place: %s", what, std::string(why).c_str());
     }
+}
+
+// Whether the device's memory has its content only after an upload, or after work of the memory's stream. A map for the
+// CPU waits for that.
+bool is_behind(const GstMemory* memory) {
+    return (GST_MINI_OBJECT_FLAGS(memory) & (cuda_needs_upload | cuda_needs_sync)) != 0;
 }
 
 }  // namespace
@@ -65,39 +75,48 @@ std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const Op
     const void* const device = opened.device->state().get();
     static std::mutex lock;  // elements of several branches may have the memory
     const std::lock_guard locked(lock);
-    auto* known = static_cast<Adopted*>(gst_mini_object_get_qdata(object, adopted_quark()));
-    const bool same =
-        known != nullptr && known->device == device && known->offset == memory->offset && known->bytes == memory->size;
-    if (!same) {
-        // The earlier one ends first: memory is adopted once.
-        gst_mini_object_set_qdata(object, adopted_quark(), nullptr, nullptr);
-        auto made = std::make_unique<Adopted>();
-        made->session = opened.session;
-        made->device = device;
-        made->offset = memory->offset;
-        made->bytes = memory->size;
-        Device same_device = *opened.device;
-        Result<Bytes> buffer = same_device.adopt_dma_buf<std::uint8_t>(gst_dmabuf_memory_get_fd(memory), memory->size,
-                                                                       for_reading(), memory->offset);
-        if (buffer) {
-            GST_DEBUG("a dma-buf is used as %s", std::string(buffer->explain()).c_str());
-            made->buffer = std::make_shared<Bytes>(std::move(buffer).value());
-        } else {
-            static std::atomic<bool> told{false};
-            tell_once(told, "memory of dma-bufs", buffer.error());
-        }
-        known = made.release();
+    auto* known = static_cast<AdoptedByDevices*>(gst_mini_object_get_qdata(object, adopted_quark()));
+    if (known == nullptr) {
+        known = std::make_unique<AdoptedByDevices>().release();
         gst_mini_object_set_qdata(object, adopted_quark(), known,
-                                  [](gpointer adopted) { delete static_cast<Adopted*>(adopted); });
+                                  [](gpointer all) { delete static_cast<AdoptedByDevices*>(all); });
     }
-    if (known->buffer == nullptr) return std::nullopt;
-    return ForeignFrame(known->buffer);
+    const auto of_device =
+        std::find_if(known->begin(), known->end(), [&](const Adopted& one) { return one.device == device; });
+    if (of_device != known->end()) {
+        if (of_device->offset == memory->offset && of_device->bytes == memory->size) {
+            if (of_device->buffer == nullptr) return std::nullopt;
+            return ForeignFrame(of_device->buffer);
+        }
+        known->erase(of_device);  // the earlier one ends first: a device adopts memory once
+    }
+    Device same_device = *opened.device;
+    Result<Bytes> buffer = same_device.adopt_dma_buf<std::uint8_t>(gst_dmabuf_memory_get_fd(memory), memory->size,
+                                                                   for_reading(), memory->offset);
+    static std::atomic<bool> told{false};
+    if (!buffer) {
+        tell_once(told, "memory of dma-bufs", buffer.error().text());
+        if (is_for_good(buffer.code())) {
+            known->push_back({opened.session, device, memory->offset, memory->size, nullptr});
+        }
+        return std::nullopt;
+    }
+    // A copy on the device would be that of the first frame: nothing tells it that the camera filled the memory again.
+    if (buffer->path() == LaunchPath::stage) {
+        tell_once(told, "memory of dma-bufs", buffer->explain());
+        known->push_back({opened.session, device, memory->offset, memory->size, nullptr});
+        return std::nullopt;
+    }
+    GST_DEBUG("a dma-buf is used as %s", std::string(buffer->explain()).c_str());
+    auto adopted = std::make_shared<Bytes>(std::move(buffer).value());
+    known->push_back({opened.session, device, memory->offset, memory->size, adopted});
+    return ForeignFrame(std::move(adopted));
 }
 
 // A kernel of the runtime's primary context reaches memory of GStreamer's own context on the same device (observed:
 // driver 580, CUDA 13.0); memory of another device is refused by adopt().
 std::optional<ForeignFrame> ForeignFrame::of_cuda(GstMemory* memory, const OpenSession& opened) {
-    if (opened.device->is_cpu() || (GST_MINI_OBJECT_FLAGS(memory) & cuda_needs_sync) != 0) return std::nullopt;
+    if (opened.device->is_cpu() || is_behind(memory)) return std::nullopt;
     ForeignFrame frame(nullptr);
     // Beyond the values that GstMapFlags names, so that a static_cast would not be defined.
     const auto flags = std::bit_cast<GstMapFlags>(static_cast<guint>(GST_MAP_READ) | map_cuda);
@@ -105,11 +124,12 @@ std::optional<ForeignFrame> ForeignFrame::of_cuda(GstMemory* memory, const OpenS
         return std::nullopt;
     }
     frame.mapped_ = memory;
+    if (is_behind(memory)) return std::nullopt;  // the map itself began an upload
     Device same_device = *opened.device;
     Result<Bytes> buffer = same_device.adopt<std::uint8_t>(frame.map_.data, frame.map_.size, for_reading());
     if (!buffer) {
         static std::atomic<bool> told{false};
-        tell_once(told, "CUDA memory", buffer.error());
+        tell_once(told, "CUDA memory", buffer.error().text());
         return std::nullopt;
     }
     frame.buffer_ = std::make_shared<Bytes>(std::move(buffer).value());

@@ -19,11 +19,18 @@ namespace isthmus::gst {
 inline constexpr char cuda_memory_type[] = "gst.cuda.memory";
 inline constexpr char cuda_caps_feature[] = "memory:CUDAMemory";
 inline constexpr guint map_cuda = GST_MAP_FLAG_LAST << 1;
+// The CPU's copy is newer than the device's memory: a map with map_cuda uploads it; since 1.24 without waiting.
+inline constexpr guint cuda_needs_upload = GST_MEMORY_FLAG_LAST << 1;
 // Since 1.24: work of a stream is still to be waited for, which a map for the CPU does.
 inline constexpr guint cuda_needs_sync = GST_MEMORY_FLAG_LAST << 2;
 
+// Whether a device that refused a dma-buf with this code will refuse it again: other errors may pass.
+constexpr bool is_for_good(Code code) noexcept {
+    return code == Code::unsupported || code == Code::invalid_argument;
+}
+
 // Memory of other owners as a buffer of a device, for as long as it lives. A dma-buf stays adopted with its GstMemory,
-// so that a pool's memory is adopted once; CUDA memory is mapped and adopted for one frame.
+// so that each device adopts a pool's memory once; CUDA memory is mapped and adopted for one frame.
 class ForeignFrame {
 public:
     // Nothing: the memory is of another kind, or the device cannot use it in place; the debug log says why.
