@@ -19,6 +19,7 @@ Ring::Slot::Slot(std::shared_ptr<Ring> ring, SharedFrameToFill<std::uint8_t> fra
 
 Ring::Slot::~Slot() {
     const std::lock_guard locked(ring_->lock_);
+    if (frame_) --ring_->unpublished_;
     frame_.reset();
     ring_->lent_[number_] = false;
 }
@@ -32,7 +33,9 @@ Result<void> Ring::Slot::publish() {
     const std::lock_guard locked(ring_->lock_);
     if (!frame_) return Error(Code::invalid_handle, "the frame was published before");
     Result<void> done = frame_->publish();
-    if (done) frame_.reset();
+    if (!done) return done;
+    frame_.reset();
+    --ring_->unpublished_;
     return done;
 }
 
@@ -63,6 +66,9 @@ bool Ring::is_closed() const {
 Result<std::unique_ptr<Ring::Slot>> Ring::begin(const std::shared_ptr<Ring>& self) {
     const std::lock_guard locked(self->lock_);
     if (self->closed_) return Error(Code::ended, "the ring is closed");
+    if (self->unpublished_ > 0) {
+        return Error(Code::in_use, "the slot before it is not published yet", "publish that frame, or free it");
+    }
     Result<SharedFrameToFill<std::uint8_t>> frame =
         self->ring_.begin_frame(Wait::at_most(std::chrono::milliseconds(1)));
     if (!frame) return std::move(frame).error();
@@ -72,6 +78,7 @@ Result<std::unique_ptr<Ring::Slot>> Ring::begin(const std::shared_ptr<Ring>& sel
                      "more slots, or give frames back sooner");
     }
     self->lent_[slot] = true;
+    ++self->unpublished_;
     return std::make_unique<Slot>(self, std::move(frame).value());
 }
 

@@ -10,6 +10,7 @@
 #include <isthmus/ipc/channel.hpp>
 #include <isthmus/ipc/shared_frame_ring.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,7 @@ private:
     SharedFrameRing<std::uint8_t> ring_;
     const FrameShape shape_;
     std::vector<bool> lent_;
+    std::size_t unpublished_ = 0;  // slots that were begun and neither published nor freed: one at most
     bool closed_ = false;
     std::unique_ptr<tools::share::Admission> admission_{};  // last: its thread uses the members above
 };
