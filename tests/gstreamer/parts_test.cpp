@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's memory, pools and rings in one process, with the device's kernels beside them.
+#include "elements.hpp"
 #include "foreign.hpp"
 #include "incoming.hpp"
 #include "layout.hpp"
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -244,10 +246,11 @@ struct RingAndPool {
     GstBufferPool* pool = nullptr;
     GstVideoInfo info{};
 
-    RingAndPool(Device& device, GstAllocator* allocator, guint least, const char* format = "GRAY8", int width = 64) {
+    RingAndPool(Device& device, GstAllocator* allocator, guint least, const char* format = "GRAY8", int width = 64,
+                std::uint32_t slots = 2) {
         GstCaps* const caps = caps_of(format, width, 48);
         gst_video_info_from_caps(&info, caps);
-        ring = Ring::create(device, shape_of(info).value(), {.slots = 2}).value();
+        ring = Ring::create(device, shape_of(info).value(), {.slots = slots}).value();
         pad = gst_pad_new("sink", GST_PAD_SINK);
         gst_object_ref_sink(pad);
         gst_pad_set_active(pad, TRUE);
@@ -274,20 +277,25 @@ struct RingAndPool {
 
 // keeps Y4
 TEST_F(SlotsOfARing, AreLentOneAtATimeAndOtherFramesGoBeforeTheNext) {
-    RingAndPool some(device(), allocator_.get(), 0);
-    GstBuffer* const first = some.acquire();
-    GstBuffer* const second = some.acquire();
-    EXPECT_NE(some.slot(first), nullptr);
-    EXPECT_EQ(some.slot(second), nullptr);  // it will be copied
-    ASSERT_TRUE(some.slot(first)->publish());
-    gst_buffer_unref(first);
-    GstBuffer* const third = some.acquire();
-    EXPECT_EQ(some.slot(third), nullptr);  // a slot would come after the second frame, and be filled before it
-    gst_buffer_unref(second);
-    gst_buffer_unref(third);
-    GstBuffer* const fourth = some.acquire();
-    EXPECT_NE(some.slot(fourth), nullptr);
-    gst_buffer_unref(fourth);  // not published: its number goes to the next frame
+    for (const std::uint32_t slots : {2u, 4u}) {  // of four, the ring itself would give out two
+        SCOPED_TRACE(slots);
+        RingAndPool some(device(), allocator_.get(), 0, "GRAY8", 64, slots);
+        GstBuffer* const first = some.acquire();
+        GstBuffer* const second = some.acquire();
+        EXPECT_NE(some.slot(first), nullptr);
+        EXPECT_EQ(some.slot(second), nullptr);  // it will be copied
+        EXPECT_EQ(Ring::begin(some.ring).code(), Code::in_use);
+        ASSERT_TRUE(some.slot(first)->publish());
+        gst_buffer_unref(first);
+        GstBuffer* const third = some.acquire();
+        EXPECT_EQ(some.slot(third), nullptr);  // a slot would come after the second frame, and be filled before it
+        gst_buffer_unref(second);
+        gst_buffer_unref(third);
+        GstBuffer* const fourth = some.acquire();
+        EXPECT_NE(some.slot(fourth), nullptr);
+        gst_buffer_unref(fourth);  // not published: its number goes to the next frame
+        EXPECT_TRUE(Ring::begin(some.ring));
+    }
 }
 
 // keeps Y4
@@ -379,6 +387,7 @@ struct MadeUpCuda {
     std::array<std::uint8_t, bytes> content{};
     int device_maps = 0, host_maps = 0, open = 0;
     bool refuses = false;
+    bool begins_upload = false;  // a map with GST_MAP_CUDA does, and does not wait
 
     template <class... Parameters>
     int call(const char* name, Parameters... parameters) const {
@@ -390,7 +399,7 @@ struct MadeUpCuda {
         void* context = nullptr;
         void* left = nullptr;
         if (call("cuCtxCreate_v2", &context, 0u, 0) != 0) return false;
-        for (std::size_t at = 0; at < bytes; ++at) content[at] = static_cast<std::uint8_t>(at * 7);
+        for (std::size_t at = 0; at < bytes; ++at) content[at] = (at % 64 / 13 + at / 64 / 11) % 2 == 0 ? 220 : 20;
         const bool made = call("cuMemAlloc_v2", &address, std::size_t{bytes}) == 0 &&
                           call("cuMemcpyHtoD_v2", address, static_cast<const void*>(content.data()), bytes) == 0;
         return call("cuCtxPopCurrent_v2", &left) == 0 && made;
@@ -415,12 +424,24 @@ void cuda_memory_allocator_init(CudaMemoryAllocator* allocator) {
         if (cuda.refuses) return nullptr;
         ++cuda.open;
         if ((info->flags & map_cuda) == 0) return ++cuda.host_maps, cuda.content.data();
+        if (cuda.begins_upload) GST_MINI_OBJECT_FLAG_SET(memory, cuda_needs_sync);
         return ++cuda.device_maps, reinterpret_cast<gpointer>(cuda.address);
     };
     allocator->base.mem_unmap_full = [](GstMemory* memory, GstMapInfo*) {
         --reinterpret_cast<CudaMemoryAllocator*>(memory->allocator)->cuda->open;
     };
     GST_OBJECT_FLAG_SET(allocator, GST_ALLOCATOR_FLAG_CUSTOM_ALLOC);
+}
+
+GstMemory* memory_of(MadeUpCuda& cuda) {
+    auto* const allocator = static_cast<CudaMemoryAllocator*>(g_object_new(cuda_memory_allocator_get_type(), nullptr));
+    gst_object_ref_sink(allocator);
+    allocator->cuda = &cuda;
+    auto* const memory = static_cast<GstMemory*>(g_malloc0(sizeof(GstMemory)));
+    gst_memory_init(memory, static_cast<GstMemoryFlags>(0), &allocator->base, nullptr, MadeUpCuda::bytes, 0, 0,
+                    MadeUpCuda::bytes);
+    gst_object_unref(allocator);  // the memory has it
+    return memory;
 }
 
 using Foreign = GStreamer;
@@ -432,12 +453,7 @@ TEST_F(Foreign, CudaMemoryIsUsedAtItsDeviceAddress) {
     }
     MadeUpCuda cuda;
     ASSERT_TRUE(cuda.make());
-    auto* const allocator = static_cast<CudaMemoryAllocator*>(g_object_new(cuda_memory_allocator_get_type(), nullptr));
-    gst_object_ref_sink(allocator);
-    allocator->cuda = &cuda;
-    auto* const memory = static_cast<GstMemory*>(g_malloc0(sizeof(GstMemory)));
-    gst_memory_init(memory, static_cast<GstMemoryFlags>(0), &allocator->base, nullptr, MadeUpCuda::bytes, 0, 0,
-                    MadeUpCuda::bytes);
+    GstMemory* const memory = memory_of(cuda);
     {
         std::optional<ForeignFrame> frame = ForeignFrame::of(memory, *opened_);
         ASSERT_TRUE(frame);
@@ -458,12 +474,150 @@ TEST_F(Foreign, CudaMemoryIsUsedAtItsDeviceAddress) {
     GST_MINI_OBJECT_FLAG_SET(memory, cuda_needs_sync);
     EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
     GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_sync);
+    // An upload that a map would begin, and one that the map itself has begun.
+    const int maps = cuda.device_maps;
+    GST_MINI_OBJECT_FLAG_SET(memory, cuda_needs_upload);
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_upload);
+    EXPECT_EQ(cuda.device_maps, maps);
+    cuda.begins_upload = true;
+    EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
+    EXPECT_EQ(cuda.device_maps, maps + 1);
+    EXPECT_EQ(cuda.open, 0);
+    cuda.begins_upload = false;
+    GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_sync);
+    EXPECT_TRUE(ForeignFrame::of(memory, *opened_));
     cuda.refuses = true;
     EXPECT_FALSE(ForeignFrame::of(memory, *opened_));
     EXPECT_EQ(cuda.open, 0);
     EXPECT_FALSE(ForeignFrame::of(memory, {opened_->session, &opened_->session->runtime.cpu()}));
     gst_memory_unref(memory);
-    gst_object_unref(allocator);
+}
+
+// isthmuscorners alone, with a pad before and a pad behind it.
+class CornersAlone {
+public:
+    explicit CornersAlone(const char* feature) {
+        element_ = GST_ELEMENT_CAST(g_object_new(corners_element_type(), nullptr));
+        gst_object_ref_sink(element_);
+        gst_element_set_bus(element_, bus_);
+        gst_pad_set_chain_function(behind_, [](GstPad*, GstObject*, GstBuffer* buffer) {
+            gst_buffer_unref(buffer);
+            return GST_FLOW_OK;
+        });
+        link(before_, "sink");
+        link(behind_, "src");
+        gst_element_set_state(element_, GST_STATE_PLAYING);
+        GstCaps* const caps = caps_of("GRAY8", 64, 48);
+        if (feature != nullptr) gst_caps_set_features(caps, 0, gst_caps_features_new(feature, nullptr));
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        gst_pad_push_event(before_, gst_event_new_stream_start("alone"));
+        gst_pad_push_event(before_, gst_event_new_caps(caps));
+        gst_pad_push_event(before_, gst_event_new_segment(&segment));
+        gst_caps_unref(caps);
+    }
+    CornersAlone(const CornersAlone&) = delete;
+    CornersAlone& operator=(const CornersAlone&) = delete;
+    ~CornersAlone() {
+        gst_element_set_state(element_, GST_STATE_NULL);
+        gst_element_set_bus(element_, nullptr);
+        gst_object_unref(element_);
+        gst_object_unref(before_);
+        gst_object_unref(behind_);
+        gst_object_unref(bus_);
+    }
+    // The digest of the frame's corners; empty: there were none, or the element failed.
+    std::string find(GstMemory* memory) {
+        GstBuffer* const buffer = gst_buffer_new();
+        gst_buffer_append_memory(buffer, gst_memory_ref(memory));
+        if (gst_pad_push(before_, buffer) != GST_FLOW_OK) return "";
+        std::string digest;
+        while (GstMessage* const message =
+                   gst_bus_pop_filtered(bus_, static_cast<GstMessageType>(GST_MESSAGE_ELEMENT | GST_MESSAGE_ERROR))) {
+            guint corners = 0;
+            const GstStructure* const told = gst_message_get_structure(message);
+            if (gst_structure_get_uint(told, "corners", &corners) != FALSE && corners > 0) {
+                digest = gst_structure_get_string(told, "digest");
+            }
+            gst_message_unref(message);
+        }
+        return digest;
+    }
+    guint64 copied() const {
+        guint64 count = 0;
+        g_object_get(element_, "copied-frames", &count, nullptr);
+        return count;
+    }
+
+private:
+    void link(GstPad* pad, const char* name) {
+        gst_object_ref_sink(pad);
+        gst_pad_set_active(pad, TRUE);
+        GstPad* const other = gst_element_get_static_pad(element_, name);
+        if (pad == before_) {
+            gst_pad_link(pad, other);
+        } else {
+            gst_pad_link(other, pad);
+        }
+        gst_object_unref(other);
+    }
+
+    GstElement* element_ = nullptr;
+    GstPad* const before_ = gst_pad_new("before", GST_PAD_SRC);
+    GstPad* const behind_ = gst_pad_new("behind", GST_PAD_SINK);
+    GstBus* const bus_ = gst_bus_new();
+};
+
+// keeps Y4
+TEST_F(Foreign, CornersAreFoundInCudaMemoryInPlaceFrameAfterFrame) {
+    if (device().is_cpu()) {
+        GTEST_SKIP() << "the CPU device has no memory of CUDA";
+    }
+    MadeUpCuda cuda, other;
+    ASSERT_TRUE(cuda.make());
+    ASSERT_TRUE(other.make());
+    GstMemory* const plain = gst_allocator_alloc(nullptr, MadeUpCuda::bytes, nullptr);
+    GstMapInfo map;
+    ASSERT_TRUE(gst_memory_map(plain, &map, GST_MAP_WRITE));
+    std::copy(cuda.content.begin(), cuda.content.end(), map.data);
+    gst_memory_unmap(plain, &map);
+    std::string wanted;
+    {
+        CornersAlone corners(nullptr);
+        wanted = corners.find(plain);
+        EXPECT_EQ(corners.copied(), 1u);
+    }
+    EXPECT_NE(wanted, "");
+    GstMemory* const memory = memory_of(cuda);
+    GstMemory* const second = memory_of(other);
+    {
+        CornersAlone corners(cuda_caps_feature);
+        // Also twice the same memory, as a pool of one buffer gives it.
+        for (GstMemory* const frame : {memory, second, memory, memory, memory}) {
+            EXPECT_EQ(corners.find(frame), wanted);
+            EXPECT_EQ(cuda.open + other.open, 0) << "mapped for one frame";
+        }
+        EXPECT_EQ(corners.copied(), 0u);
+        EXPECT_EQ(cuda.host_maps + other.host_maps, 0);
+        cuda.begins_upload = true;
+        EXPECT_EQ(corners.find(memory), wanted);
+        EXPECT_EQ(corners.copied(), 1u);
+        EXPECT_EQ(cuda.host_maps, 1);
+    }
+    gst_memory_unref(memory);
+    gst_memory_unref(second);
+    gst_memory_unref(plain);
+}
+
+// keeps Y5
+TEST(Refusals, OnlyThoseThatStayAreRemembered) {
+    for (int at = 0; at < 64; ++at) {
+        const auto code = static_cast<Code>(at);
+        EXPECT_EQ(is_for_good(code), code == Code::unsupported || code == Code::invalid_argument) << at;
+    }
+    EXPECT_FALSE(is_for_good(Code::out_of_memory));
+    EXPECT_FALSE(is_for_good(Code::in_use));
 }
 
 // keeps Y5

@@ -151,6 +151,18 @@ class Corners(Pipelines):
                 self.assertEqual(starts, ends)
                 self.assertGreaterEqual(starts, 6)
 
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    @unittest.skipIf(MACHINE == "cpu", "the CPU uses every dma-buf in place")
+    def test_dma_bufs_that_the_device_cannot_use_are_copied_each_time(self):  # keeps Y4, Y5
+        # Two dma-bufs that are filled three times each.
+        text = f"{clip(6)} ! identity name=frames ! isthmuscorners ! fakesink"
+        plain = self.run_pipeline(text, "--dma-buf")  # no kernel lets these files pass
+        faults = "call=cuMemHostRegister:code=801;call=cuImportExternalMemory:code=801"
+        refused = self.run_pipeline(text, "--dma-buf", LD_PRELOAD=DMA_BUFS, ISTHMUS_SIM_FAULTS=faults)
+        self.assertEqual(refused["elements"]["isthmuscorners"]["copied-frames"], 6)
+        self.assertEqual(len({one["digest"] for one in plain["corners"]}), 6)
+        self.assertEqual([one["digest"] for one in refused["corners"]], [one["digest"] for one in plain["corners"]])
+
     def test_drawing_changes_luma_around_corners_and_nothing_else(self):  # keeps Y4
         width, height = size = (160, 120)
         pictures = {}
