@@ -99,13 +99,14 @@ struct RingReaderCore::Parts {
         if (state.last && *state.last != LineWord::wake) farewell = state.last;
         producer_gone = state.ended || farewell.has_value();
     }
-    // Under SlowReaderPolicy::wait no frame of a live reader is overwritten. A reader that misses one was given up
-    // before; it must report that even while frames go on.
+    // Under SlowReaderPolicy::wait no frame of a live reader is overwritten, but a frame that the producer destroyed is
+    // missed as well. The producer's last word on the line says that this reader was given up, and must be reported
+    // even while frames go on. The end of the line alone says nothing about the frames before it.
     bool was_given_up(const Taken& taken) {
         if (files->shape().policy != SlowReaderPolicy::wait || (taken.missed == 0 && !doubtful)) return false;
         doubtful = false;
         look_at_line();
-        return producer_gone;
+        return farewell.has_value();
     }
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
     void finish_given_back() {

@@ -674,3 +674,43 @@ TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
 }  // namespace detail
 }  // namespace v0
 }  // namespace isthmus
+// A gap that the producer left is no sign that it gave its reader up: frames behind it stay.
+// keeps I1, I6
+TEST(SharedRingDeaths, AProducerThatEndsBehindAGapLeavesItsFramesToItsReaders) {
+    for (const bool killed : {false, true}) {
+        SCOPED_TRACE(killed);
+        Producer producer(options_of(SlowReaderPolicy::wait));
+        SharedRingDescriptor descriptor = producer.core->admit().value();
+        SharedRingDescriptor::Bytes bytes{};
+        std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
+        auto fds = descriptor.release_fds();
+        int ends[2] = {-1, -1};
+        if (killed) {  // the line ends, and the ring is not closed
+            ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+            fds[2] = FileDescriptor(ends[0]);
+        }
+        const auto core =
+            RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)), sizeof(std::uint32_t), {})
+                .value();
+        EXPECT_EQ(producer.core->begin(Wait::never()).value(), 0u);
+        EXPECT_EQ(producer.core->begin(Wait::never()).value(), 1u);
+        producer.core->abandon(0);
+        EXPECT_TRUE(producer.core->publish(1, *producer.buffers[1].state(), {}));
+        ASSERT_TRUE(producer.produce(2));
+        if (killed) {
+            ::close(ends[1]);
+        } else {
+            producer.core.reset();
+        }
+        const auto first = core->take(Wait::at_most(5s));
+        ASSERT_TRUE(first) << first.error().message();
+        EXPECT_EQ(first->frame, 1u);
+        EXPECT_EQ(first->missed, 1u);
+        const auto second = core->take(Wait::at_most(5s));
+        ASSERT_TRUE(second) << second.error().message();
+        EXPECT_EQ(second->frame, 2u);
+        EXPECT_EQ(second->missed, 0u);
+        EXPECT_EQ(core->take(Wait::at_most(5s)).code(), killed ? Code::peer_lost : Code::ended);
+    }
+}
+
