@@ -141,8 +141,8 @@ struct RingProducerCore::Parts {
         if (published != before) wake_readers(false);
     }
     // false: the ring waits for this reader. Its cursor is loaded only if the last accepted value does not suffice; a
-    // loaded value is checked at once.
-    bool out_of_the_way(Reader& reader) {
+    // loaded value is checked at once. `counts`: the reader's time runs.
+    bool out_of_the_way(Reader& reader, bool counts) {
         const std::uint32_t slots = files->shape().slots;
         if (!reader.live() || protocol::has_room(begun, reader.cursor, slots)) return true;
         const std::uint64_t cursor = stamper.cursor(RingFiles::cursor(reader.page));
@@ -157,17 +157,17 @@ struct RingProducerCore::Parts {
         if (cursor != reader.cursor) reader.in_the_way = false;
         reader.cursor = cursor;
         if (protocol::has_room(begun, cursor, slots)) return true;
-        if (!reader.in_the_way) {
+        if (counts && !reader.in_the_way) {
             reader.in_the_way = true;
             reader.since = std::chrono::steady_clock::now();
         }
         return false;
     }
-    bool may_write() {
+    bool may_write(bool counts = true) {
         if (options.policy == SlowReaderPolicy::overwrite) return true;
         bool free = true;
         for (Reader& reader : readers) {
-            const bool away = out_of_the_way(reader);
+            const bool away = out_of_the_way(reader, counts);
             if (away) reader.in_the_way = false;
             free = away && free;
         }
@@ -308,14 +308,17 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
         std::chrono::nanoseconds looked{0};
         bool last_look = false;
-        for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
+        // A caller that holds frames and does not wait for another one loses nothing by a reader that holds frames too.
+        const bool counts = !deadline.refuses() || parts.begun == parts.published;
+        for (std::uint32_t looks = 0; !parts.may_write(counts); ++looks) {
             if (deadline.refuses() && last_look) return make_error<errors::ring_reader_in_the_way>();
             if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
                 if (looks > 64) protocol::ProcessAtomics::relax();
                 continue;
             }
             const std::chrono::nanoseconds passed = deadline.passed();
-            const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
+            const std::chrono::nanoseconds slow =
+                counts ? parts.give_up_slow_readers() : std::chrono::nanoseconds::max();
             if (deadline.left() == std::chrono::nanoseconds(0)) {
                 if (last_look) return make_error<errors::ring_readers_too_slow>();
                 last_look = true;  // even after a short wait: distinguishes a dead reader from a slow one

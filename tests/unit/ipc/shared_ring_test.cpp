@@ -23,6 +23,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace isthmus {
@@ -558,6 +559,34 @@ TEST(SharedRingFrames, ThatAreBegunAheadNeverTakeTheNewestFrameFromItsReader) {
     EXPECT_TRUE(consumer.finish(held));
 }
 
+// A reader's time does not run while the producer fills what it holds and only asks whether there is room for more.
+// keeps I6
+TEST(SharedRingFrames, ThatAreAskedForAheadGiveNoReaderUpThatNobodyWaitsFor) {
+    Producer producer(options_of(SlowReaderPolicy::wait, 5));
+    Consumer consumer(producer);
+    std::vector<RingReaderCore::Taken> held;
+    for (std::uint32_t value = 0; value < 3; ++value) {
+        ASSERT_TRUE(producer.produce(value));
+        held.push_back(consumer.take().value());
+    }
+    EXPECT_EQ(producer.core->begin(Wait::never()).value(), 3u);
+    EXPECT_EQ(producer.core->begin(Wait::never()).value(), 4u);
+    for (int again = 0; again < 4; ++again) {
+        EXPECT_EQ(producer.core->begin(Wait::never()).code(), Code::not_ready);
+        std::this_thread::sleep_for(15ms);  // together three times the deadline
+    }
+    EXPECT_EQ(producer.core->readers().front().state, ReaderState::live);
+    // Nothing is held any more: the time runs from here on.
+    for (const std::uint64_t frame : {3u, 4u}) {
+        EXPECT_TRUE(producer.core->publish(frame, *producer.buffers[frame].state(), {}));
+    }
+    EXPECT_EQ(producer.core->begin(Wait::never()).code(), Code::not_ready);
+    EXPECT_EQ(producer.core->readers().front().state, ReaderState::live);
+    std::this_thread::sleep_for(30ms);
+    EXPECT_EQ(producer.core->begin(Wait::never()).value(), 5u);
+    EXPECT_EQ(producer.core->readers().front().state, ReaderState::too_slow);
+}
+
 // keeps I6
 TEST(SharedRingFrames, AreShownOnceAndFinishedOnce) {
     SharedFrameRing<std::uint32_t> ring =
@@ -670,10 +699,6 @@ TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
     }
 }
 
-}  // namespace
-}  // namespace detail
-}  // namespace v0
-}  // namespace isthmus
 // A gap that the producer left is no sign that it gave its reader up: frames behind it stay.
 // keeps I1, I6
 TEST(SharedRingDeaths, AProducerThatEndsBehindAGapLeavesItsFramesToItsReaders) {
@@ -714,3 +739,7 @@ TEST(SharedRingDeaths, AProducerThatEndsBehindAGapLeavesItsFramesToItsReaders) {
     }
 }
 
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

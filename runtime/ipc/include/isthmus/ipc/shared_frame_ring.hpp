@@ -314,7 +314,10 @@ public:
     // The next frame; under SlowReaderPolicy::overwrite the oldest one still there. Several may be held, up to the
     // number of slots. Errors: timed_out, not_ready (Wait::never()), ended (the ring was closed, and no frame is left),
     // peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left that
-    // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held).
+    // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held). Under
+    // SlowReaderPolicy::wait the ring's deadline runs against this reader while the producer waits for a slot that it
+    // holds: with all slots held at the latest, and with more than slots() - frames_ahead() held also where the
+    // producer waits for frames ahead. A producer that holds frames and asks with Wait::never() does not wait.
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingReaderCore::Taken> taken = state_->core->take(wait);
         if (!taken) return std::move(taken).error();
