@@ -82,8 +82,15 @@ DeviceState::~DeviceState() {
 void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
-    for (Piece* const kept : cache.take_out(0)) free_at_end(*this, books->ledger.take_parked(*kept));
-    if (!is_lost() || driver->context_died()) segment.end();
+    for (Piece* const kept : cache.take_out(0)) {
+        Piece piece = books->ledger.take_parked(*kept);
+        piece.unused = true;
+        free_at_end(*this, std::move(piece));
+    }
+    if (is_lost() && !driver->context_died()) return;
+    // What is still mapped may have had users that nothing waited for. If they do not end, it stays mapped.
+    const bool may_be_used = segment.mapped_bytes() != 0 && !context_gone();
+    if (!may_be_used || execution.synchronize_context().ok()) segment.end();
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {

@@ -113,20 +113,37 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
     return free_now(device, piece, after.get(), std::move(call));
 }
 
+// A place goes back to its slab, and the slab with its last one: behind everything that may still use a place, because
+// the driver waits for that. Answers the bytes of the slab that went.
+std::uint64_t give_back_place(DeviceState& device, const Piece& piece, bool at_end) {
+    Piece slab = device.cache.small.give_back(piece);
+    const std::uint64_t bytes = slab.bytes();
+    if (bytes == 0) return 0;
+    device.cache.joined(slab);
+    if (at_end) {
+        free_at_end(device, std::move(slab));
+    } else {
+        free_or_keep(device, std::move(slab), "that small buffers shared");
+    }
+    return bytes;
+}
+
 // Pieces from the cache, which nothing uses and no buffer waits for.
 std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
     std::uint64_t bytes = 0;
-    const std::uint64_t before = device.cache.small.slab_bytes();
     for (Piece* const parked : pieces) {
         Piece piece = device.books->ledger.take_parked(*parked);
-        if (piece.slab == nullptr) bytes += piece.bytes();
         piece.block.id = 0;  // its last owner's, which has released it
         piece.may_be_kept = false;
         piece.unused = true;
+        if (piece.slab != nullptr) {
+            bytes += give_back_place(device, piece, false);  // calls no driver, but for a slab that goes
+            continue;
+        }
+        bytes += piece.bytes();
         free_or_keep(device, std::move(piece), "that was kept for a later allocation");
     }
-    // Of small pieces, slabs go back whose last place came back.
-    return bytes + before - std::min(before, device.cache.small.slab_bytes());
+    return bytes;
 }
 
 // One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
@@ -144,6 +161,11 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
     if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
     if (piece.allocation.kind == MemoryKind::device && device.segment.owns(piece.allocation.device)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
+        // cuMemFree waits for all work, cuMemUnmap for none.
+        if (!piece.unused && !device.context_gone()) {
+            const platform::Status ended = device.driver->execution().synchronize_context();
+            if (!ended.ok()) return ended;
+        }
         return device.segment.release(piece.allocation);  // mapped memory survives its context
     }
     if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
@@ -158,20 +180,10 @@ bool still_has(const platform::Status& status) noexcept {
            status.code != Code::unsupported;
 }
 
-// A place goes back to its slab, and the slab with its last one: behind everything that may still use a place, because
-// the driver waits for that.
-void give_back_place(DeviceState& device, const Piece& piece, bool at_end) {
-    Piece slab = device.cache.small.give_back(piece);
-    if (slab.bytes() == 0) return;
-    device.cache.joined(slab);
-    if (at_end) return free_at_end(device, std::move(slab));
-    free_or_keep(device, std::move(slab), "that small buffers shared");
-}
-
 // After the driver has released the memory, or is lost: frees the pages, and calls the release function of adopted
 // memory.
 Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
-    if (piece.slab != nullptr) give_back_place(device, piece, at_end);
+    if (piece.slab != nullptr) (void)give_back_place(device, piece, at_end);
     if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)
@@ -228,7 +240,10 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
     const std::size_t asked_bytes = piece.asked_bytes;
     device.cache.returned(piece);
     Result<void> freed = free_beside_services(device, piece, after);
-    if (!freed && asked_bytes != 0) device.cache.handed_out(piece, asked_bytes);
+    if (!freed && asked_bytes != 0) {
+        piece.unused = false;  // its owner has it again
+        device.cache.handed_out(piece, asked_bytes);
+    }
     return freed;
 }
 
@@ -241,7 +256,8 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind) {
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     (void)empty_lanes(device);
     const std::uint64_t bytes = free_all(device, device.cache.take_out(keep_bytes));
-    if (device.usable() && !device.services.any() && !device.books->captures.any()) device.segment.trim();
+    if (!device.usable() || device.books->captures.any()) return bytes;
+    if (const auto call = device.services.enter(rules::DriverUse::change_mapping)) device.segment.trim();
     return bytes;
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory in a segment (ISTHMUS_DEVICE_SEGMENTS=1): what is mapped, who has which bytes, and steps that fail.
+#include "foreign_driver.hpp"
 #include "keeping.hpp"
 #include "simulator_control.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -144,6 +148,40 @@ TEST_F(Segments, AGranuleThatStaysMappedServesAgain) {
     const MemoryBlock again = block(2 * granule);
     EXPECT_EQ(live("mappings"), 2) << left << " were left";
     release(again);
+    device().trim_cache().value();
+    EXPECT_EQ(live("mappings"), 0);
+}
+
+// keeps M3: cuMemFree waits for all work and cuMemUnmap for none, so that the runtime waits
+TEST_F(Segments, MemoryThatWorkMayStillUseStaysMapped) {
+    if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";
+    if (!work_runs_by_itself()) GTEST_SKIP() << "a host function takes its time";
+    const ForeignStream other(device());
+    std::atomic<bool> ended{false};
+    constexpr auto takes_time = +[](void* flag) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        static_cast<std::atomic<bool>*>(flag)->store(true);
+    };
+    const auto use = [&](std::uint64_t address) {
+        ended = false;
+        driver_call(0, "cuLaunchHostFunc", other.get(), takes_time, static_cast<void*>(&ended));
+        driver_call(0, "cuMemsetD32Async", address, 1u, 2 * granule / sizeof(std::int32_t), other.get());
+    };
+    {
+        auto exposed = device().allocate<std::int32_t>(2 * granule / sizeof(std::int32_t), MemoryKind::device).value();
+        use(exposed.device_address());
+    }
+    EXPECT_TRUE(ended || live("mappings") == 2) << "a buffer whose address was given away";
+    driver_call(0, "cuStreamSynchronize", other.get());
+    device().trim_cache().value();
+    EXPECT_EQ(live("mappings"), 0);
+
+    Stream stream = device().create_stream().value();
+    const MemoryBlock behind = block(2 * granule);
+    use(behind.device);
+    memory().release(behind, &stream).value();
+    EXPECT_TRUE(ended || live("mappings") == 2) << "a block that is released behind a stream";
+    driver_call(0, "cuStreamSynchronize", other.get());
     device().trim_cache().value();
     EXPECT_EQ(live("mappings"), 0);
 }
