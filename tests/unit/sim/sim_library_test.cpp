@@ -2,7 +2,6 @@
 // Libraries whose image is wrong, and what modules, libraries, kernels and contexts tell.
 #include "sim_test.hpp"
 
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string>
