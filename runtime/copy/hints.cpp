@@ -117,6 +117,15 @@ Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const Hint
     return plan.report;
 }
 
+// Whether other buffers may lie on its pages.
+bool shares_pages(const BufferState& buffer) noexcept {
+    bool shares = false;
+    if (!buffer.held.all_own()) return false;
+    buffer.held.for_each_piece(
+        [&](const Piece& piece, const MemoryBlock&) { shares = shares || piece.slab != nullptr; });
+    return shares;
+}
+
 using Buffers = std::span<const BufferBase* const>;
 
 // What a batch asks for: a prefetch to `place`, or a discard, with a prefetch behind it if there is a place.
@@ -178,9 +187,10 @@ Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, cons
     rules::HintPlan common;
     for (std::size_t at = 0; at < buffers.size(); ++at) {
         BufferState& buffer = *buffers[at]->state();
-        const rules::HintPlan plan =
-            hint.discards ? rules::plan_discard(stream.device->capabilities, buffer.memory->kind, buffer.staged())
-                          : plan_for(stream, buffer, *hint.place);
+        const rules::HintPlan plan = hint.discards
+                                         ? rules::plan_discard(stream.device->capabilities, buffer.memory->kind,
+                                                               buffer.staged(), shares_pages(buffer))
+                                         : plan_for(stream, buffer, *hint.place);
         if (const std::optional<HintReport> report = not_done(stream, buffer, plan)) {
             reports[at] = *report;
         } else if (plan.action == rules::HintAction::tell) {

@@ -87,11 +87,14 @@ HintPlan plan_advice_query(const Capabilities& device, MemoryKind kind, bool sta
     return act(HintAction::tell, "the driver was asked");
 }
 
-HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged) {
+HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged, bool shares_pages) {
     if (staged) return none(HintOutcome::unsupported, "a staged buffer is two memories that keep their content");
     const HintPlan plan = common(device, kind);
     if (plan.action == HintAction::tell && is_managed(kind) && device.managed == ManagedModel::phase_guarded) {
         return none(HintOutcome::unsupported, "the device shares managed memory by phases and discards none");
+    }
+    if (plan.action == HintAction::tell && shares_pages) {
+        return none(HintOutcome::not_needed, "it shares its pages with other buffers: nothing would be saved");
     }
     return plan;
 }

@@ -36,6 +36,7 @@ HintPlan plan_advice(const Capabilities& device, MemoryKind kind, bool staged);
 // For asking which advice is in force. HintAction::tell: ask the driver.
 HintPlan plan_advice_query(const Capabilities& device, MemoryKind kind, bool staged);
 // For the end of the content.
-HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged);
+// `shares_pages`: with other buffers, whose content a discard of its pages might end.
+HintPlan plan_discard(const Capabilities& device, MemoryKind kind, bool staged, bool shares_pages = false);
 
 }  // namespace isthmus::rules

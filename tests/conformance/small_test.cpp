@@ -123,6 +123,29 @@ TEST(Small, TrimmingGivesBackASlabWithItsLastBuffer) {
     });
 }
 
+// keeps K21, M2: a driver discards whole pages
+TEST(Small, ADiscardEndsNoContentOnSharedPages) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::host}) {
+            SCOPED_TRACE(isthmus::name(kind));
+            Result<Words> one = small_of(device, kind);
+            Result<Words> other = small_of(device, kind);
+            if (!one || !other) continue;
+            Stream stream = device.create_stream().value();
+            stream.fill(*one, 41).value();
+            stream.fill(*other, 42).value();
+            const HintReport report = stream.discard(*other).value();
+            EXPECT_TRUE(unless_fault(report.outcome != HintOutcome::done)) << report.reason;
+            const std::array<const BufferBase*, 2> two{&*one, &*other};
+            const std::vector<HintReport> both = stream.discard(two, HintPlace::on_device()).value();
+            for (const HintReport& each : both) EXPECT_TRUE(unless_fault(each.outcome != HintOutcome::done));
+            stream.synchronize().value();
+            EXPECT_EQ(one->read_on_host().value()[words - 1], 41);
+            EXPECT_EQ(other->read_on_host().value()[words - 1], 42);
+        }
+    });
+}
+
 // keeps M1
 TEST(Small, WithoutACacheEachHasMemoryOfItsOwn) {
     on_each_device_that_keeps(0, [](Device& device) {

@@ -58,6 +58,10 @@ TEST(HintRules, DiscardsAndQuestionsGoWhereAdviceGoes) {
                 const HintPlan query = rules::plan_advice_query(device, kind, staged);
                 ASSERT_EQ(discard.action, advice.action);
                 ASSERT_EQ(discard.report.outcome, advice.report.outcome);
+                const HintPlan beside = rules::plan_discard(device, kind, staged, true);
+                const bool told = discard.action == HintAction::tell;
+                ASSERT_EQ(beside.action, HintAction::none) << "neighbours keep their content";
+                ASSERT_EQ(beside.report.outcome, told ? HintOutcome::not_needed : discard.report.outcome);
                 ASSERT_FALSE(discard.report.reason.empty() || query.report.reason.empty());
                 ASSERT_EQ(query.action == HintAction::tell, advice.action == HintAction::tell && managed);
                 ASSERT_EQ(query.action == HintAction::none, query.report.outcome != HintOutcome::done);
