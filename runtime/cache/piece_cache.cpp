@@ -83,6 +83,10 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
         if (found != nullptr) {
             count(*found, bytes);
             ++taken_;
+            if (behind != nullptr) {  // its release keeps it there, and takes nothing from the heap
+                begin_shelves(*behind);
+                make_room(behind->shelves_, *found);
+            }
         }
     }
     if (found != nullptr) open(*found, bytes, order);

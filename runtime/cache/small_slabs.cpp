@@ -125,6 +125,7 @@ void SmallSlabs::add(const SlabSort& sort, Piece whole, Piece& piece) {
         set->sort = sort;
     }
     set->slabs.push_back(std::make_unique<Slab>(*set, sort, std::move(whole)));
+    set->with_room.reserve(set->slabs.capacity());  // a place that comes back takes nothing from the heap
     Slab& slab = *set->slabs.back();
     slab.at = set->slabs.size() - 1;
     slab.at_with_room = set->with_room.size();

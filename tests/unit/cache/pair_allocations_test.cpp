@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often a pair of allocation and release allocates from the heap, and how much memory a small buffer takes.
 #include <gtest/gtest.h>
+#include <no_memory.hpp>
+#include <piece_cache.hpp>
 #include <sanitized.hpp>
+#include <small_slabs.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include <atomic>
@@ -149,6 +152,60 @@ TEST(PairAllocations, KeepingWhatWasHandedOutNeedsNoHeap) {
     while (!buffers.empty()) buffers.pop_back();
     EXPECT_EQ(allocations.load() - before, 0);
     EXPECT_EQ(runtime.cpu().cache_usage().kept_pieces, 60u);
+}
+
+// keeps M2: whatever slabs they come back to
+TEST(PairAllocations, PlacesComeBackWithoutTheHeap) {
+#ifdef ISTHMUS_ADDRESS_SANITIZED
+    GTEST_SKIP() << "allocations are not counted";
+#endif
+    const detail::SlabSort sort{MemoryKind::pinned, {}, 256};
+    detail::SmallSlabs slabs;
+    std::vector<detail::Piece> pieces;
+    for (std::uint64_t slab = 1; slab <= 40; ++slab) {
+        detail::Piece whole;
+        whole.allocation = {MemoryKind::pinned, nullptr, slab << 16, 4096};
+        detail::Piece piece;
+        slabs.add(sort, std::move(whole), piece);
+        do {
+            piece.unused = true;
+            pieces.push_back(std::move(piece));
+            piece = {};
+        } while (slabs.cut(sort, piece));
+    }
+    ASSERT_EQ(pieces.size(), 640u);
+    const long before = allocations.load();
+    for (std::size_t first = 0; first < pieces.size(); first += 16) (void)slabs.give_back(pieces[first]);
+    EXPECT_EQ(allocations.load() - before, 0);
+    for (std::size_t at = 0; at < pieces.size(); ++at) {
+        if (at % 16 != 0) (void)slabs.give_back(pieces[at]);
+    }
+    EXPECT_EQ(slabs.slab_bytes(), 0u);
+}
+
+// keeps M2: also for a stream that takes pieces which others released
+TEST(PairAllocations, WhatAStreamTookIsKeptBehindItWithoutTheHeap) {
+#ifdef ISTHMUS_ADDRESS_SANITIZED
+    GTEST_SKIP() << "allocations are not counted";
+#endif
+    isthmus::testing::NoMemory memory;
+    detail::PieceCache cache(memory, std::uint64_t{1} << 30);
+    std::vector<detail::Piece> pieces(20);
+    for (std::size_t at = 0; at < pieces.size(); ++at) {
+        pieces[at].allocation = {MemoryKind::pool, nullptr, (at + 1) << 16, 4096};
+        pieces[at].may_be_kept = true;
+        cache.handed_out(pieces[at], 4096);
+    }
+    for (detail::Piece& piece : pieces) EXPECT_TRUE(cache.keep(piece).empty());
+    detail::PieceCache::Behind behind;
+    behind.begin({}, platform::StreamHandle{7});
+    for (std::size_t taken = 0; taken < pieces.size(); ++taken) {
+        ASSERT_NE(cache.take(MemoryKind::pool, {}, 4096, 256, &behind), nullptr);
+    }
+    const long before = allocations.load();
+    for (detail::Piece& piece : pieces) EXPECT_TRUE(cache.keep(piece, &behind).empty());
+    EXPECT_EQ(allocations.load() - before, 0);
+    EXPECT_EQ(cache.ended(behind, true).size(), 0u);
 }
 
 }  // namespace
