@@ -117,7 +117,8 @@ bool DeviceSegment::fits_within(std::size_t bytes, std::uint64_t most) const {
     const std::lock_guard lock(mutex_);
     if (!map_) return true;
     const std::optional<std::uint64_t> growth = map_->growth(bytes);
-    return growth && (*growth == 0 || map_->mapped_bytes() + *growth <= most);
+    // Where it fits nowhere, allocate() says so: less kept memory is no help.
+    return !growth || *growth == 0 || map_->mapped_bytes() + *growth <= most;
 }
 
 std::uint64_t DeviceSegment::mapped_bytes() const {

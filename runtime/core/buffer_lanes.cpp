@@ -32,7 +32,8 @@ Size size_of(const HeldBlocks& held) noexcept {
     Size size;
     held.for_each_piece([&](const Piece& piece, const MemoryBlock&) {
         size.bytes += piece.bytes();
-        size.asked_bytes += piece.asked_bytes;
+        // A place was asked for as it is, as the cache counts it.
+        size.asked_bytes += piece.slab != nullptr ? piece.bytes() : piece.asked_bytes;
         ++size.pieces;
         if (piece.pool != nullptr) size.pool_bytes += piece.bytes();
     });
