@@ -64,6 +64,9 @@ struct FrameReceiver::Parts {
         for (const Announced& each : announced) {
             if (each.data != nullptr && worker) ucp_am_data_release(worker->handle(), each.data);
         }
+        worker.reset();  // it may fill slots until here
+        const std::unique_lock<std::mutex> locked = lock();
+        while (!filling.empty()) filling.pop_back();  // from the last one on: numbers that nobody saw are used again
     }
     Result<void> read_offer(const Message& message);
     static ucs_status_t on_frame(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -286,7 +289,11 @@ Result<bool> FrameReceiver::Parts::fill() {
 
 Result<void> FrameReceiver::Parts::fill(SharedFrameToFill<std::uint8_t> frame, Announced& from) {
     Result<HostView<std::uint8_t>> view = frame.buffer().write_on_host();
-    if (!view) return std::move(view).error();
+    if (!view) {
+        const std::unique_lock<std::mutex> locked = lock();
+        const SharedFrameToFill<std::uint8_t> abandoned = std::move(frame);  // destroyed under the guard
+        return std::move(view).error();
+    }
     filling.push_back({std::move(frame), std::move(view).value()});
     Filling& begun = filling.back();
     void* const data = std::exchange(from.data, nullptr);

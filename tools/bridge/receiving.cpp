@@ -76,9 +76,9 @@ public:
     Result<void> run() {
         Result<Runtime> runtime = Runtime::open({.use_cuda = false});
         if (!runtime) return std::move(runtime).error();
-        Result<ucx::FrameReceiver> receiver = connect(options_);
-        if (!receiver) return std::move(receiver).error();
-        const ucx::Offer offer = receiver->offer();
+        Result<ucx::FrameReceiver> connected = connect(options_);
+        if (!connected) return std::move(connected).error();
+        const ucx::Offer offer = connected->offer();
         Result<camera::FrameShape> shape = shape_of(offer);
         if (!shape) return std::move(shape).error();
         SharedRingOptions ring_options;
@@ -91,10 +91,11 @@ public:
         Result<Listener> listener = Listener::create(options_.at);
         if (!listener) return std::move(listener).error();
         std::mutex mutex;
+        ucx::FrameReceiver receiver = std::move(connected).value();  // ends before the ring and its guard
         share::Admission admission(std::move(listener).value(), *ring, mutex, *shape, complain);
-        Result<void> received = begin(*receiver, *ring, mutex, admission);
+        Result<void> received = begin(receiver, *ring, mutex, admission);
         // A waiting ring has no gaps: after a loss it cannot go on.
-        while (!received && received.code() == Code::peer_lost && !receiver->producer_is_gone() &&
+        while (!received && received.code() == Code::peer_lost && !receiver.producer_is_gone() &&
                offer.policy == SlowReaderPolicy::overwrite && !stopped(options_)) {
             complain("bridge: connects again: " + std::string(received.error().message()));
             Result<ucx::FrameReceiver> again = connect(options_);
@@ -104,8 +105,8 @@ public:
                 return end(admission, Error(Code::peer_lost, "the sender's frames or ring have another shape now",
                                             "start the viewers again"));
             }
-            *receiver = std::move(again).value();
-            received = begin(*receiver, *ring, mutex, admission);
+            receiver = std::move(again).value();
+            received = begin(receiver, *ring, mutex, admission);
         }
         if (!received && received.code() != Code::ended && !stopped(options_)) return end(admission, received.error());
         admission.stop();

@@ -158,10 +158,10 @@ public:
     FrameReceiver& operator=(FrameReceiver&&) noexcept;
     ~FrameReceiver();
     const Offer& offer() const noexcept;
-    // Begins to receive; once. The ring must stay until this object ends, and nothing else may fill it. `guard` is held
-    // around each use of the ring, so that another thread can admit readers; nullptr: no other thread uses it. Errors:
-    // invalid_argument (the ring's frames have another size), peer_lost, unsupported (UCX has no transport),
-    // out_of_memory.
+    // Begins to receive; once. The ring and `guard` must stay until this object ends, and nothing else may fill the
+    // ring. `guard` is held around each use of the ring, also when this object ends, so that another thread can admit
+    // readers; nullptr: no other thread uses it. Errors: invalid_argument (the ring's frames have another size),
+    // peer_lost, unsupported (UCX has no transport), out_of_memory.
     Result<void> begin(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard = nullptr);
     // Receives what is there, publishes whole frames, and waits for more, `at_most` so long. Repeat it: it also says
     // that this end lives, also before begin(). Errors end the receiver: ended (the sender's ring is closed, and all
