@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace isthmus {
 inline namespace v0 {
@@ -28,6 +29,9 @@ using protocol::CursorVerdict;
 using protocol::ProcessAtomics;
 using Stamper = protocol::FrameStamper<ProcessAtomics>;
 using Time = std::chrono::steady_clock::time_point;
+
+// For the reasons why a reader ends that is honest: no heap is used when one dies or is too slow.
+constexpr std::size_t reason_bytes = 64;
 
 struct Reader {
     SharedReaderInfo info{0, ReaderState::gone, {}};
@@ -95,11 +99,11 @@ struct RingProducerCore::Parts {
     std::vector<FrameState> states;  // of the frames from `published` to `begun`, by slot
     bool closed = false;
 
-    void drop(Reader& reader, ReaderState state, std::string why) {
+    void drop(Reader& reader, ReaderState state, std::string_view why) {
         if (state == ReaderState::too_slow) send_on_line(calls, reader.line.get(), LineWord::too_slow);
         if (state == ReaderState::broke_rules) send_on_line(calls, reader.line.get(), LineWord::broke_rules);
         reader.info.state = state;
-        reader.info.why = std::move(why);
+        reader.info.why.assign(why);
         device->observer().mark(Mark::reader_lost, "a reader of a shared ring", [&] {
             ObservedFacts facts = device->observed();
             facts.position = published;
@@ -286,6 +290,7 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
     if (!frames) return system_failure("fcntl(F_DUPFD_CLOEXEC)", errno, "no descriptor for a reader could be made");
     parts.atomics.store_stamped_relaxed(RingFiles::cursor(*page), parts.published);
     place->info = {parts.admitted++, ReaderState::live, {}};
+    place->info.why.reserve(reason_bytes);
     FileDescriptor cursor = page->take_fd();
     place->page = std::move(page).value();
     place->line = std::move(ours);

@@ -8,9 +8,14 @@
 
 #include <isthmus/concurrent/service.hpp>
 #include <isthmus/graph.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -460,6 +465,52 @@ TEST(SealedScopes, OfTheRuntimeBindEveryThreadAndNoOtherRuntime) {  // keeps T2
     EXPECT_EQ(seal.places().size(), 1u);
     EXPECT_EQ(code_of(runtime().default_device().create_stream()), ok);
     EXPECT_EQ(code_of(runtime().seal({SealScope::runtime, SealMode::refuse})), ok);
+}
+
+// The consumer is a process that takes no frame and is killed while the producer needs a slot.
+TEST(SealedScopes, LetAProducerGoOnWhoseConsumerDies) {  // keeps T2, I6
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    on_every_device([](Device& device) {
+        SharedRingOptions options;
+        options.slots = 3;
+        options.policy = SlowReaderPolicy::wait;
+        options.reader_deadline = std::chrono::seconds(60);  // only its death ends it
+        auto ring = SharedFrameRing<std::int32_t>::create(device, items, options).value();
+        SharedRingDescriptor descriptor = ring.admit().value();
+        const pid_t consumer = ::fork();
+        if (consumer == 0) {
+            ::alarm(60);
+            for (;;) ::pause();
+        }
+        ASSERT_GT(consumer, 0);
+        for (FileDescriptor& fd : descriptor.release_fds()) fd.close();
+        const auto turn = [&](Wait wait) -> Result<void> {
+            auto frame = ring.begin_frame(wait);
+            if (!frame) return std::move(frame).error();
+            {
+                auto view = frame->buffer().write_on_host();
+                if (!view) return std::move(view).error();
+                view->span()[0] = 1;
+            }
+            return frame->publish();
+        };
+        Seal seal = runtime().seal().value();
+        for (std::size_t slot = 0; slot < ring.slots(); ++slot) {
+            EXPECT_TRUE(worked(turn(Wait::at_most(std::chrono::seconds(1)))));
+        }
+        EXPECT_TRUE(refused_as(turn(Wait::at_most(std::chrono::milliseconds(1))), Code::timed_out));
+        ::kill(consumer, SIGKILL);
+        int status = 0;
+        EXPECT_EQ(::waitpid(consumer, &status, 0), consumer);
+        Counting counting;
+        const Result<void> done = turn(Wait::at_most(std::chrono::seconds(20)));
+        const Counts counts = counting.end();
+        EXPECT_TRUE(worked(done));
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_TRUE(unless_fault(seal.count() == 0));
+        EXPECT_TRUE(worked(seal.end()));
+        EXPECT_EQ(ring.readers().front().state, ReaderState::gone);
+    });
 }
 
 TEST(SealedScopes, EndOnTheirOwnThread) {  // keeps T2
