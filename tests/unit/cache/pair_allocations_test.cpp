@@ -21,7 +21,10 @@
 namespace {
 std::atomic<long> allocations{0};
 std::atomic<long> live_bytes{0};  // of the heap, with what its blocks leave unused
+}  // namespace
 
+#ifndef ISTHMUS_ADDRESS_SANITIZED  // which has operators of its own
+namespace {
 void* counted(void* made) {
     allocations.fetch_add(1, std::memory_order_relaxed);
     live_bytes.fetch_add(static_cast<long>(malloc_usable_size(made)), std::memory_order_relaxed);
@@ -33,7 +36,6 @@ void freed(void* memory) {
 }
 }  // namespace
 
-#ifndef ISTHMUS_ADDRESS_SANITIZED  // which has operators of its own
 // Counts all allocations of this program. Not inlined: compilers would see memory of new in free().
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     if (void* made = std::malloc(bytes); made != nullptr) return counted(made);
