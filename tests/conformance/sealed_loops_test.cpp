@@ -139,8 +139,8 @@ std::string problems(const SealedLoop& loop, const LoopPlan& plan, const Played&
         // A loop of the CPU device calls no driver: what the tracer takes for one is left on the stack from before.
         const bool stale = report.device == LoopReport::cpu && call.by == Origin::driver;
         // A real driver makes calls of its own: they are printed.
-        bool known = call.count == 0 || (on_a_real_driver() && !stale &&
-                                         (call.by == Origin::driver || call.by == Origin::system));
+        bool known = call.count == 0 ||
+                     (on_a_real_driver() && !stale && (call.by == Origin::driver || call.by == Origin::system));
         for (const AllowedCall& one : allowed(loop, report.device)) {
             known = known || ((stale || one.by == call.by) && one.number == call.number);
         }

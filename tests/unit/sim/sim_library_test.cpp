@@ -80,7 +80,8 @@ TEST(SimImages, CallsOfFunctionsThatNothingHasAre218) {
     });
 }
 
-// White space before and inside a statement: the text is read in linear time (else this test times out), and lines are counted.
+// White space before and inside a statement: the text is read in linear time (else this test times out), and lines are
+// counted.
 TEST(SimImages, MuchWhiteSpaceIsReadInLinearTime) {
     in_own_process([] {
         open_device();
