@@ -44,7 +44,7 @@ bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes,
 
 // The shelves of places are behind the others: a place serves requests of its size alone.
 std::size_t shelf_of_place(std::size_t place_bytes) noexcept {
-    return static_cast<std::size_t>(rules::size_class_count + rules::place_class(place_bytes));
+    return std::size_t{rules::size_class_count} + static_cast<std::size_t>(rules::place_class(place_bytes));
 }
 
 std::size_t shelf_of(const Piece& piece) noexcept {

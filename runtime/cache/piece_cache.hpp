@@ -36,7 +36,7 @@ class PieceCache {
     };
     using Shelf = std::vector<Kept>;  // of one kind and size class, or place of a slab, newest last
     using Shelves = std::vector<Shelf>;
-    static constexpr std::size_t shelf_count = static_cast<std::size_t>(rules::size_class_count + rules::place_count);
+    static constexpr std::size_t shelf_count = std::size_t{rules::size_class_count} + std::size_t{rules::place_count};
 
 public:
     // What is kept behind the work of one stream, which owns this. The stream's end calls ended().
