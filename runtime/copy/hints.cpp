@@ -121,8 +121,9 @@ Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const Hint
 bool shares_pages(const BufferState& buffer) noexcept {
     bool shares = false;
     if (!buffer.held.all_own()) return false;
-    buffer.held.for_each_piece(
-        [&](const Piece& piece, const MemoryBlock&) { shares = shares || piece.slab != nullptr; });
+    buffer.held.for_each_piece([&](const Piece& piece, const MemoryBlock&) {
+        shares = shares || piece.slab != nullptr || (piece.host_part && piece.host_part->slabs != nullptr);
+    });
     return shares;
 }
 

@@ -44,14 +44,14 @@ void expect_pattern(Bytes& buffer, std::uint32_t block) {
     ASSERT_EQ(std::memcmp(view.data(), view.data() + 1, view.size() - 1), 0) << "block " << block;
 }
 
-// Plays a trace; sizes are divided by `scale`. `make` answers the buffer of a block.
+// Plays a trace; sizes are divided by `scale`. `make` answers the buffer of a block, of one of so many kinds.
 template <class Make>
-void play(Device& device, const traces::Trace& trace, std::size_t scale, Make make) {
+void play(Device& device, const traces::Trace& trace, std::size_t scale, std::size_t kinds, Make make) {
     std::vector<std::optional<Bytes>> blocks(trace.blocks);
     // Beside a sixteenth of the peak: 128 KiB for small programs, and where pages are large one for each of the eight
-    // sizes of small buffers, which share them.
+    // sizes of small buffers of each kind, which share them.
     const std::size_t page = runtime().machine().page_size_bytes;
-    const std::size_t beside = (128 << 10) + (page > 4096 ? 8 * page : 0);
+    const std::size_t beside = (128 << 10) + (page > 4096 ? 8 * kinds * page : 0);
     std::uint64_t live = 0, peak = 0;
     for (const traces::Event& event : trace.events) {
         std::optional<Bytes>& block = blocks[event.block];
@@ -92,7 +92,7 @@ TEST(Traces, BlocksOfARecordedProgramKeepTheirContentAndLittleIsKeptBesideThem) 
         const traces::Trace trace = recorded(name);
         if (trace.events.empty()) GTEST_SKIP() << trace.error;
         on_each_device_that_keeps(plenty, [&](Device& device) {
-            play(device, trace, 16, [&](std::uint32_t block, std::size_t bytes) {
+            play(device, trace, 16, viewable.size(), [&](std::uint32_t block, std::size_t bytes) {
                 return shared_bytes(device, bytes, viewable[block % viewable.size()]);
             });
             const CacheUsage usage = device.cache_usage();
@@ -107,7 +107,7 @@ TEST(Traces, OneKindIsServedFromLittleMemory) {
     const traces::Trace trace = recorded("camera-messages");
     if (trace.events.empty()) GTEST_SKIP() << trace.error;
     on_each_device_that_keeps(plenty, [&](Device& device) {
-        play(device, trace, 4,
+        play(device, trace, 4, 1,
              [&](std::uint32_t, std::size_t bytes) { return shared_bytes(device, bytes, MemoryKind::pinned); });
         const CacheUsage usage = device.cache_usage();
         EXPECT_EQ(usage.served + usage.missed, trace.blocks);
@@ -120,7 +120,7 @@ TEST(Traces, WithoutACacheNothingIsKeptOfThem) {
     const traces::Trace trace = recorded("camera-messages");
     if (trace.events.empty()) GTEST_SKIP() << trace.error;
     on_each_device_that_keeps(0, [&](Device& device) {
-        play(device, trace, 16,
+        play(device, trace, 16, 1,
              [&](std::uint32_t, std::size_t bytes) { return shared_bytes(device, bytes, MemoryKind::pinned); });
         EXPECT_EQ(device.cache_usage().served + device.cache_usage().kept_bytes, 0u);
     });
