@@ -425,6 +425,10 @@ TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
                 EXPECT_FALSE(made.error().remedy().empty());
                 continue;
             }
+            if (!made && made.error().id() == "I022") {  // nor has it legacy handles of device memory
+                EXPECT_FALSE(of_host || can.has(Feature::virtual_memory));
+                continue;
+            }
             ASSERT_TRUE(made) << made.error().text();
             expect_all(device, *made, 0);
             const FileDescriptor file = made->export_dma_buf().value();
