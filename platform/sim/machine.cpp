@@ -2,6 +2,7 @@
 // Finds the record of the machine to simulate, and answers isthmus_sim_fact() from it.
 #include "machine.hpp"
 
+#include "types.hpp"
 #include "visible_devices.hpp"
 
 #include <driver_abi/sim_registration.h>
