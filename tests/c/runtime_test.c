@@ -17,8 +17,8 @@ static void enumerators_have_names(void) {
     CHECK(strcmp(isthmus_model_name(ISTHMUS_MODEL_C2C), "c2c") == 0);
     CHECK(strcmp(isthmus_state_name(ISTHMUS_STATE_PROBED), "probed") == 0);
     CHECK(strcmp(isthmus_origin_name(ISTHMUS_ORIGIN_ATTRIBUTE), "attribute") == 0);
-    CHECK(strcmp(isthmus_feature_name(ISTHMUS_FEATURE_COOPERATIVE_LAUNCH), "cooperative_launch") == 0);
-    CHECK(isthmus_feature_count() == ISTHMUS_FEATURE_COOPERATIVE_LAUNCH + 1);
+    CHECK(strcmp(isthmus_feature_name(ISTHMUS_FEATURE_HOST_DMA_BUF), "host_dma_buf") == 0);
+    CHECK(isthmus_feature_count() == ISTHMUS_FEATURE_HOST_DMA_BUF + 1);
     const int32_t strange[] = {-1, 10000, INT32_MAX, INT32_MIN};
     for (size_t at = 0; at < sizeof strange / sizeof *strange; ++at) {
         CHECK(strcmp(isthmus_code_name(strange[at]), "unknown") == 0);
