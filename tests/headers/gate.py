@@ -54,6 +54,7 @@ BY_HAND = {
     ('core', 'refuse_gone'): 'depends on the kind of the memory: what the driver gave went with its context (K11)',
     ('core', 'release_untold'): END,
     ('core', 'return_unreturned'): END,
+    ('core', 'trim_cache'): 'refuses nothing: what must not be unmapped now stays',
     ('core', 'wait_for_all'): NO_DRIVER,
     ('core', 'wait_for_others'): 'refuses nothing: what cannot be asked while a capture is open is not waited for',
     ('core', 'wait_until'): SERVICE,
