@@ -118,6 +118,8 @@ def check_places(library: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def main() -> None:
+    for number in (signal.SIGHUP, signal.SIGQUIT):   # nohup and shells in the background ignore them
+        signal.signal(number, signal.SIG_DFL)
     library = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
