@@ -65,6 +65,14 @@ namespace {
 
 using namespace isthmus;
 
+// Keeps up to 64 MiB on the CPU device.
+Runtime cpu_alone() {
+    RuntimeOptions options;
+    options.use_cuda = false;
+    options.cache_bytes = 64 << 20;
+    return Runtime::open(options).value();
+}
+
 template <class Pair>
 double per_pair(Pair pair) {
     constexpr int pairs = 100;
@@ -79,10 +87,7 @@ TEST(PairAllocations, APairNeedsNoHeap) {
 #ifdef ISTHMUS_ADDRESS_SANITIZED
     GTEST_SKIP() << "allocations are not counted";
 #endif
-    RuntimeOptions options;
-    options.use_cuda = false;
-    options.cache_bytes = 64 << 20;
-    Runtime runtime = Runtime::open(options).value();
+    Runtime runtime = cpu_alone();
     Device& device = runtime.cpu();
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{8} << 20}) {
         AllocationRequest request;
@@ -112,10 +117,7 @@ TEST(SmallBuffers, OneOf64BytesTakesLessThanAPage) {  // keeps M1
 #ifdef ISTHMUS_SANITIZED
     GTEST_SKIP() << "a sanitizer's memory counts, too";
 #endif
-    RuntimeOptions options;
-    options.use_cuda = false;
-    options.cache_bytes = 64 << 20;
-    Runtime runtime = Runtime::open(options).value();
+    Runtime runtime = cpu_alone();
     constexpr long count = 100000;
     std::vector<Buffer<std::uint8_t>> buffers;
     buffers.reserve(count);
@@ -142,10 +144,7 @@ TEST(PairAllocations, KeepingWhatWasHandedOutNeedsNoHeap) {
 #ifdef ISTHMUS_ADDRESS_SANITIZED
     GTEST_SKIP() << "allocations are not counted";
 #endif
-    RuntimeOptions options;
-    options.use_cuda = false;
-    options.cache_bytes = 64 << 20;
-    Runtime runtime = Runtime::open(options).value();
+    Runtime runtime = cpu_alone();
     std::vector<Buffer<std::uint8_t>> buffers;
     for (std::size_t at = 1; at <= 60; ++at) {  // some classes have several, and a lane has no room for all
         buffers.push_back(runtime.cpu().allocate_shared<std::uint8_t>((at % 2 == 0 ? 4000u : 700u) * at).value());
