@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into isthmus-bridge: a bad network at the sockets, which every machine can run (network_test.py has tc netem as well). Loss and reordering are
-// delays and pieces to a program over TCP. ISTHMUS_TEST_NETWORK names a file; its first letter, read at each call:
+// Preloaded into isthmus-bridge: a bad network at the sockets, which every machine can run (network_test.py has tc
+// netem as well). Loss and reordering are delays and pieces to a program over TCP. ISTHMUS_TEST_NETWORK names a file;
+// its first letter, read at each call:
 //   s  slow: one call in four gets EAGAIN after a millisecond, and no call moves more than 16 KiB
 //   c  cut: nothing moves
 //   else, and without the file: as it is
