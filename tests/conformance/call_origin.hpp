@@ -33,5 +33,5 @@ CodeMap find_code() noexcept;
 
 }  // namespace conformance
 
-// Functions of the program that stand in front of others.
-#define CONFORMANCE_HOOK __attribute__((section("conformance_hooks"), noinline))
+// Functions of the program that stand in front of others. The library finds only those that the program exports.
+#define CONFORMANCE_HOOK __attribute__((section("conformance_hooks"), noinline, visibility("default")))
