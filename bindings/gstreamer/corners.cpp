@@ -160,8 +160,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* caps, GstCaps*) {
 gboolean propose_allocation(GstBaseTransform* base, GstQuery* decided, GstQuery* query) {
     GstCaps* caps = nullptr;
     gst_query_parse_allocation(query, &caps, nullptr);
-    const GstCapsFeatures* const features = caps != nullptr ? gst_caps_get_features(caps, 0) : nullptr;
-    if (features != nullptr && gst_caps_features_contains(features, cuda_caps_feature) != FALSE) {
+    if (wants_foreign_memory(caps)) {
         // Such memory is upstream's or downstream's.
         return GST_BASE_TRANSFORM_CLASS(gst_isthmus_corners_parent_class)->propose_allocation(base, decided, query);
     }
@@ -229,7 +228,7 @@ const Buffer<std::uint8_t>* in_place(Run& run, GstBuffer* buffer, FrameShape& sh
         // A pool of one buffer: memory is adopted once, and the finder still has it.
         if (memory == run.last && run.finder && gst_is_dmabuf_memory(memory) == FALSE) run.finder->forget_frames();
         run.last = nullptr;
-        if (std::optional<ForeignFrame> found = ForeignFrame::of(memory, run.opened)) {
+        if (Result<ForeignFrame> found = ForeignFrame::of(memory, run.opened); found) {
             whole = &foreign.emplace(std::move(*found)).buffer();
             run.last = memory;
         }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,7 @@ struct Adopted {
     const void* device = nullptr;
     gsize offset = 0, bytes = 0;
     std::shared_ptr<Bytes> buffer;  // null: refused
+    std::optional<Error> refusal{};
 };
 using AdoptedByDevices = std::vector<Adopted>;
 
@@ -64,13 +66,19 @@ ForeignFrame::~ForeignFrame() {
     if (mapped_ != nullptr) gst_memory_unmap(mapped_, &map_);
 }
 
-std::optional<ForeignFrame> ForeignFrame::of(GstMemory* memory, const OpenSession& opened) {
-    if (gst_is_dmabuf_memory(memory) != FALSE) return of_dma_buf(memory, opened);
-    if (gst_memory_is_type(memory, cuda_memory_type) != FALSE) return of_cuda(memory, opened);
-    return std::nullopt;
+bool wants_foreign_memory(const GstCaps* caps) noexcept {
+    const GstCapsFeatures* const features = caps != nullptr ? gst_caps_get_features(caps, 0) : nullptr;
+    return features != nullptr && (gst_caps_features_contains(features, cuda_caps_feature) != FALSE ||
+                                   gst_caps_features_contains(features, GST_CAPS_FEATURE_MEMORY_DMABUF) != FALSE);
 }
 
-std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const OpenSession& opened) {
+Result<ForeignFrame> ForeignFrame::of(GstMemory* memory, const OpenSession& opened) {
+    if (gst_is_dmabuf_memory(memory) != FALSE) return of_dma_buf(memory, opened);
+    if (gst_memory_is_type(memory, cuda_memory_type) != FALSE) return of_cuda(memory, opened);
+    return Error(Code::unsupported, "the memory is neither a dma-buf nor CUDA memory");
+}
+
+Result<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const OpenSession& opened) {
     GstMiniObject* const object = GST_MINI_OBJECT_CAST(memory);
     const void* const device = opened.device->state().get();
     static std::mutex lock;  // elements of several branches may have the memory
@@ -85,7 +93,7 @@ std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const Op
         std::find_if(known->begin(), known->end(), [&](const Adopted& one) { return one.device == device; });
     if (of_device != known->end()) {
         if (of_device->offset == memory->offset && of_device->bytes == memory->size) {
-            if (of_device->buffer == nullptr) return std::nullopt;
+            if (of_device->refusal) return *of_device->refusal;
             return ForeignFrame(of_device->buffer);
         }
         known->erase(of_device);  // the earlier one ends first: a device adopts memory once
@@ -97,15 +105,17 @@ std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const Op
     if (!buffer) {
         tell_once(told, "memory of dma-bufs", buffer.error().text());
         if (is_for_good(buffer.code())) {
-            known->push_back({opened.session, device, memory->offset, memory->size, nullptr});
+            known->push_back({opened.session, device, memory->offset, memory->size, nullptr, buffer.error()});
         }
-        return std::nullopt;
+        return std::move(buffer).error();
     }
     // A copy on the device would be that of the first frame: nothing tells it that the camera filled the memory again.
     if (buffer->path() == LaunchPath::stage) {
         tell_once(told, "memory of dma-bufs", buffer->explain());
-        known->push_back({opened.session, device, memory->offset, memory->size, nullptr});
-        return std::nullopt;
+        Error refusal(Code::unsupported,
+                      "the device does not use the dma-buf in place: " + std::string(buffer->explain()));
+        known->push_back({opened.session, device, memory->offset, memory->size, nullptr, refusal});
+        return refusal;
     }
     GST_DEBUG("a dma-buf is used as %s", std::string(buffer->explain()).c_str());
     auto adopted = std::make_shared<Bytes>(std::move(buffer).value());
@@ -115,22 +125,23 @@ std::optional<ForeignFrame> ForeignFrame::of_dma_buf(GstMemory* memory, const Op
 
 // A kernel of the runtime's primary context reaches memory of GStreamer's own context on the same device (observed:
 // driver 580, CUDA 13.0); memory of another device is refused by adopt().
-std::optional<ForeignFrame> ForeignFrame::of_cuda(GstMemory* memory, const OpenSession& opened) {
-    if (opened.device->is_cpu() || is_behind(memory)) return std::nullopt;
+Result<ForeignFrame> ForeignFrame::of_cuda(GstMemory* memory, const OpenSession& opened) {
+    if (opened.device->is_cpu()) return Error(Code::unsupported, "the CPU device has no CUDA memory");
+    if (is_behind(memory)) return Error(Code::not_ready, "the CUDA memory waits for an upload, or for its stream");
     ForeignFrame frame(nullptr);
     // Beyond the values that GstMapFlags names, so that a static_cast would not be defined.
     const auto flags = std::bit_cast<GstMapFlags>(static_cast<guint>(GST_MAP_READ) | map_cuda);
     if (gst_memory_map(memory, &frame.map_, flags) == FALSE) {
-        return std::nullopt;
+        return Error(Code::not_accessible, "the CUDA memory cannot be mapped with GST_MAP_CUDA");
     }
     frame.mapped_ = memory;
-    if (is_behind(memory)) return std::nullopt;  // the map itself began an upload
+    if (is_behind(memory)) return Error(Code::not_ready, "the map of the CUDA memory began an upload");
     Device same_device = *opened.device;
     Result<Bytes> buffer = same_device.adopt<std::uint8_t>(frame.map_.data, frame.map_.size, for_reading());
     if (!buffer) {
         static std::atomic<bool> told{false};
         tell_once(told, "CUDA memory", buffer.error().text());
-        return std::nullopt;
+        return std::move(buffer).error();
     }
     frame.buffer_ = std::make_shared<Bytes>(std::move(buffer).value());
     return frame;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in memory of other GStreamer elements that the device can use in place: dma-bufs, and CUDA memory.
+// Frames in memory of other GStreamer elements that the device can use in place: dma-bufs, and CUDA memory. All
+// elements take them by this adapter.
 #pragma once
 
 #include "session.hpp"
@@ -10,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace isthmus::gst {
 
@@ -24,6 +24,9 @@ inline constexpr guint cuda_needs_upload = GST_MEMORY_FLAG_LAST << 1;
 // Since 1.24: work of a stream is still to be waited for, which a map for the CPU does.
 inline constexpr guint cuda_needs_sync = GST_MEMORY_FLAG_LAST << 2;
 
+// Whether the caps ask for memory of its own kind, which no pool or allocator of this plugin makes.
+bool wants_foreign_memory(const GstCaps* caps) noexcept;
+
 // Whether a device that refused a dma-buf with this code will refuse it again: other errors may pass.
 constexpr bool is_for_good(Code code) noexcept {
     return code == Code::unsupported || code == Code::invalid_argument;
@@ -33,8 +36,10 @@ constexpr bool is_for_good(Code code) noexcept {
 // so that each device adopts a pool's memory once; CUDA memory is mapped and adopted for one frame.
 class ForeignFrame {
 public:
-    // Nothing: the memory is of another kind, or the device cannot use it in place; the debug log says why.
-    static std::optional<ForeignFrame> of(GstMemory* memory, const OpenSession& opened);
+    // Errors: unsupported (the memory is of another kind, or the device does not use it in place), not_ready (CUDA
+    // memory whose content is still to come), those of Device::adopt() and Device::adopt_dma_buf(). The debug log says
+    // once why frames of a kind are not used in place.
+    static Result<ForeignFrame> of(GstMemory* memory, const OpenSession& opened);
     ForeignFrame(ForeignFrame&& other) noexcept;
     ForeignFrame& operator=(ForeignFrame&&) = delete;
     ForeignFrame(const ForeignFrame&) = delete;
@@ -44,8 +49,8 @@ public:
 
 private:
     explicit ForeignFrame(std::shared_ptr<Buffer<std::uint8_t>> buffer) : buffer_(std::move(buffer)) {}
-    static std::optional<ForeignFrame> of_dma_buf(GstMemory* memory, const OpenSession& opened);
-    static std::optional<ForeignFrame> of_cuda(GstMemory* memory, const OpenSession& opened);
+    static Result<ForeignFrame> of_dma_buf(GstMemory* memory, const OpenSession& opened);
+    static Result<ForeignFrame> of_cuda(GstMemory* memory, const OpenSession& opened);
 
     std::shared_ptr<Buffer<std::uint8_t>> buffer_;
     GstMemory* mapped_ = nullptr;  // unmapped behind the buffer; null: none

@@ -14,14 +14,16 @@ using tools::camera::FrameShape;
 
 // The formats that the elements take, and their caps; the limits are those of make_frame_shape().
 #define ISTHMUS_GST_FORMATS "{ GRAY8, NV12, I420, YUY2, UYVY }"
-#define ISTHMUS_GST_CAPS                                  \
-    "video/x-raw, format = (string) " ISTHMUS_GST_FORMATS \
-    ", width = (int) [ 1, 65535 ], height = (int) [ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
-// The same, and in CUDA memory of other elements, for an element that needs no view of the CPU.
-#define ISTHMUS_GST_DEVICE_CAPS                                                \
-    ISTHMUS_GST_CAPS                                                           \
-    "; video/x-raw(memory:CUDAMemory), format = (string) " ISTHMUS_GST_FORMATS \
-    ", width = (int) [ 1, 65535 ], height = (int) [ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
+#define ISTHMUS_GST_FIELDS                          \
+    ", format = (string) " ISTHMUS_GST_FORMATS      \
+    ", width = (int) [ 1, 65535 ], height = (int) " \
+    "[ 1, 65535 ], framerate = (fraction) [ 0/1, 2147483647/1 ]"
+#define ISTHMUS_GST_CAPS "video/x-raw" ISTHMUS_GST_FIELDS
+// The same, and in memory of other elements: CUDA memory, and dma-bufs that need not be accessible by the CPU. Their
+// rows lie one after another: a layout with a DRM modifier (format=DMA_DRM) is not among them.
+#define ISTHMUS_GST_DEVICE_CAPS \
+    ISTHMUS_GST_CAPS            \
+    "; video/x-raw(memory:CUDAMemory)" ISTHMUS_GST_FIELDS "; video/x-raw(memory:DMABuf)" ISTHMUS_GST_FIELDS
 
 std::optional<kernels::PixelFormat> pixel_format(GstVideoFormat format) noexcept;
 // GST_VIDEO_FORMAT_UNKNOWN: GStreamer has no such format among its raw video.

@@ -2,6 +2,7 @@
 // isthmussink: gives frames to other processes, as `isthmus share` does.
 #include "directory.hpp"
 #include "elements.hpp"
+#include "foreign_copy.hpp"
 #include "layout.hpp"
 #include "pool.hpp"
 #include "ring_pool.hpp"
@@ -34,6 +35,7 @@ enum Property : guint {
     property_writable,
     property_frames,
     property_copied_frames,
+    property_twice_copied_frames,
     property_dropped_frames,
     property_live_viewers,
 };
@@ -52,6 +54,7 @@ struct Settings {
 struct Counts {
     std::uint64_t frames = 0;
     std::uint64_t copied = 0;
+    std::uint64_t copied_twice = 0;
     std::uint64_t dropped = 0;
 };
 
@@ -62,6 +65,7 @@ struct Run {
     std::string place;
     AllocatorPointer allocator;
     std::optional<Listener> listener;  // until the first ring
+    std::optional<Stream> stream{};    // of copies by the device; with the first one
     GstVideoInfo info{};
     bool met = false;  // the wanted viewers have come once
 
@@ -79,6 +83,7 @@ struct State {
     Counts counts{};
     std::shared_ptr<Ring> ring{};
     std::unique_ptr<Run> run{};
+    bool without_cuda = false;          // between start and stop, on the CPU device
     std::atomic<bool> unlocked{false};  // a waiting render() is to return
 };
 
@@ -150,6 +155,7 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
         case property_writable: g_value_set_boolean(value, settings.writable); break;
         case property_frames: g_value_set_uint64(value, state.counts.frames); break;
         case property_copied_frames: g_value_set_uint64(value, state.counts.copied); break;
+        case property_twice_copied_frames: g_value_set_uint64(value, state.counts.copied_twice); break;
         case property_dropped_frames: g_value_set_uint64(value, state.counts.dropped); break;
         default: G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
     }
@@ -180,6 +186,8 @@ gboolean start(GstBaseSink* base) {
     }
     state.run = std::make_unique<Run>(std::move(opened).value(), std::move(settings), std::move(place).value(),
                                       std::move(listener).value());
+    const std::lock_guard locked(state.lock);
+    state.without_cuda = state.run->opened.device->is_cpu();
     return TRUE;
 }
 
@@ -196,7 +204,32 @@ gboolean stop(GstBaseSink* base) {
     State& state = state_of(base);
     end_ring(state);
     state.run.reset();
+    const std::lock_guard locked(state.lock);
+    state.without_cuda = false;
     return TRUE;
+}
+
+bool is_of_cuda(const GstCaps* caps, guint at) {
+    const GstCapsFeatures* const features = gst_caps_get_features(caps, at);
+    return features != nullptr && gst_caps_features_contains(features, cuda_caps_feature) != FALSE;
+}
+
+// The template's, but for CUDA memory where the device is the CPU: upstream chooses other memory if it has any.
+GstCaps* get_caps(GstBaseSink* base, GstCaps* filter) {
+    State& state = state_of(base);
+    GstCaps* caps = gst_caps_make_writable(gst_pad_get_pad_template_caps(GST_BASE_SINK_PAD(base)));
+    {
+        const std::lock_guard locked(state.lock);
+        for (guint at = gst_caps_get_size(caps); state.without_cuda && at > 0; --at) {
+            if (is_of_cuda(caps, at - 1)) gst_caps_remove_structure(caps, at - 1);
+        }
+    }
+    if (filter != nullptr) {
+        GstCaps* const both = gst_caps_intersect_full(filter, caps, GST_CAPS_INTERSECT_FIRST);
+        gst_caps_unref(caps);
+        caps = both;
+    }
+    return caps;
 }
 
 // A ring for frames of this shape; viewers of another one get its end, and may connect again.
@@ -223,10 +256,31 @@ Result<std::shared_ptr<Ring>> make_ring(State& state, const FrameShape& shape) {
     return ring;
 }
 
+// What get_caps() leaves out is refused by set_caps(), which says why.
+gboolean query(GstBaseSink* base, GstQuery* query) {
+    if (GST_QUERY_TYPE(query) != GST_QUERY_ACCEPT_CAPS) {
+        return GST_BASE_SINK_CLASS(gst_isthmus_sink_parent_class)->query(base, query);
+    }
+    GstCaps* caps = nullptr;
+    gst_query_parse_accept_caps(query, &caps);
+    GstCaps* const all = gst_pad_get_pad_template_caps(GST_BASE_SINK_PAD(base));
+    gst_query_set_accept_caps_result(query, gst_caps_is_subset(caps, all));
+    gst_caps_unref(all);
+    return TRUE;
+}
+
 gboolean set_caps(GstBaseSink* base, GstCaps* caps) {
     State& state = state_of(base);
     Run& run = *state.run;
     GstVideoInfo info;
+    if (is_of_cuda(caps, 0) && run.opened.device->is_cpu()) {
+        post_error(GST_ELEMENT_CAST(base), GST_RESOURCE_ERROR_SETTINGS,
+                   Error(Code::unsupported,
+                         "frames in CUDA memory (memory:CUDAMemory) need a GPU, and this element's "
+                         "device is the CPU",
+                         "choose a GPU (property device), or put cudadownload before this element"));
+        return FALSE;
+    }
     if (!gst_video_info_from_caps(&info, caps)) return FALSE;
     Result<FrameShape> shape = shape_of(info);
     if (!shape) {
@@ -248,6 +302,12 @@ gboolean set_caps(GstBaseSink* base, GstCaps* caps) {
 gboolean propose_allocation(GstBaseSink* base, GstQuery* query) {
     State& state = state_of(base);
     if (!state.run) return FALSE;
+    GstCaps* caps = nullptr;
+    gst_query_parse_allocation(query, &caps, nullptr);
+    if (wants_foreign_memory(caps)) {  // of its own kind: the ring's slots are host memory
+        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+        return TRUE;
+    }
     GstAllocator* const allocator = state.run->allocator.get();
     const std::shared_ptr<Ring> ring = ring_of(state);
     if (!ring) return propose(query, allocator, nullptr);
@@ -307,7 +367,7 @@ GstFlowReturn begin(GstBaseSink* base, Run& run, const std::shared_ptr<Ring>& ri
     }
 }
 
-Result<void> copy_into(Ring::Slot& slot, const Ring& ring, GstBuffer* buffer, const GstVideoInfo& info) {
+Result<void> copy_by_map(Ring::Slot& slot, const Ring& ring, GstBuffer* buffer, const GstVideoInfo& info) {
     GstVideoFrame frame;
     if (!gst_video_frame_map(&frame, &info, buffer, GST_MAP_READ)) {
         return Error(Code::not_accessible, "the frame cannot be mapped for reading");
@@ -317,6 +377,47 @@ Result<void> copy_into(Ring::Slot& slot, const Ring& ring, GstBuffer* buffer, co
     gst_video_frame_unmap(&frame);
     if (!view) return std::move(view).error();
     return {};
+}
+
+// The frame cannot be had at all: neither the device nor the CPU has it.
+Error out_of_reach(const Error& of_device, const Error& of_host) {
+    return Error(of_host.code(),
+                 std::string(of_host.message()) +
+                     ", and the device does not use its memory: " + std::string(of_device.message()),
+                 "let upstream make frames in ordinary memory: v4l2src io-mode=mmap, cudadownload, gldownload, or caps "
+                 "without a memory feature");
+}
+
+// Whether the bytes of the frame move more than once.
+Result<bool> copy_into(Run& run, Ring::Slot& slot, const Ring& ring, GstBuffer* buffer) {
+    if (!ForeignPlanes::has_foreign_memory(buffer)) {
+        Result<void> copied = copy_by_map(slot, ring, buffer, run.info);
+        return copied ? Result<bool>(false) : std::move(copied).error();
+    }
+    std::optional<Error> refusal;
+    {
+        Result<ForeignPlanes> planes = ForeignPlanes::of(buffer, run.info, run.opened);
+        if (planes) {
+            if (!run.stream) {
+                Result<Stream> made = run.opened.device->create_stream();
+                if (!made) return std::move(made).error();
+                run.stream.emplace(std::move(made).value());
+            }
+            const FrameCopy found = planes->way_to(*run.stream, *slot.writable());
+            if (found.way == CopyWay::runtime) {
+                Result<void> copied = planes->copy(*run.stream, *slot.writable(), ring.shape());
+                if (!copied) return std::move(copied).error();
+                GST_LOG("the runtime copied the frame%s", found.twice ? ", in two steps" : "");
+                return found.twice;
+            }
+            refusal.emplace(Code::unsupported, "the device copies it by a way that the CPU has, too");
+        } else {
+            refusal.emplace(std::move(planes).error());
+        }
+    }
+    Result<void> copied = copy_by_map(slot, ring, buffer, run.info);
+    if (!copied) return out_of_reach(*refusal, copied.error());
+    return ForeignPlanes::has_device_memory(buffer);  // its allocator has copied it for the map
 }
 
 // Upstream may still map the frame in another branch of the pipeline, for a moment.
@@ -344,11 +445,13 @@ GstFlowReturn render(GstBaseSink* base, GstBuffer* buffer) {
     if (const GstFlowReturn met = wait_for_viewers(base, run, *ring); met != GST_FLOW_OK) return met;
     Ring::Slot* slot = slot_of(buffer, run.info, *ring);
     std::unique_ptr<Ring::Slot> own;
+    bool twice = false;
     if (slot == nullptr || slot->writable() == nullptr) {  // not in the ring, or given to viewers already
         if (const GstFlowReturn begun = begin(base, run, ring, own); begun != GST_FLOW_OK) return begun;
         if (own) {
-            if (Result<void> copied = copy_into(*own, *ring, buffer, run.info); !copied)
-                return fail(base, copied.error());
+            Result<bool> copied = copy_into(run, *own, *ring, buffer);
+            if (!copied) return fail(base, copied.error());
+            twice = *copied;
         }
         slot = own.get();
     }
@@ -360,6 +463,7 @@ GstFlowReturn render(GstBaseSink* base, GstBuffer* buffer) {
     const std::lock_guard locked(state.lock);
     if (slot != nullptr) ++state.counts.frames;
     if (slot != nullptr && own) ++state.counts.copied;
+    if (slot != nullptr && twice) ++state.counts.copied_twice;
     if (slot == nullptr) ++state.counts.dropped;
     return GST_FLOW_OK;
 }
@@ -406,6 +510,11 @@ void install_properties(GObjectClass* type) {
         g_param_spec_uint64("copied-frames", "Copied frames",
                             "Those of them that were copied, because upstream did not write into the ring", 0,
                             G_MAXUINT64, 0, count));
+    add(property_twice_copied_frames,
+        g_param_spec_uint64("twice-copied-frames", "Frames copied twice",
+                            "Those of the copied frames whose bytes moved twice: CUDA memory that reaches the ring "
+                            "through a copy of its own allocator, or through pinned memory",
+                            0, G_MAXUINT64, 0, count));
     add(property_dropped_frames,
         g_param_spec_uint64("dropped-frames", "Dropped frames",
                             "Frames not given to viewers, because this process still had their slot", 0, G_MAXUINT64, 0,
@@ -415,7 +524,7 @@ void install_properties(GObjectClass* type) {
 }
 
 GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_CAPS));
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(ISTHMUS_GST_DEVICE_CAPS));
 
 void gst_isthmus_sink_class_init(GstIsthmusSinkClass* type) {
     GObjectClass* const object = G_OBJECT_CLASS(type);
@@ -433,6 +542,8 @@ void gst_isthmus_sink_class_init(GstIsthmusSinkClass* type) {
     gst_type_mark_as_plugin_api(policy_type(), static_cast<GstPluginAPIFlags>(0));
     type->base.start = start;
     type->base.stop = stop;
+    type->base.get_caps = get_caps;
+    type->base.query = query;
     type->base.set_caps = set_caps;
     type->base.propose_allocation = propose_allocation;
     type->base.unlock = unlock;

@@ -2,6 +2,7 @@
 // The plugin's memory, pools and rings in one process, with the device's kernels beside them.
 #include "elements.hpp"
 #include "foreign.hpp"
+#include "foreign_copy.hpp"
 #include "incoming.hpp"
 #include "layout.hpp"
 #include "memory.hpp"
@@ -382,6 +383,7 @@ TEST_F(Frames, ThoseThatWereOverwrittenAreToldWhenTheyAreGivenBack) {
 // its device address and otherwise to a copy. GStreamer's library and contexts are not part of it.
 struct MadeUpCuda {
     void* library = ::dlopen(std::getenv("ISTHMUS_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+    void* context = nullptr;
     unsigned long long address = 0;
     static constexpr std::size_t bytes = 64 * 48;
     std::array<std::uint8_t, bytes> content{};
@@ -395,14 +397,18 @@ struct MadeUpCuda {
         return function == nullptr ? -1 : function(parameters...);
     }
     bool make() {
-        if (library == nullptr) return false;
-        void* context = nullptr;
-        void* left = nullptr;
-        if (call("cuCtxCreate_v2", &context, 0u, 0) != 0) return false;
+        if (library == nullptr || call("cuCtxCreate_v2", &context, 0u, 0) != 0) return false;
         for (std::size_t at = 0; at < bytes; ++at) content[at] = (at % 64 / 13 + at / 64 / 11) % 2 == 0 ? 220 : 20;
-        const bool made = call("cuMemAlloc_v2", &address, std::size_t{bytes}) == 0 &&
-                          call("cuMemcpyHtoD_v2", address, static_cast<const void*>(content.data()), bytes) == 0;
-        return call("cuCtxPopCurrent_v2", &left) == 0 && made;
+        void* left = nullptr;
+        const bool made = call("cuMemAlloc_v2", &address, std::size_t{bytes}) == 0;
+        return call("cuCtxPopCurrent_v2", &left) == 0 && made && upload();
+    }
+    bool upload() const {
+        void* left = nullptr;
+        if (call("cuCtxPushCurrent_v2", context) != 0) return false;
+        const bool done =
+            call("cuMemcpyHtoD_v2", address, static_cast<const void*>(content.data()), std::size_t{bytes}) == 0;
+        return call("cuCtxPopCurrent_v2", &left) == 0 && done;
     }
 };
 
@@ -455,7 +461,7 @@ TEST_F(Foreign, CudaMemoryIsUsedAtItsDeviceAddress) {
     ASSERT_TRUE(cuda.make());
     GstMemory* const memory = memory_of(cuda);
     {
-        std::optional<ForeignFrame> frame = ForeignFrame::of(memory, *opened_);
+        Result<ForeignFrame> frame = ForeignFrame::of(memory, *opened_);
         ASSERT_TRUE(frame);
         EXPECT_EQ(frame->buffer().kind(), MemoryKind::device) << frame->buffer().explain();
         EXPECT_EQ(frame->buffer().path(), LaunchPath::pass);
@@ -608,6 +614,197 @@ TEST_F(Foreign, CornersAreFoundInCudaMemoryInPlaceFrameAfterFrame) {
     gst_memory_unref(memory);
     gst_memory_unref(second);
     gst_memory_unref(plain);
+}
+
+// keeps Y4
+TEST(Copies, AreOneByTheRuntimeWhereverItCanAndElseAreToldAsTwo) {
+    constexpr CopyPath all[] = {CopyPath::on_host,   CopyPath::driver,      CopyPath::between_devices,
+                                CopyPath::bounce_up, CopyPath::bounce_down, CopyPath::refuse};
+    for (const CopyPath path : all) {
+        const bool one = path == CopyPath::driver || path == CopyPath::on_host;
+        const bool refused = path == CopyPath::refuse;
+        SCOPED_TRACE(static_cast<int>(path));
+        // Memory that the CPU reads: never more than one copy.
+        EXPECT_EQ(frame_copy(path, false, false), (FrameCopy{one ? CopyWay::runtime : CopyWay::map, false}));
+        EXPECT_EQ(frame_copy(path, true, false), (FrameCopy{CopyWay::map, false}));
+        // Memory of a device: a map for the CPU is the first of two copies.
+        EXPECT_EQ(frame_copy(path, false, true), (FrameCopy{refused ? CopyWay::map : CopyWay::runtime, !one}));
+        EXPECT_EQ(frame_copy(path, true, true), (FrameCopy{refused ? CopyWay::map : CopyWay::runtime, true}));
+    }
+}
+
+// isthmussink alone, with a pad before it and a viewer of its ring.
+class SinkAlone {
+public:
+    explicit SinkAlone(const char* device) {
+        g_mkdtemp(folder_.data());
+        element_ = GST_ELEMENT_CAST(g_object_new(sink_element_type(), nullptr));
+        gst_object_ref_sink(element_);
+        g_object_set(element_, "at", at().c_str(), "device", device, "sync", FALSE, "async", FALSE, nullptr);
+        gst_element_set_bus(element_, bus_);
+        gst_object_ref_sink(before_);
+        gst_pad_set_active(before_, TRUE);
+        gst_element_set_state(element_, GST_STATE_PLAYING);
+        sink_ = gst_element_get_static_pad(element_, "sink");
+        gst_pad_link(before_, sink_);
+        gst_pad_push_event(before_, gst_event_new_stream_start("alone"));
+    }
+    SinkAlone(const SinkAlone&) = delete;
+    SinkAlone& operator=(const SinkAlone&) = delete;
+    ~SinkAlone() {
+        gst_element_set_state(element_, GST_STATE_NULL);
+        gst_element_set_bus(element_, nullptr);
+        gst_object_unref(sink_);
+        gst_object_unref(element_);
+        gst_object_unref(before_);
+        gst_object_unref(bus_);
+        std::filesystem::remove_all(folder_);
+    }
+    std::string at() const { return folder_ + "/meet"; }
+    GstPad* sink() const { return sink_; }
+    static GstCaps* caps(const char* feature) {
+        GstCaps* const caps = caps_of("GRAY8", 64, 48);
+        if (feature != nullptr) gst_caps_set_features(caps, 0, gst_caps_features_new(feature, nullptr));
+        return caps;
+    }
+    void set_caps(const char* feature) {
+        GstCaps* const all = caps(feature);
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        gst_pad_push_event(before_, gst_event_new_caps(all));
+        gst_pad_push_event(before_, gst_event_new_segment(&segment));
+        gst_caps_unref(all);
+    }
+    GstFlowReturn push(GstMemory* memory) {
+        GstBuffer* const buffer = gst_buffer_new();
+        gst_buffer_append_memory(buffer, gst_memory_ref(memory));
+        return gst_pad_push(before_, buffer);
+    }
+    // The next error's message and what it says beside; empty: there was none.
+    std::string error() {
+        GstMessage* const message = gst_bus_pop_filtered(bus_, GST_MESSAGE_ERROR);
+        if (message == nullptr) return "";
+        GError* error = nullptr;
+        gchar* more = nullptr;
+        gst_message_parse_error(message, &error, &more);
+        const std::string text = std::string(error->message) + " | " + more;
+        g_clear_error(&error);
+        g_free(more);
+        gst_message_unref(message);
+        return text;
+    }
+    guint64 count(const char* property) const {
+        guint64 count = 0;
+        g_object_get(element_, property, &count, nullptr);
+        return count;
+    }
+
+private:
+    std::string folder_ = (std::filesystem::temp_directory_path() / "isthmus-gst-XXXXXX").string();
+    GstElement* element_ = nullptr;
+    GstPad* sink_ = nullptr;
+    GstPad* const before_ = gst_pad_new("before", GST_PAD_SRC);
+    GstBus* const bus_ = gst_bus_new();
+};
+
+// keeps Y4
+TEST_F(Foreign, CudaMemoryGoesIntoTheRingByOneCopyOfTheDevice) {
+    if (device().is_cpu()) {
+        GTEST_SKIP() << "the CPU device has no memory of CUDA";
+    }
+    MadeUpCuda cuda;
+    ASSERT_TRUE(cuda.make());
+    GstMemory* const memory = memory_of(cuda);
+    // Slots in pageable memory, which the device uses in place, get copies of it in two steps.
+    const RingAndPool other(device(), allocator_.get(), 0);
+    const auto slot = Ring::begin(other.ring).value();
+    const auto of_device = device().allocate<std::uint8_t>(MadeUpCuda::bytes, MemoryKind::device).value();
+    const CopyPath path = device().stream().explain_copy(slot->buffer(), of_device).path;
+    const bool one_step = path == CopyPath::driver;
+    EXPECT_TRUE(one_step || (path == CopyPath::bounce_down && slot->buffer().kind() == MemoryKind::host));
+    SinkAlone alone("");
+    alone.set_caps(cuda_caps_feature);
+    tools::share::MeetingOptions meeting;
+    meeting.at = alone.at();
+    Result<std::shared_ptr<Incoming>> incoming = Incoming::open(*opened_, meeting, std::make_shared<OvertakenCount>(0));
+    ASSERT_TRUE(incoming) << incoming.error().text();
+    const auto arrives = [&] {
+        ASSERT_EQ(alone.push(memory), GST_FLOW_OK) << alone.error();
+        EXPECT_EQ(cuda.open, 0) << "mapped for one frame";
+        Incoming::Taken taken = Incoming::next(*incoming).value();
+        {
+            const auto view = taken.frame->buffer().read_on_host().value();
+            for (std::size_t at = 0; at < MadeUpCuda::bytes; ++at) ASSERT_EQ(view[at], cuda.content[at]) << at;
+        }
+        EXPECT_TRUE(taken.frame->finish());
+    };
+    for (std::uint8_t frame = 0; frame < 5; ++frame) {
+        cuda.content[frame] = static_cast<std::uint8_t>(frame + 1);
+        ASSERT_TRUE(cuda.upload());
+        arrives();
+    }
+    EXPECT_EQ(alone.count("frames"), 5u);
+    EXPECT_EQ(alone.count("copied-frames"), 5u);
+    EXPECT_EQ(alone.count("twice-copied-frames"), one_step ? 0u : 5u);
+    EXPECT_EQ(cuda.host_maps, 0);
+    // Where the memory waits for its stream, its allocator makes a copy for the CPU, and the sink the second one.
+    cuda.begins_upload = true;
+    arrives();
+    EXPECT_EQ(cuda.host_maps, 1);
+    EXPECT_EQ(alone.count("copied-frames"), 6u);
+    EXPECT_EQ(alone.count("twice-copied-frames"), one_step ? 1u : 6u);
+    // Memory that neither side gets.
+    cuda.refuses = true;
+    EXPECT_EQ(alone.push(memory), GST_FLOW_ERROR);
+    const std::string error = alone.error();
+    EXPECT_NE(error.find("cannot be mapped for reading, and the device does not use its memory"), std::string::npos)
+        << error;
+    EXPECT_NE(error.find("cudadownload"), std::string::npos) << error;
+    EXPECT_EQ(alone.count("frames"), 6u);
+    EXPECT_EQ(cuda.open, 0);
+    gst_memory_unref(memory);
+}
+
+// keeps Y4
+TEST_F(Foreign, CudaMemoryIsRefusedWithItsReasonWhereTheDeviceIsTheCpu) {
+    SinkAlone alone("cpu");
+    const auto takes = [&](const char* feature) {
+        GstCaps* const asked = SinkAlone::caps(feature);
+        GstCaps* const all = gst_pad_query_caps(alone.sink(), nullptr);
+        const bool can = gst_caps_can_intersect(all, asked) != FALSE;
+        gst_caps_unref(all);
+        gst_caps_unref(asked);
+        return can;
+    };
+    EXPECT_TRUE(takes(nullptr));
+    EXPECT_TRUE(takes(GST_CAPS_FEATURE_MEMORY_DMABUF));
+    EXPECT_FALSE(takes(cuda_caps_feature));  // so that upstream chooses other memory
+    alone.set_caps(cuda_caps_feature);
+    const std::string error = alone.error();
+    EXPECT_NE(error.find("memory:CUDAMemory"), std::string::npos) << error;
+    EXPECT_NE(error.find("cudadownload"), std::string::npos) << error;
+    GstMemory* const plain = gst_allocator_alloc(nullptr, MadeUpCuda::bytes, nullptr);
+    EXPECT_EQ(alone.push(plain), GST_FLOW_NOT_NEGOTIATED);
+    alone.set_caps(nullptr);
+    EXPECT_EQ(alone.push(plain), GST_FLOW_OK) << alone.error();
+    EXPECT_EQ(alone.count("frames"), 1u);
+    gst_memory_unref(plain);
+}
+
+// keeps Y4
+TEST_F(Foreign, NoPoolIsProposedForMemoryOfItsOwnKind) {
+    SinkAlone alone("");
+    for (const char* const feature : {static_cast<const char*>(nullptr), GST_CAPS_FEATURE_MEMORY_DMABUF}) {
+        alone.set_caps(feature);
+        GstCaps* const caps = SinkAlone::caps(feature);
+        GstQuery* const query = gst_query_new_allocation(caps, TRUE);
+        EXPECT_TRUE(gst_pad_query(alone.sink(), query));
+        EXPECT_EQ(gst_query_get_n_allocation_pools(query), feature == nullptr ? 1u : 0u);
+        EXPECT_EQ(is_proposed(query), feature == nullptr);
+        EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
+        gst_query_unref(query);
+        gst_caps_unref(caps);
+    }
 }
 
 // keeps Y5

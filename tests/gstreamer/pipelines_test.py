@@ -225,6 +225,64 @@ class Sink(Pipelines):
         self.assertEqual(result["elements"]["isthmussink"]["copied-frames"], 10)
         self.assertEqual(self.end(viewer)["corners"]["digest"], self.found_by_run(raw, "GRAY8", (160, 120))["digest"])
 
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    def test_dma_bufs_go_into_the_ring_by_one_copy_of_the_runtime(self):  # keeps Y4, Y5
+        """Two dma-bufs that are filled three times each, as a camera's pool has them; also one for each plane."""
+        for form, size, options in (("GRAY8", (160, 120), ["--dma-buf"]),
+                                    ("NV12", (160, 120), ["--dma-buf-caps"]),
+                                    ("NV12", (160, 120), ["--dma-buf-planes", "--dma-buf-caps"]),
+                                    ("I420", (168, 118), ["--dma-buf-planes"]),
+                                    ("YUY2", (161, 119), ["--dma-buf"])):
+            with self.subTest(form=form, options=options):
+                count, viewer = self.path("count"), self.view()
+                self.run_pipeline(f"{clip(6, form, size)} ! identity drop-allocation=true ! " +
+                                  self.sink("policy=wait viewers=1"))
+                plain = self.end(viewer)
+                viewer = self.view()
+                text = f"{clip(6, form, size)} ! identity name=frames ! " + self.sink("policy=wait viewers=1")
+                result = self.run_pipeline(text, *options, LD_PRELOAD=DMA_BUFS, MADE_UP_DMA_BUFS=count,
+                                           GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1")
+                counts = result["elements"]["isthmussink"]
+                self.assertEqual((counts["frames"], counts["copied-frames"], counts["twice-copied-frames"]), (6, 6, 0))
+                viewed = self.end(viewer)
+                self.assertEqual((viewed["frames"], viewed["digest"]), (6, plain["digest"]))
+                memories = 2 * (1 if "--dma-buf-planes" not in options else {"NV12": 2, "I420": 3}[form])
+                self.assertEqual(result["stderr"].count("a dma-buf is used as"), memories)  # adopted once each
+                self.assertEqual(result["stderr"].count("the runtime copied the frame"), 6)
+                with open(count, encoding="utf-8") as file:
+                    starts, ends = (int(word) for word in file.read().split())
+                self.assertEqual(starts, ends)
+                fills = 3 * memories  # by maps of GStreamer
+                self.assertGreaterEqual(starts, fills + 6 if MACHINE == "cpu" else fills)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    def test_dma_bufs_that_the_device_cannot_use_are_mapped_and_copied_once(self):  # keeps Y4, Y5
+        raw = self.path("raw")
+        self.run_pipeline(f"{clip(6)} ! filesink location={raw}")
+        wanted = self.found_by_run(raw, "GRAY8", (160, 120))["digest"]
+        faults = "call=cuMemHostRegister:code=801;call=cuImportExternalMemory:code=801"
+        ways = [{}]  # no kernel lets these files pass
+        if MACHINE != "cpu":
+            ways.append({"LD_PRELOAD": DMA_BUFS, "ISTHMUS_SIM_FAULTS": faults})
+        for more in ways:
+            with self.subTest(more=more):
+                viewer = self.view("--corners")
+                text = f"{clip(6)} ! identity name=frames ! " + self.sink("policy=wait viewers=1")
+                result = self.run_pipeline(text, "--dma-buf", GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1", **more)
+                counts = result["elements"]["isthmussink"]
+                self.assertEqual((counts["frames"], counts["copied-frames"], counts["twice-copied-frames"]), (6, 6, 0))
+                self.assertEqual(result["stderr"].count("the runtime copied the frame"), 0)
+                self.assertEqual(self.end(viewer)["corners"]["digest"], wanted)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    def test_a_dma_buf_that_nobody_can_read_is_an_error_that_says_why(self):  # keeps Y4, Y5
+        text = f"{clip(6)} ! identity name=frames ! " + self.sink()
+        result = self.run_pipeline(text, "--dma-buf-unreadable", end="error", LD_PRELOAD=DMA_BUFS)
+        message, more = result["errors"][0]["message"], result["errors"][0]["more"]
+        self.assertIn("cannot be mapped for reading, and the device does not use its memory", message)
+        self.assertIn("io-mode=mmap", more)
+        self.assertEqual(result["elements"]["isthmussink"]["frames"], 0)
+
     def test_an_element_that_holds_frames_does_not_stop_the_sink(self):  # keeps Y4
         # A queue holds several frames at a time, and slots are lent one at a time: the others are copied.
         viewer = self.view("--corners")
@@ -393,6 +451,10 @@ class Inspection(unittest.TestCase):
             self.assertIn("Long-name", done.stdout)
             for name in ("device", "machine"):
                 self.assertRegex(done.stdout, rf"(?m)^  {name} +: \S.{{20}}")
+            features = {"isthmussrc": 0}.get(element, 1)
+            for feature in ("memory:CUDAMemory", "memory:DMABuf"):
+                found = done.stdout.count(f"video/x-raw({feature})")
+                self.assertEqual(found, features * (2 if element == "isthmuscorners" else 1), done.stdout)
         missing = subprocess.run(["gst-inspect-1.0", "isthmusnothing"], env=environment(), capture_output=True)
         self.assertNotEqual(missing.returncode, 0)
 

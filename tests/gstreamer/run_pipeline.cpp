@@ -2,16 +2,21 @@
 // Runs a pipeline for pipelines_test.py and prints what happened as JSON: how it ended, the messages of isthmuscorners,
 // and the readable properties of the elements of this project.
 //
-// usage: run_pipeline [--cycles N | --seek-after N] [--leak] [--dma-buf] PIPELINE
+// usage: run_pipeline [--cycles N | --seek-after N] [--leak] [--dma-buf[-planes|-unreadable]] [--dma-buf-caps] PIPELINE
 //   --cycles N       go from NULL to PLAYING and back N times, instead of running to the end
 //   --seek-after N   flush by a seek to the start when the element "counted" has had N frames
 //   --dma-buf        give the element "frames" another memory for each frame: a dma-buf, of two that a pool would have
+//   --dma-buf-planes      the same, with a dma-buf for each plane of the frame
+//   --dma-buf-unreadable  the same, with dma-bufs that are open for writing only: nothing can map them for reading
+//   --dma-buf-caps        the caps behind "frames" have the feature memory:DMABuf
 //   --leak           keep a buffer to the end, so that the leaks tracer has something to tell
 #include <gst/allocators/gstdmabuf.h>
 #include <gst/gst.h>
+#include <gst/video/video.h>
 
 #include <nlohmann/json.hpp>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,6 +39,9 @@ struct Options {
     unsigned seek_after = 0;
     bool leak = false;
     bool dma_buf = false;
+    bool dma_buf_planes = false;
+    bool dma_buf_unreadable = false;
+    bool dma_buf_caps = false;
     std::string pipeline;
 };
 
@@ -49,6 +57,12 @@ Options parse(int count, char** words) {
             options.leak = true;
         } else if (word == "--dma-buf") {
             options.dma_buf = true;
+        } else if (word == "--dma-buf-planes") {
+            options.dma_buf = options.dma_buf_planes = true;
+        } else if (word == "--dma-buf-unreadable") {
+            options.dma_buf = options.dma_buf_unreadable = true;
+        } else if (word == "--dma-buf-caps") {
+            options.dma_buf = options.dma_buf_caps = true;
         } else {
             options.pipeline = word;
         }
@@ -152,11 +166,11 @@ private:
 // memory files that made_up_dma_bufs.c lets pass for dma-bufs. Two of them take turns.
 class DmaBufs {
 public:
-    explicit DmaBufs(GstElement* pipeline) : allocator_(gst_dmabuf_allocator_new()) {
+    DmaBufs(GstElement* pipeline, const Options& options) : options_(options), allocator_(gst_dmabuf_allocator_new()) {
         GstElement* const frames = gst_bin_get_by_name(GST_BIN(pipeline), "frames");
         GstPad* const pad = gst_element_get_static_pad(frames, "src");
         gst_pad_add_probe(
-            pad, GST_PAD_PROBE_TYPE_BUFFER,
+            pad, static_cast<GstPadProbeType>(GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM),
             [](GstPad*, GstPadProbeInfo* info, gpointer self) {
                 static_cast<DmaBufs*>(self)->replace(info);
                 return GST_PAD_PROBE_OK;
@@ -168,35 +182,77 @@ public:
     DmaBufs(const DmaBufs&) = delete;
     DmaBufs& operator=(const DmaBufs&) = delete;
     ~DmaBufs() {
-        for (GstMemory* const memory : memories_) {
-            if (memory != nullptr) gst_memory_unref(memory);
+        for (const auto& frame : memories_) {
+            for (GstMemory* const memory : frame) {
+                if (memory != nullptr) gst_memory_unref(memory);
+            }
         }
         gst_object_unref(allocator_);
     }
 
 private:
     void replace(GstPadProbeInfo* info) {
+        if ((info->type & GST_PAD_PROBE_TYPE_BUFFER) != 0) {
+            replace_frame(info);
+        } else if (GST_EVENT_TYPE(GST_PAD_PROBE_INFO_EVENT(info)) == GST_EVENT_CAPS) {
+            replace_caps(info);
+        }
+    }
+    void replace_caps(GstPadProbeInfo* info) {
+        GstEvent* const old = GST_PAD_PROBE_INFO_EVENT(info);
+        GstCaps* caps = nullptr;
+        gst_event_parse_caps(old, &caps);
+        if (gst_video_info_from_caps(&info_, caps) == FALSE) std::abort();
+        if (!options_.dma_buf_caps) return;
+        caps = gst_caps_copy(caps);
+        gst_caps_set_features(caps, 0, gst_caps_features_new(GST_CAPS_FEATURE_MEMORY_DMABUF, nullptr));
+        info->data = gst_event_new_caps(caps);
+        gst_caps_unref(caps);
+        gst_event_unref(old);
+    }
+    void replace_frame(GstPadProbeInfo* info) {
         GstBuffer* const old = GST_PAD_PROBE_INFO_BUFFER(info);
         const gsize bytes = gst_buffer_get_size(old);
-        GstMemory*& memory = memories_[frame_++ % 2];
-        if (memory == nullptr) {
-            const int file = ::memfd_create("dma-buf", MFD_CLOEXEC);
-            if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
-            memory = gst_dmabuf_allocator_alloc(allocator_, file, bytes);
-        }
-        GstMapInfo map;
-        if (gst_memory_map(memory, &map, GST_MAP_WRITE) == FALSE) std::abort();
-        gst_buffer_extract(old, 0, map.data, bytes);
-        gst_memory_unmap(memory, &map);
+        auto& memories = memories_[frame_++ % 2];
         GstBuffer* const made = gst_buffer_new();
-        gst_buffer_append_memory(made, gst_memory_ref(memory));
+        const guint planes = options_.dma_buf_planes ? GST_VIDEO_INFO_N_PLANES(&info_) : 1;
+        GstVideoMeta* const meta = gst_buffer_get_video_meta(old);
+        const gsize* const offsets = meta != nullptr ? meta->offset : info_.offset;
+        for (guint plane = 0; plane < planes; ++plane) {
+            const gsize first = offsets[plane], end = plane + 1 < planes ? offsets[plane + 1] : bytes;
+            fill(memories[plane], old, first, end - first);
+            gst_buffer_append_memory(made, gst_memory_ref(memories[plane]));
+        }
         gst_buffer_copy_into(made, old, GST_BUFFER_COPY_METADATA, 0, static_cast<gsize>(-1));
+        if (meta != nullptr) {  // which belongs to the memory, and is not copied with the rest
+            gst_buffer_add_video_meta_full(made, GST_VIDEO_FRAME_FLAG_NONE, meta->format, meta->width, meta->height,
+                                           meta->n_planes, meta->offset, meta->stride);
+        }
         gst_buffer_unref(old);
         info->data = made;
     }
+    void fill(GstMemory*& memory, GstBuffer* from, gsize first, gsize bytes) {
+        if (memory == nullptr) {
+            int file = ::memfd_create("dma-buf", MFD_CLOEXEC);
+            if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
+            if (options_.dma_buf_unreadable) {
+                const int whole = file;
+                file = ::open(("/proc/self/fd/" + std::to_string(whole)).c_str(), O_WRONLY | O_CLOEXEC);
+                ::close(whole);
+            }
+            memory = gst_dmabuf_allocator_alloc(allocator_, file, bytes);
+        }
+        GstMapInfo map;
+        if (options_.dma_buf_unreadable) return;  // nor can they be filled by a map
+        if (gst_memory_map(memory, &map, GST_MAP_WRITE) == FALSE) std::abort();
+        gst_buffer_extract(from, first, map.data, bytes);
+        gst_memory_unmap(memory, &map);
+    }
 
+    const Options& options_;
     GstAllocator* const allocator_;
-    std::array<GstMemory*, 2> memories_{};
+    GstVideoInfo info_{};
+    std::array<std::array<GstMemory*, GST_VIDEO_MAX_PLANES>, 2> memories_{};
     unsigned frame_ = 0;  // of the streaming thread
 };
 
@@ -258,7 +314,7 @@ int main(int count, char** words) {
         return 2;
     }
     std::optional<DmaBufs> dma_bufs;
-    if (options.dma_buf) dma_bufs.emplace(pipeline);
+    if (options.dma_buf) dma_bufs.emplace(pipeline, options);
     Json document = {{"end", ""}, {"errors", Json::array()}, {"corners", Json::array()}, {"elements", Json::object()}};
     if (options.cycles != 0) {
         cycle(document, pipeline, options.cycles);
