@@ -4,6 +4,7 @@
 #pragma once
 
 #include <isthmus.h>
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/runtime.hpp>
 
 #include "calls.hpp"
@@ -112,6 +113,7 @@ struct isthmus_buffer : isthmus::c::Counted {
     // Its const functions do not change the handle; nothing here moves or releases it. Mutable, because const handles
     // are sources of copies and reads.
     isthmus::Buffer<std::byte> cpp;
+    std::shared_ptr<isthmus::detail::SharedPiece> exportable{};  // of a buffer that was made to be exported
 };
 
 namespace isthmus::c {

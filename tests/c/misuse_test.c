@@ -22,6 +22,7 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     isthmus_stream* new_stream = NULL;
     isthmus_buffer* buffer = shared_buffer(device, 64);
     isthmus_buffer* new_buffer = NULL;
+    int fd = -1;
     isthmus_event* event = NULL;
     isthmus_host_view* view = NULL;
     isthmus_native_scope* scope = NULL;
@@ -61,6 +62,10 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     IS_NULL(isthmus_device_adopt, "buffer", device, &byte, 1, NULL, NULL);
     IS_NULL(isthmus_device_adopt_dma_buf, "device", NULL, 0, 0, 1, NULL, &new_buffer);
     IS_NULL(isthmus_device_adopt_dma_buf, "buffer", device, 0, 0, 1, NULL, NULL);
+    IS_NULL(isthmus_device_allocate_exportable, "device", NULL, 1, NULL, &new_buffer);
+    IS_NULL(isthmus_device_allocate_exportable, "buffer", device, 1, NULL, NULL);
+    IS_NULL(isthmus_buffer_export_dma_buf, "buffer", NULL, &fd);
+    IS_NULL(isthmus_buffer_export_dma_buf, "fd", buffer, NULL);
     IS_NULL(isthmus_buffer_open_on_host, "buffer", NULL, 0, 1, 1, 0, &view, &data);
     IS_NULL(isthmus_buffer_open_on_host, "view", buffer, 0, 1, 1, 0, NULL, &data);
     IS_NULL(isthmus_buffer_open_on_host, "data", buffer, 0, 1, 1, 0, &view, NULL);

@@ -453,6 +453,26 @@ ISTHMUS_C_API isthmus_code isthmus_device_adopt(isthmus_device* device, void* po
 ISTHMUS_C_API isthmus_code isthmus_device_adopt_dma_buf(isthmus_device* device, int fd, uint64_t offset_bytes,
                                                         uint64_t bytes, const isthmus_adopt_options* options,
                                                         isthmus_buffer** buffer, isthmus_error** error);
+typedef struct isthmus_exportable_options {
+    size_t size;
+    int32_t seen_by;   /* 0: CPUs and GPUs, pinned host memory; 1: GPUs only, device memory */
+    uint32_t reserved; /* 0 */
+} isthmus_exportable_options;
+#define ISTHMUS_EXPORTABLE_OPTIONS_INIT \
+    { sizeof(isthmus_exportable_options), 1, 0 }
+/* Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: zero at creation, whole pages, never
+ * kept for other buffers. `options` may be NULL. Errors: unsupported (the driver does not export such memory of this
+ * device: ISTHMUS_FEATURE_DMA_BUF, ISTHMUS_FEATURE_HOST_DMA_BUF; the message says what works, or the build has no
+ * component ipc), invalid_argument, out_of_memory, capture_error, in_use (a service runs), device_lost. */
+ISTHMUS_C_API isthmus_code isthmus_device_allocate_exportable(isthmus_device* device, uint64_t bytes,
+                                                              const isthmus_exportable_options* options,
+                                                              isthmus_buffer** buffer, isthmus_error** error);
+/* A new descriptor of a dma-buf over the buffer's memory, from its first byte on, in whole pages; the caller closes it
+ * with close(). It gives the right to read and write the memory for as long as it is open, also
+ * behind isthmus_buffer_free(). Does not wait for work that uses the buffer, and nothing orders the other driver's work
+ * with this process's: stop using the buffer while the other driver writes. Errors: unsupported (not made by
+ * isthmus_device_allocate_exportable()), system_limit, device_lost. */
+ISTHMUS_C_API isthmus_code isthmus_buffer_export_dma_buf(const isthmus_buffer* buffer, int* fd, isthmus_error** error);
 /* Another owner of the same buffer: answers its argument, which is then freed once more. */
 ISTHMUS_C_API isthmus_buffer* isthmus_buffer_ref(isthmus_buffer* buffer);
 /* Frees one owner's handle. The last one releases the memory behind the work that uses it; it may wait for that work,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
+                    c_void_p)
 from typing import Any
 
 READ, WRITE = 1, 2
@@ -23,6 +24,10 @@ class SharedUse(ctypes.Structure):
     _fields_ = [('size', c_size_t), ('host', c_int32), ('device', c_int32), ('prefer', c_int32), ('kind', c_int32),
                 ('alignment_bytes', c_uint64), ('device_passes', c_int32), ('reserved_number', c_int32),
                 ('reserved', c_uint64 * 3)]
+
+
+class ExportableOptions(ctypes.Structure):
+    _fields_ = [('size', c_size_t), ('seen_by', c_int32), ('reserved', c_uint32)]
 
 
 class NativeUse(ctypes.Structure):
@@ -94,6 +99,8 @@ FALLIBLE: dict[str, list[object]] = {
     'device_synchronize': [P, c_int64],
     'device_allocate_shared': [P, c_uint64, POINTER(SharedUse), PP],
     'device_allocate': [P, c_uint64, c_int32, PP],
+    'device_allocate_exportable': [P, c_uint64, POINTER(ExportableOptions), PP],
+    'buffer_export_dma_buf': [P, POINTER(c_int)],
     'buffer_open_on_host': [P, c_uint64, c_uint64, c_uint32, c_int64, PP, PP],
     'stream_open_native_scope': [P, TEXT, POINTER(NativeUse), c_size_t, PP],
     'native_scope_close': [P, c_int32],

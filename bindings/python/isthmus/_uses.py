@@ -12,6 +12,7 @@ USES = ('never', 'reads_once', 'reads_often', 'writes_once', 'writes_often', 're
 PREFERENCES = ('throughput', 'latency')
 KINDS = ('unknown', 'host', 'pinned', 'registered', 'write_combined', 'device', 'pool', 'managed', 'managed_pool', 'graph',
          'vmm', 'host_numa', 'imported')
+SEEN_BY = ('cpus_and_gpus', 'gpus_only')
 
 
 def _number(names: tuple[str, ...], name: str, what: str) -> int:
@@ -30,3 +31,8 @@ def shared_use(host: str, device: str, prefer: str = 'throughput', kind: str | N
     return structures.sized(structures.SharedUse, host=_number(USES, host, 'use'), device=_number(USES, device, 'use'),
                             prefer=_number(PREFERENCES, prefer, 'preference'), kind=kind_of(kind) if kind else 0,
                             alignment_bytes=alignment)
+
+
+def exportable_options(seen_by: str) -> Any:
+    """An isthmus_exportable_options."""
+    return structures.sized(structures.ExportableOptions, seen_by=_number(SEEN_BY, seen_by, 'side of the memory'))

@@ -9,10 +9,11 @@ CPU, `device()` one for other code's GPU work. Kernels, copies and fills of isth
 """
 from __future__ import annotations
 
+from ctypes import byref, c_int
 from typing import TYPE_CHECKING, Any
 
 from ._handles import Owner, Share, free_of
-from ._library import c, drop_released, text
+from ._library import c, call, drop_released, text
 from ._types import DType, count_of, dtype_of, shape_of
 from .errors import InvalidArgument
 from .scopes import DeviceScope, scope_of
@@ -27,7 +28,8 @@ _free_buffer = free_of('buffer')
 
 class Buffer(Owner):
     """Memory with any number of owners: scopes, work and exported tensors keep it beyond this object. Made by
-    `Device.allocate_shared()`, `Device.allocate()`, `Device.adopt()` and frames of other processes."""
+    `Device.allocate_shared()`, `Device.allocate()`, `Device.allocate_exportable()`, `Device.adopt()` and frames of other
+    processes."""
 
     __slots__ = ('home', 'shape', 'dtype', 'readonly', '_keeps')
     home: Device
@@ -97,6 +99,15 @@ class Buffer(Owner):
     def staged_bytes(self) -> int:
         """How many bytes were copied between CPU and GPU so far; 0 where the memory is used in place."""
         return int(c.isthmus_buffer_staged_bytes(self._handle))
+
+    def export_dma_buf(self) -> int:
+        """A new descriptor of a dma-buf over the memory of a buffer of `Device.allocate_exportable()`, from its first
+        byte on. Close it with os.close(). It gives the right to read and write the memory for as long as it is open,
+        also behind `close()`. Nothing orders the other driver's work with this process's: stop using the buffer while
+        the other driver writes. Raises `Unsupported` for every other buffer."""
+        descriptor = c_int(-1)
+        call(c.isthmus_buffer_export_dma_buf, self._handle, byref(descriptor))
+        return descriptor.value
 
     def reshaped(self, shape: Any, dtype: Any = None) -> Buffer:
         """Another object for the same memory, with another shape or element type of the same size."""

@@ -22,7 +22,7 @@ from . import html, simulator
 from ._handles import Owner, free_of
 from ._library import c, call, drop_released, make, text, text_of
 from ._types import count_of, dtype_of, shape_of, wait_of
-from ._uses import kind_of, shared_use
+from ._uses import exportable_options, kind_of, shared_use
 from .adopt import adopted
 from .buffers import Buffer
 from .capabilities import Capabilities, Capability
@@ -125,6 +125,20 @@ class Device:
         sizes, elements = shape_of(shape), dtype_of(dtype)
         return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind)),
                       self, sizes, elements)
+
+    def allocate_exportable(self, shape: Any, dtype: Any = 'u1', *, seen_by: str = 'gpus_only') -> Buffer:
+        """Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: `Buffer.export_dma_buf()`. It is
+        zero, has whole pages, and is never kept for other buffers.
+
+        seen_by: 'gpus_only', device memory, where `capabilities['dma_buf']` says yes; 'cpus_and_gpus', pinned host
+                 memory, where `capabilities['host_dma_buf']` does
+        Raises `Unsupported` elsewhere, with what works instead.
+        """
+        sizes, elements = shape_of(shape), dtype_of(dtype)
+        options = exportable_options(seen_by)
+        handle = make(c.isthmus_device_allocate_exportable, self._handle, count_of(sizes) * elements.itemsize,
+                      byref(options))
+        return Buffer(handle, self, sizes, elements)
 
     def adopt(self, source: Any) -> Buffer:
         """A buffer of the memory of another object, without copying: anything with `__dlpack__` (NumPy, PyTorch, CuPy,
