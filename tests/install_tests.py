@@ -76,7 +76,7 @@ def main(libexec):
         lines.append(('[ -n "$real" ] || ' if simulated else '') + f'run {shlex.quote(test["name"])} '
                      f'{" ".join(variables)} "$here"/{shlex.quote(os.path.relpath(program, build))} '
                      f'{shlex.join(arguments)}'.rstrip())
-    for folder in ('runtime', 'bindings/c', 'platform/sim', 'tests/unit/kernels'):  # libraries that programs are linked with
+    for folder in ('runtime', 'bindings/c', 'bindings/ucx', 'platform/sim', 'tests/unit/kernels'):  # libraries that programs are linked with
         top = os.path.join(build, folder)
         for name in os.listdir(top) if os.path.isdir(top) else []:
             if '.so' in name and not os.path.isdir(os.path.join(top, name)) and '.symbols' not in name:
