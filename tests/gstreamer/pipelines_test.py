@@ -232,20 +232,24 @@ class Sink(Pipelines):
                                     ("NV12", (160, 120), ["--dma-buf-caps"]),
                                     ("NV12", (160, 120), ["--dma-buf-planes", "--dma-buf-caps"]),
                                     ("I420", (168, 118), ["--dma-buf-planes"]),
-                                    ("YUY2", (161, 119), ["--dma-buf"])):
-            with self.subTest(form=form, options=options):
-                count, viewer = self.path("count"), self.view()
+                                    ("YUY2", (160, 119), ["--dma-buf"]),
+                                    ("GRAY8", (161, 119), ["--dma-buf"])):
+            with self.subTest(form=form, size=size, options=options):
+                count, viewer = self.path("count"), self.view("--corners")
                 self.run_pipeline(f"{clip(6, form, size)} ! identity drop-allocation=true ! " +
                                   self.sink("policy=wait viewers=1"))
                 plain = self.end(viewer)
-                viewer = self.view()
+                viewer = self.view("--corners")
                 text = f"{clip(6, form, size)} ! identity name=frames ! " + self.sink("policy=wait viewers=1")
                 result = self.run_pipeline(text, *options, LD_PRELOAD=DMA_BUFS, MADE_UP_DMA_BUFS=count,
                                            GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1")
                 counts = result["elements"]["isthmussink"]
                 self.assertEqual((counts["frames"], counts["copied-frames"], counts["twice-copied-frames"]), (6, 6, 0))
                 viewed = self.end(viewer)
-                self.assertEqual((viewed["frames"], viewed["digest"]), (6, plain["digest"]))
+                self.assertEqual(viewed["frames"], 6)
+                self.assertEqual(viewed["corners"]["digest"], plain["corners"]["digest"])
+                if size[0] % 8 == 0:  # rows without padding, which has any content
+                    self.assertEqual(viewed["digest"], plain["digest"])
                 memories = 2 * (1 if "--dma-buf-planes" not in options else {"NV12": 2, "I420": 3}[form])
                 self.assertEqual(result["stderr"].count("a dma-buf is used as"), memories)  # adopted once each
                 self.assertEqual(result["stderr"].count("the runtime copied the frame"), 6)
