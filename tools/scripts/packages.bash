@@ -27,6 +27,8 @@ packages_for_gstreamer=(
     "file /usr/include/gstreamer-1.0/gst/video/video.h libgstreamer-plugins-base1.0-dev"
     "command gst-inspect-1.0 gstreamer1.0-tools"
     "file /usr/share/doc/gstreamer1.0-plugins-base/copyright gstreamer1.0-plugins-base"
+    "file /usr/share/doc/gstreamer1.0-plugins-good/copyright gstreamer1.0-plugins-good"
+    "file /usr/share/doc/gstreamer1.0-plugins-bad/copyright gstreamer1.0-plugins-bad"
 )
 # For frames to other machines and their tests; a build without them has no isthmus-bridge.
 packages_for_ucx=(
