@@ -70,33 +70,45 @@ struct Same<R(Ours...), S(Theirs...)> {
 #include "exports.def"
 #undef ISTHMUS_SIM_EXPORT
 
-static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) &&
-              sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D) && sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
-              sizeof(PoolProperties) == sizeof(CUmemPoolProps) && sizeof(Location) == sizeof(CUmemLocation) &&
-              sizeof(AccessDescription) == sizeof(CUmemAccessDesc) &&
-              sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(EdgeData) == sizeof(CUgraphEdgeData) &&
-              sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1) &&
-              sizeof(KernelNodeParameters2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
-              sizeof(ConditionalParameters) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
-              sizeof(NodeParameters) == sizeof(CUgraphNodeParams) &&
-              offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
-              sizeof(AllocationNodeParameters) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) &&
-              offsetof(AllocationNodeParameters, address) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
-              sizeof(DevResource) == sizeof(CUdevResource) &&
-              offsetof(DevResource, count) == offsetof(CUdevResource, sm) &&
-              sizeof(InstantiateParameters) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
-              offsetof(InstantiateParameters, result) == offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
-              sizeof(FillNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&
-              offsetof(FillNodeParameters, width) == offsetof(CUDA_MEMSET_NODE_PARAMS, width) &&
-              sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo) &&
-              sizeof(LockArguments) == sizeof(CUcheckpointLockArgs) &&
-              sizeof(ReservedArguments) == sizeof(CUcheckpointUnlockArgs) &&
-              sizeof(RestoreArguments) == sizeof(CUcheckpointRestoreArgs) &&
-              offsetof(RestoreArguments, pair_count) == offsetof(CUcheckpointRestoreArgs, gpuPairsCount) &&
-              sizeof(AllocationProperties) == sizeof(CUmemAllocationProp) &&
-              sizeof(MulticastProperties) == sizeof(CUmulticastObjectProp) &&
-              sizeof(ShareableBytes) == sizeof(CUipcMemHandle) && sizeof(ShareableBytes) == sizeof(CUipcEventHandle) &&
-              sizeof(ShareableBytes) == sizeof(CUmemFabricHandle));
+static_assert(
+    sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) &&
+    sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D) && sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
+    sizeof(PoolProperties) == sizeof(CUmemPoolProps) && sizeof(Location) == sizeof(CUmemLocation) &&
+    sizeof(AccessDescription) == sizeof(CUmemAccessDesc) && sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
+    sizeof(EdgeData) == sizeof(CUgraphEdgeData) && sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1) &&
+    sizeof(KernelNodeParameters2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
+    sizeof(ConditionalParameters) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
+    sizeof(MemoryOperation) == sizeof(CUstreamBatchMemOpParams) &&
+    offsetof(MemoryOperation, value) == offsetof(CUstreamBatchMemOpParams, waitValue.value) &&
+    offsetof(MemoryOperation, flags) == offsetof(CUstreamBatchMemOpParams, waitValue.flags) &&
+    offsetof(MemoryOperation, order_flags) == offsetof(CUstreamBatchMemOpParams, memoryBarrier.flags) &&
+    sizeof(MemoryOperations) == sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS) &&
+    sizeof(HostNodeParameters) == sizeof(CUDA_HOST_NODE_PARAMS) &&
+    sizeof(FillNodeParameters2) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2) &&
+    sizeof(CopyNodeParameters) == sizeof(CUDA_MEMCPY_NODE_PARAMS) &&
+    sizeof(ChildNodeParameters) == sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS) &&
+    sizeof(CopyAttributes) == sizeof(CUmemcpyAttributes) &&
+    offsetof(CopyAttributes, flags) == offsetof(CUmemcpyAttributes, flags) &&
+    sizeof(BatchedEnd) == sizeof(CUmemcpy3DOperand) && sizeof(BatchedCopy) == sizeof(CUDA_MEMCPY3D_BATCH_OP) &&
+    offsetof(BatchedEnd, pointer.hint) == offsetof(CUmemcpy3DOperand, op.ptr.locHint) &&
+    offsetof(BatchedCopy, source_order) == offsetof(CUDA_MEMCPY3D_BATCH_OP, srcAccessOrder) &&
+    sizeof(NodeParameters) == sizeof(CUgraphNodeParams) &&
+    offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
+    sizeof(AllocationNodeParameters) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) &&
+    offsetof(AllocationNodeParameters, address) == offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) &&
+    sizeof(DevResource) == sizeof(CUdevResource) && offsetof(DevResource, count) == offsetof(CUdevResource, sm) &&
+    sizeof(InstantiateParameters) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
+    offsetof(InstantiateParameters, result) == offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
+    sizeof(FillNodeParameters) == sizeof(CUDA_MEMSET_NODE_PARAMS) &&
+    offsetof(FillNodeParameters, width) == offsetof(CUDA_MEMSET_NODE_PARAMS, width) &&
+    sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo) &&
+    sizeof(LockArguments) == sizeof(CUcheckpointLockArgs) &&
+    sizeof(ReservedArguments) == sizeof(CUcheckpointUnlockArgs) &&
+    sizeof(RestoreArguments) == sizeof(CUcheckpointRestoreArgs) &&
+    offsetof(RestoreArguments, pair_count) == offsetof(CUcheckpointRestoreArgs, gpuPairsCount) &&
+    sizeof(AllocationProperties) == sizeof(CUmemAllocationProp) &&
+    sizeof(MulticastProperties) == sizeof(CUmulticastObjectProp) && sizeof(ShareableBytes) == sizeof(CUipcMemHandle) &&
+    sizeof(ShareableBytes) == sizeof(CUipcEventHandle) && sizeof(ShareableBytes) == sizeof(CUmemFabricHandle));
 static_assert(offsetof(AllocationProperties, location) == offsetof(CUmemAllocationProp, location) &&
               offsetof(AllocationProperties, compression) == offsetof(CUmemAllocationProp, allocFlags) &&
               offsetof(AllocationProperties, usage) == offsetof(CUmemAllocationProp, allocFlags.usage) &&
@@ -117,6 +129,10 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
               offsetof(Copy3D, destination.context) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
               offsetof(Copy3D, depth) == offsetof(CUDA_MEMCPY3D, Depth) &&
               offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(attribute::stream_words_v1 == CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 &&
+              attribute::flush_remote == CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES &&
+              attribute::words_of_64 == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS &&
+              attribute::wait_nor == CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
 static_assert(attribute::cluster_launch == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH &&
               attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
               attribute::virtual_memory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditional nodes: their handles, adding them with an empty body to fill, and the nodes that bodies may contain.
 #include "call.hpp"
-#include "graph_objects.hpp"
 #include "launch.hpp"
 #include "module.hpp"
+#include "node_kinds.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -89,8 +89,10 @@ GraphObject** give_bodies(Driver& d, NodeObject& node, const engine::Condition& 
     return node.bodies.data();
 }
 
-Result add_conditional(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
-                       std::size_t count, ConditionalParameters& parameters) {
+}  // namespace
+
+Result add_conditional_node(Driver& d, const NodePlace& place, ConditionalParameters& parameters) {
+    const auto [node, graph, dependencies, count] = place;
     const std::lock_guard lock(d.mutex);
     if (!node || !d.graphs.alive(graph)) return result::invalid_value;
     // Observed (580.159.04, H200): 1 for 0, an invented handle, one of another graph, and one that a node uses.
@@ -115,8 +117,8 @@ Result add_conditional(Driver& d, NodeObject** node, GraphObject* graph, NodeObj
     return result::ok;
 }
 
-Result add_kernel(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
-                  const KernelNodeParameters2& p) {
+Result add_kernel_node(Driver& d, const NodePlace& place, const KernelNodeParameters2& p) {
+    const auto [node, graph, dependencies, count] = place;
     Context* const current = current_context(d);
     const std::lock_guard lock(d.mutex);
     if (!node || !d.graphs.alive(graph)) return result::invalid_value;
@@ -138,8 +140,6 @@ Result add_kernel(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* 
         return to.add(std::move(operation), std::move(after));
     });
 }
-
-}  // namespace
 
 bool has_conditions(const engine::Graph& graph) {
     for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
@@ -173,15 +173,11 @@ Result cuGraphConditionalHandleCreate(std::uint64_t* handle, GraphObject* graph,
                 [&](Driver& d) { return create_handle(d, handle, graph, context, value, flags); });
 }
 
-Result cuGraphAddNode_v2(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, const EdgeData* edges,
-                         std::size_t count, NodeParameters* parameters) {
-    return call(CallId::cuGraphAddNode_v2, [&](Driver& d) -> Result {
+Result cuGraphAddKernelNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
+                            const KernelNodeParameters* parameters) {
+    return call(CallId::cuGraphAddKernelNode, [&](Driver& d) -> Result {
         if (!parameters) return result::invalid_value;
-        if (parameters->type != 13 || edges) {
-            say("cuGraphAddNode: only conditional nodes without edge data are modelled");
-            return result::not_supported;
-        }
-        return add_conditional(d, node, graph, dependencies, count, parameters->conditional);
+        return add_kernel_node(d, {node, graph, dependencies, count}, {*parameters, nullptr, nullptr});
     });
 }
 
@@ -189,7 +185,7 @@ Result cuGraphAddKernelNode_v2(NodeObject** node, GraphObject* graph, NodeObject
                                std::size_t count, const KernelNodeParameters2* parameters) {
     return call(CallId::cuGraphAddKernelNode_v2, [&](Driver& d) -> Result {
         if (!parameters) return result::invalid_value;
-        return add_kernel(d, node, graph, dependencies, count, *parameters);
+        return add_kernel_node(d, {node, graph, dependencies, count}, *parameters);
     });
 }
 }

@@ -52,13 +52,12 @@ struct Checked {
     Reached reached_to, reached_from;
 };
 
-Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& out) {
+// Requires the driver's mutex.
+Result check_sides(Driver& d, int device, const CopyRequest& request, bool without_context, Checked& out) {
     std::size_t to_bytes = 0, from_bytes = 0;
     if (!measure(request.box, request.to, to_bytes) || !measure(request.box, request.from, from_bytes)) {
         return result::invalid_value;
     }
-    const bool without_context = current_context(d) == nullptr;
-    const std::lock_guard lock(d.mutex);
     out.to = check_copy_side(d, device, request.destination.address, to_bytes, request.destination.device_address);
     out.from = check_copy_side(d, device, request.source.address, from_bytes, request.source.device_address);
     out.reached_to = {id_of(out.to), true, needs_access(out.to, request), request.destination.address, to_bytes};
@@ -76,13 +75,32 @@ Place place_of(const CopySide& side) {
     return operand_of(side).host ? Place::host : Place::device;
 }
 
+// The parameters of the node that a captured copy becomes. Assumed: with the addresses where the box begins.
+Copy3DEnd end_of(const Side& side, const CopySide& checked, const Layout& layout) {
+    constexpr int on_host = 1, on_device = 2;
+    Copy3DEnd end = {};
+    const bool host = operand_of(checked).host && !side.device_address;
+    end.type = host ? on_host : on_device;
+    end.host = host ? reinterpret_cast<const void*>(side.address) : nullptr;
+    end.device = host ? 0 : side.address;
+    end.pitch = layout.pitch;
+    end.height = layout.pitch != 0 ? layout.slice / layout.pitch : 0;
+    return end;
+}
+
+Copy3D parameters_of(const CopyRequest& request, const Checked& checked) {
+    return {end_of(request.source, checked.from, request.from), end_of(request.destination, checked.to, request.to),
+            request.box.width_bytes, request.box.height, request.box.depth};
+}
+
 engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked& checked, const Rows& rows,
-                                 std::shared_ptr<std::vector<std::byte>> staged) {
+                                 const Copy3D& parameters, std::shared_ptr<std::vector<std::byte>> staged) {
     engine::Operation operation;
     operation.kind = engine::Kind::copy;
     operation.label = "copy";
-    operation.details =
-        std::make_shared<const MemoryNode>(MemoryNode{agent.context, operand_of(checked.to), operand_of(checked.from)});
+    MemoryNode node = {agent.context, operand_of(checked.to), operand_of(checked.from)};
+    node.copy = parameters;
+    operation.details = std::make_shared<const MemoryNode>(node);
     const std::pair places(place_of(checked.from), place_of(checked.to));
     operation.body = [=, &d, to = checked.reached_to, from = checked.reached_from,
                       staged = std::move(staged)]() -> int {
@@ -97,6 +115,19 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
         return result::illegal_address;
     };
     return operation;
+}
+
+// Reads the source now; the rows then lie without gaps. nullptr: it cannot be read.
+std::shared_ptr<std::vector<std::byte>> stage(Rows& rows) {
+    const Box& box = rows.box;
+    const Layout packed = {box.width_bytes, box.width_bytes * box.height};
+    auto staged = std::make_shared<std::vector<std::byte>>(packed.slice * box.depth);
+    const Rows into = {staged->data(), rows.source, box, packed, rows.from};
+    std::uintptr_t fault = 0;
+    if (!Protection::run_guarded([&] { copy_rows(into); }, fault)) return nullptr;
+    rows.source = staged->data();
+    rows.from = packed;
+    return staged;
 }
 
 }  // namespace
@@ -158,7 +189,11 @@ Result copy(Driver& d, Stream* handle, const CopyRequest& request) {
         if (const Result code = d.engine().unsafe_call()) return code;
     }
     Checked checked;
-    if (const Result code = check_sides(d, stream.device, request, checked)) return code;
+    const bool without_context = current_context(d) == nullptr;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = check_sides(d, stream.device, request, without_context, checked)) return code;
+    }
     const CopySide &to = checked.to, &from = checked.from;
     const bool capturing = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
     // Pageable memory passes through the driver's staging buffers: when the call returns, the source has been read, or
@@ -173,12 +208,65 @@ Result copy(Driver& d, Stream* handle, const CopyRequest& request) {
     }
     const GpuAgent agent = {stream.device, stream.context, stream.id};
     engine::WorkRef work;
-    const Result code = d.engine().submit(stream.id, copy_operation(d, agent, checked, rows, staged), &work);
+    const Copy3D parameters = parameters_of(request, checked);
+    const Result code =
+        d.engine().submit(stream.id, copy_operation(d, agent, checked, rows, parameters, staged), &work);
     update_managed_access(d);
     if (code != 0 || capturing) return code;
     const bool blocks = request.wait || (to.pageable && !request.destination.device_address) ||
                         (from.pageable && !staged && !request.source.device_address);
     if (!blocks) return code;
+    const Result ended = d.engine().synchronize(work);
+    update_managed_access(d);
+    return ended;
+}
+
+Result make_copy_node(Driver& d, const GpuAgent& agent, const CopyRequest& request, const Copy3D& parameters,
+                      engine::Operation& out) {
+    Checked checked;
+    if (const Result code = check_sides(d, agent.device, request, false, checked)) return code;
+    const Rows rows = {checked.to.pointer, checked.from.pointer, request.box, request.to, request.from};
+    out = copy_operation(d, agent, checked, rows, parameters, nullptr);
+    out.device = agent.device;
+    return result::ok;
+}
+
+Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& batch) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    const GpuAgent agent = {stream.device, stream.context, stream.id};
+    const bool without_context = current_context(d) == nullptr;
+    std::vector<engine::Operation> parts;
+    bool wait = false;
+    for (const BatchedRequest& one : batch) {
+        Checked checked;
+        {
+            const std::lock_guard lock(d.mutex);
+            if (const Result code = check_sides(d, stream.device, one.copy, without_context, checked)) return code;
+        }
+        Rows rows = {checked.to.pointer, checked.from.pointer, one.copy.box, one.copy.to, one.copy.from};
+        std::shared_ptr<std::vector<std::byte>> staged;
+        if (one.source_during_call && operand_of(checked.from).host) {
+            staged = stage(rows);
+            if (!staged) return result::illegal_address;
+        } else if (one.source_during_call) {
+            wait = true;  // device memory is read in stream order, which the driver may do as well
+        }
+        parts.push_back(copy_operation(d, agent, checked, rows, parameters_of(one.copy, checked), staged));
+    }
+    engine::Operation whole;
+    whole.kind = engine::Kind::copy;
+    whole.label = "a batch of copies";
+    whole.body = [parts = std::move(parts)]() -> int {
+        for (const engine::Operation& part : parts) {
+            if (const Result code = part.body()) return code;
+        }
+        return result::ok;
+    };
+    engine::WorkRef work;
+    const Result code = d.engine().submit(stream.id, std::move(whole), &work);
+    update_managed_access(d);
+    if (code != result::ok || !wait) return code;
     const Result ended = d.engine().synchronize(work);
     update_managed_access(d);
     return ended;

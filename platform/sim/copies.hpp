@@ -5,6 +5,7 @@
 #include "access.hpp"
 
 #include <initializer_list>
+#include <vector>
 
 namespace isthmus::sim {
 
@@ -33,6 +34,17 @@ struct CopyRequest {
 // The layouts of the request must hold its box.
 Result copy(Driver& d, Stream* stream, const CopyRequest& request);
 
+// A copy as the operation of a node; `parameters`: for queries. Requires the driver's mutex.
+Result make_copy_node(Driver& d, const GpuAgent& agent, const CopyRequest& request, const Copy3D& parameters,
+                      engine::Operation& out);
+
+struct BatchedRequest {
+    CopyRequest copy;
+    bool source_during_call = false;  // the source is read before the call returns, else in stream order
+};
+// All copies as one operation of the stream; none if one of them is refused.
+Result copy_batch(Driver& d, Stream* stream, const std::vector<BatchedRequest>& batch);
+
 // The bytes from the first to the last byte of the box; false: more than the address space.
 bool measure(const Box& box, const Layout& layout, std::size_t& bytes);
 // Checks the two contexts of a peer copy: 201 where one is no context.
@@ -50,6 +62,9 @@ struct MemoryNode {
     const Context* context = nullptr;  // of the stream that it was captured from
     Operand to, from;
     std::size_t width_bytes = 0, height = 1, pitch = 0, element_bytes = 0;
+    // What a query of the node returns: one of them.
+    Copy3D copy = {};
+    FillNodeParameters fill = {};
 
     bool may_become(const MemoryNode& other) const;
 };

@@ -3,7 +3,7 @@
 #include "event_nodes.hpp"
 
 #include "call.hpp"
-#include "graph_objects.hpp"
+#include "node_kinds.hpp"
 
 #include <memory>
 #include <utility>
@@ -35,16 +35,8 @@ Result check(Driver& d, const char* call, const Event* event) {
     return result::not_supported;
 }
 
-Result add(CallId id, NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
-           Event* event, engine::Kind kind) {
-    return call(id, [&](Driver& d) -> Result {
-        const std::lock_guard lock(d.mutex);
-        if (const Result code = check(d, name(id), event)) return code;
-        return add_node(d, node, graph, dependencies, count,
-                        [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-                            return to.add(operation_of(event, kind), std::move(after));
-                        });
-    });
+engine::Kind kind_of(bool waits) {
+    return waits ? engine::Kind::wait : engine::Kind::event_record;
 }
 
 bool is_event_node(const engine::GraphNode& node, engine::Kind kind) {
@@ -62,26 +54,37 @@ Result get(CallId id, NodeObject* node, Event** event, engine::Kind kind) {
     });
 }
 
-// `instance`: null for the graph's own node.
-Result set(CallId id, GraphExec* const* instance, NodeObject* node, Event* event, engine::Kind kind) {
-    return call(id, [&](Driver& d) -> Result {
-        const std::lock_guard lock(d.mutex);
-        if (const Result code = check(d, name(id), event)) return code;
-        if (const Result code = look_at_node(d, node, [&](const engine::GraphNode& found) -> Result {
-                return is_event_node(found, kind) ? result::ok : result::invalid_value;
-            })) {
-            return code;
-        }
-        if (!instance) {
-            return change(d, *node->graph,
-                          [&](engine::Graph& graph) { graph.node(node->index).operation = operation_of(event, kind); });
-        }
-        if (!d.instances.alive(*instance)) return result::invalid_value;
-        engine::GraphNode* const mine = (*instance)->instance->graph.find(node->id);
-        if (!mine || !is_event_node(*mine, kind)) return result::invalid_value;
-        mine->operation = operation_of(event, kind);
-        return result::ok;
-    });
+}  // namespace
+
+Result add_event_node(Driver& d, const NodePlace& place, Event* event, bool waits, const char* call) {
+    const std::lock_guard lock(d.mutex);
+    if (const Result code = check(d, call, event)) return code;
+    return add_node(d, place.node, place.graph, place.dependencies, place.count,
+                    [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                        return to.add(operation_of(event, kind_of(waits)), std::move(after));
+                    });
+}
+
+Result set_event_node(Driver& d, const NodeChange& change, Event* event, bool waits, const char* call) {
+    engine::Operation last;
+    const std::lock_guard lock(d.mutex);
+    if (const Result code = check(d, call, event)) return code;
+    return replace_operation(d, change.instance, change.node, last,
+                             [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
+                                 if (!is_event_node(now, kind_of(waits))) return result::invalid_value;
+                                 made = operation_of(event, kind_of(waits));
+                                 return result::ok;
+                             });
+}
+
+namespace {
+
+Result add(CallId id, const NodePlace& place, Event* event, bool waits) {
+    return call(id, [&](Driver& d) { return add_event_node(d, place, event, waits, name(id)); });
+}
+
+Result set(CallId id, const NodeChange& change, Event* event, bool waits) {
+    return call(id, [&](Driver& d) { return set_event_node(d, change, event, waits, name(id)); });
 }
 
 }  // namespace
@@ -95,7 +98,7 @@ Result capture_event_node(Driver& d, Stream* handle, Event* event, bool waits, c
     {
         const std::lock_guard lock(d.mutex);
         if (const Result code = check(d, call, event)) return code;
-        operation = operation_of(event, waits ? engine::Kind::wait : engine::Kind::event_record);
+        operation = operation_of(event, kind_of(waits));
     }
     return d.engine().submit(stream.id, std::move(operation));
 }
@@ -104,12 +107,12 @@ extern "C" {
 
 Result cuGraphAddEventRecordNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
                                  std::size_t count, Event* event) {
-    return add(CallId::cuGraphAddEventRecordNode, node, graph, dependencies, count, event, engine::Kind::event_record);
+    return add(CallId::cuGraphAddEventRecordNode, {node, graph, dependencies, count}, event, false);
 }
 
 Result cuGraphAddEventWaitNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
                                std::size_t count, Event* event) {
-    return add(CallId::cuGraphAddEventWaitNode, node, graph, dependencies, count, event, engine::Kind::wait);
+    return add(CallId::cuGraphAddEventWaitNode, {node, graph, dependencies, count}, event, true);
 }
 
 Result cuGraphEventRecordNodeGetEvent(NodeObject* node, Event** event) {
@@ -121,19 +124,19 @@ Result cuGraphEventWaitNodeGetEvent(NodeObject* node, Event** event) {
 }
 
 Result cuGraphEventRecordNodeSetEvent(NodeObject* node, Event* event) {
-    return set(CallId::cuGraphEventRecordNodeSetEvent, nullptr, node, event, engine::Kind::event_record);
+    return set(CallId::cuGraphEventRecordNodeSetEvent, {node, nullptr}, event, false);
 }
 
 Result cuGraphEventWaitNodeSetEvent(NodeObject* node, Event* event) {
-    return set(CallId::cuGraphEventWaitNodeSetEvent, nullptr, node, event, engine::Kind::wait);
+    return set(CallId::cuGraphEventWaitNodeSetEvent, {node, nullptr}, event, true);
 }
 
 Result cuGraphExecEventRecordNodeSetEvent(GraphExec* instance, NodeObject* node, Event* event) {
-    return set(CallId::cuGraphExecEventRecordNodeSetEvent, &instance, node, event, engine::Kind::event_record);
+    return set(CallId::cuGraphExecEventRecordNodeSetEvent, {node, &instance}, event, false);
 }
 
 Result cuGraphExecEventWaitNodeSetEvent(GraphExec* instance, NodeObject* node, Event* event) {
-    return set(CallId::cuGraphExecEventWaitNodeSetEvent, &instance, node, event, engine::Kind::wait);
+    return set(CallId::cuGraphExecEventWaitNodeSetEvent, {node, &instance}, event, true);
 }
 }
 

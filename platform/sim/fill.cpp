@@ -3,7 +3,7 @@
 #include "access.hpp"
 #include "call.hpp"
 #include "copies.hpp"
-#include "graph_objects.hpp"
+#include "node_kinds.hpp"
 #include "written_bytes.hpp"
 
 #include <utility>
@@ -49,8 +49,9 @@ engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySid
     engine::Operation operation;
     operation.kind = engine::Kind::memset;
     operation.label = "fill";
-    operation.details = std::make_shared<const MemoryNode>(
-        MemoryNode{agent.context, operand_of(side), {}, fill.width * sizeof(T), fill.height, fill.pitch, sizeof(T)});
+    MemoryNode node = {agent.context, operand_of(side), {}, fill.width * sizeof(T), fill.height, fill.pitch, sizeof(T)};
+    node.fill = {destination, fill.pitch, static_cast<unsigned>(fill.value), sizeof(T), fill.width, fill.height};
+    operation.details = std::make_shared<const MemoryNode>(node);
     Reached reached = {side.region ? side.region->id : 0, true, true, destination, bytes};
     operation.body = [=, &d, pointer = side.pointer]() -> int {
         if (const Result lost = check_reached(d, agent, "a fill", {reached})) return lost;
@@ -121,23 +122,77 @@ Result fill_node_of_size(Driver& d, const GpuAgent& agent, const FillNodeParamet
     }
 }
 
+const MemoryNode* fill_node_of(const engine::GraphNode& node) {
+    if (node.child || node.operation.kind != engine::Kind::memset) return nullptr;
+    return static_cast<const MemoryNode*>(node.operation.details.get());
+}
+
 }  // namespace
+
+Result add_fill_node(Driver& d, const NodePlace& place, const FillNodeParameters* parameters, Context* context) {
+    if (!parameters) return result::invalid_value;
+    engine::Operation operation;
+    const std::lock_guard lock(d.mutex);
+    if (const Result code = context_code(d, context)) return code;
+    const GpuAgent agent = {context->device, context, engine::StreamId::none};
+    if (const Result code = fill_node_of_size(d, agent, *parameters, operation)) return code;
+    return add_node(d, place.node, place.graph, place.dependencies, place.count,
+                    [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                        return to.add(std::move(operation), std::move(after));
+                    });
+}
+
+Result set_fill_node(Driver& d, const NodeChange& change, const FillNodeParameters* parameters, Context* context) {
+    if (!parameters) return result::invalid_value;
+    engine::Operation last;
+    const std::lock_guard lock(d.mutex);
+    if (context) {
+        if (const Result code = context_code(d, context)) return code;
+    }
+    return replace_operation(
+        d, change.instance, change.node, last, [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
+            const MemoryNode* const old = fill_node_of(now);
+            if (!old) return result::invalid_value;
+            const Context* const in = context ? context : old->context;
+            if (const Result code = context_code(d, in)) return code;
+            const GpuAgent agent = {in->device, in, engine::StreamId::none};
+            if (const Result code = fill_node_of_size(d, agent, *parameters, made)) return code;
+            const bool fits = !change.instance || old->may_become(*static_cast<const MemoryNode*>(made.details.get()));
+            return fits ? result::ok : result::invalid_value;
+        });
+}
 
 extern "C" {
 
 Result cuGraphAddMemsetNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
                             const FillNodeParameters* parameters, Context* context) {
-    return call(CallId::cuGraphAddMemsetNode, [&](Driver& d) -> Result {
-        if (!parameters) return result::invalid_value;
-        engine::Operation operation;
+    return call(CallId::cuGraphAddMemsetNode, [&](Driver& d) {
+        return add_fill_node(d, {node, graph, dependencies, count}, parameters, context);
+    });
+}
+
+Result cuGraphMemsetNodeGetParams(NodeObject* node, FillNodeParameters* parameters) {
+    return call(CallId::cuGraphMemsetNodeGetParams, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (const Result code = context_code(d, context)) return code;
-        const GpuAgent agent = {context->device, context, engine::StreamId::none};
-        if (const Result code = fill_node_of_size(d, agent, *parameters, operation)) return code;
-        return add_node(d, node, graph, dependencies, count,
-                        [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-                            return to.add(std::move(operation), std::move(after));
-                        });
+        return look_at_node(d, node, [&](const engine::GraphNode& found) -> Result {
+            const MemoryNode* const known = fill_node_of(found);
+            if (!parameters || !known) return result::invalid_value;
+            *parameters = known->fill;
+            return result::ok;
+        });
+    });
+}
+
+Result cuGraphMemsetNodeSetParams(NodeObject* node, const FillNodeParameters* parameters) {
+    return call(CallId::cuGraphMemsetNodeSetParams, [&](Driver& d) {
+        return set_fill_node(d, {node, nullptr}, parameters, nullptr);
+    });
+}
+
+Result cuGraphExecMemsetNodeSetParams(GraphExec* instance, NodeObject* node, const FillNodeParameters* parameters,
+                                      Context* context) {
+    return call(CallId::cuGraphExecMemsetNodeSetParams, [&](Driver& d) -> Result {
+        return context ? set_fill_node(d, {node, &instance}, parameters, context) : result::invalid_context;
     });
 }
 

@@ -23,6 +23,7 @@ const char* word_for(int type) {
         case 7: return "EVENT_RECORD";
         case 10: return "MEM_ALLOC";
         case 11: return "MEM_FREE";
+        case 12: return "BATCH_MEM_OP";
         case 13: return "CONDITIONAL";
         default: return "EMPTY";
     }

@@ -2,7 +2,7 @@
 // Nodes and edges of graphs: queries, and adding nodes without a capture.
 #include "call.hpp"
 #include "graph_memory.hpp"
-#include "graph_objects.hpp"
+#include "node_kinds.hpp"
 
 #include <algorithm>
 
@@ -95,19 +95,6 @@ Result neighbours(CallId id, NodeObject* node, NodeObject** nodes, EdgeData* dat
     });
 }
 
-Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
-                 GraphObject* child) {
-    if (!d.graphs.alive(child)) return result::invalid_value;
-    engine::Graph inside;
-    if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
-    // Documented as "an error"; the code is assumed, and for conditional nodes observed.
-    if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;
-    return add_node(d, node, object, dependencies, count,
-                    [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
-                        return graph.add_graph(inside, std::move(after));
-                    });
-}
-
 Result embedded_graph(Driver& d, NodeObject* node, GraphObject** graph) {
     if (!graph || !d.nodes.alive(node)) return result::invalid_value;
     bool is_child = false;
@@ -134,6 +121,27 @@ Result find_in_clone(Driver& d, NodeObject** node, NodeObject* original, GraphOb
 }
 
 }  // namespace
+
+Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
+    const std::lock_guard lock(d.mutex);
+    if (!d.graphs.alive(child)) return result::invalid_value;
+    engine::Graph inside;
+    if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
+    // Documented as "an error"; the code is assumed, and for conditional nodes observed.
+    if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;
+    return add_node(d, place.node, place.graph, place.dependencies, place.count,
+                    [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
+                        return graph.add_graph(inside, std::move(after));
+                    });
+}
+
+Result add_empty_node(Driver& d, const NodePlace& place) {
+    const std::lock_guard lock(d.mutex);
+    return add_node(d, place.node, place.graph, place.dependencies, place.count,
+                    [](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                        return to.add(engine::Operation{}, std::move(after));
+                    });
+}
 
 extern "C" {
 
@@ -186,19 +194,14 @@ Result cuGraphNodeFindInClone(NodeObject** node, NodeObject* original, GraphObje
 
 Result cuGraphAddEmptyNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count) {
     return call(CallId::cuGraphAddEmptyNode, [&](Driver& d) {
-        const std::lock_guard lock(d.mutex);
-        return add_node(d, node, graph, dependencies, count,
-                        [](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-                            return to.add(engine::Operation{}, std::move(after));
-                        });
+        return add_empty_node(d, {node, graph, dependencies, count});
     });
 }
 
 Result cuGraphAddChildGraphNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
                                 std::size_t count, GraphObject* child) {
     return call(CallId::cuGraphAddChildGraphNode, [&](Driver& d) {
-        const std::lock_guard lock(d.mutex);
-        return add_child(d, node, graph, dependencies, count, child);
+        return add_child_node(d, {node, graph, dependencies, count}, child);
     });
 }
 

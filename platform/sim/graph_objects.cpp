@@ -114,6 +114,7 @@ int type_of(const engine::GraphNode& node) {
         case engine::Kind::event_record: return 7;
         case engine::Kind::allocate: return 10;
         case engine::Kind::free: return 11;
+        case engine::Kind::words: return 12;
     }
     return 5;
 }

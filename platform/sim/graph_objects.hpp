@@ -102,6 +102,27 @@ Result look_at_node(Driver& d, const NodeObject* node, Body&& body) {
     return looked != result::ok ? looked : code;
 }
 
+// Gives a node another operation: in its graph, or (`instance`) in an instance. The old one is moved into `last`, to be
+// destroyed after the lock is released. Make: Result(const engine::GraphNode& now, engine::Operation& made).
+template <class Make>
+Result replace_operation(Driver& d, GraphExec* const* instance, NodeObject* node, engine::Operation& last, Make make) {
+    engine::Operation made;
+    if (!instance) {
+        const auto look_and_make = [&](const engine::GraphNode& now) -> Result { return make(now, made); };
+        if (const Result code = look_at_node(d, node, look_and_make)) return code;
+        return change(d, *node->graph, [&](engine::Graph& graph) {
+            last = std::exchange(graph.node(node->index).operation, std::move(made));
+        });
+    }
+    if (!d.nodes.alive(node) || !d.instances.alive(*instance)) return result::invalid_value;
+    const engine::Graph& graph = (*instance)->instance->graph;
+    const engine::GraphNode* const mine = graph.find(node->id);
+    if (!mine) return result::invalid_value;  // of another graph
+    if (const Result code = make(*mine, made)) return code;
+    last = std::exchange((*instance)->instance->graph.find(node->id)->operation, std::move(made));
+    return result::ok;
+}
+
 // Whether there are conditional nodes, in child graphs too; and whether there are nodes that conditional nodes may not
 // run (documented; 1 observed).
 bool has_conditions(const engine::Graph& graph);

@@ -3,8 +3,8 @@
 // checks that the instance can change into each pair's new node.
 #include "call.hpp"
 #include "copies.hpp"
-#include "graph_objects.hpp"
 #include "launch.hpp"
+#include "node_kinds.hpp"
 
 #include <optional>
 
@@ -98,6 +98,7 @@ Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, 
             return static_cast<const MemoryNode*>(mine)->may_become(*static_cast<const MemoryNode*>(other))
                        ? success
                        : parameters_changed;
+        case engine::Kind::words: return words_may_become(mine, other) ? success : parameters_changed;
         // Assumed: memory of the instance keeps its address.
         case engine::Kind::allocate:
         case engine::Kind::free: return not_supported;
@@ -155,7 +156,32 @@ Result update(Driver& d, GraphExec* handle, GraphObject* object, UpdateResult* a
 
 }  // namespace
 
+Result set_child_node(Driver& d, const NodeChange& change, GraphObject* child) {
+    engine::Graph last;  // the previous graph; destroyed after the lock is released
+    const std::lock_guard lock(d.mutex);
+    if (!d.nodes.alive(change.node) || !change.instance || !d.instances.alive(*change.instance)) {
+        return result::invalid_value;
+    }
+    if (!d.graphs.alive(child)) return result::invalid_value;
+    engine::Graph now;
+    if (const Result code = look(d, *child, [&](const engine::Graph& graph) { now = graph; })) return code;
+    GraphExec& handle = **change.instance;
+    engine::Graph updated = handle.instance->graph;
+    engine::GraphNode* const mine = updated.find(change.node->id);
+    if (!mine || !mine->child || mine->condition) return result::invalid_value;
+    // The code of a graph that does not fit is assumed: that of cuGraphExecUpdate is documented for that call alone.
+    if (update(now, handle.node_priorities, *mine->child).verdict != success) return result::invalid_value;
+    last = std::exchange(handle.instance->graph, std::move(updated));
+    return result::ok;
+}
+
 extern "C" {
+
+Result cuGraphExecChildGraphNodeSetParams(GraphExec* instance, NodeObject* node, GraphObject* child) {
+    return call(CallId::cuGraphExecChildGraphNodeSetParams, [&](Driver& d) {
+        return set_child_node(d, {node, &instance}, child);
+    });
+}
 
 Result cuGraphExecUpdate(GraphExec* instance, GraphObject* graph, NodeObject** error_node, int* answer) {
     return call(CallId::cuGraphExecUpdate, [&](Driver& d) {

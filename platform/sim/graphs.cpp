@@ -32,6 +32,15 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     return result::ok;
 }
 
+Result instantiate_with_log(Driver& d, GraphExec** instance, GraphObject* graph, NodeObject** error_node, char* log,
+                            std::size_t log_bytes) {
+    if (error_node) *error_node = nullptr;
+    if (log && log_bytes != 0) *log = '\0';
+    const Context* const context = current_context(d);
+    if (const Result lost = context ? d.engine().device_code(context->device) : result::ok) return lost;
+    return instantiate(d, instance, graph, 0);
+}
+
 Result instantiate_with(Driver& d, GraphExec** instance, GraphObject* graph, InstantiateParameters& p) {
     constexpr unsigned long long upload = 2;
     constexpr int succeeded = 0, failed = 1;
@@ -105,6 +114,19 @@ Result cuGraphClone(GraphObject** clone, GraphObject* original) {
         (*clone)->graph.swap(copied);
         return result::ok;
     });
+}
+
+// As cuGraphInstantiateWithFlags without flags. There is no error node and no log: instances fail as a whole.
+Result cuGraphInstantiate(GraphExec** instance, GraphObject* graph, NodeObject** error_node, char* log,
+                          std::size_t log_bytes) {
+    return call(CallId::cuGraphInstantiate,
+                [&](Driver& d) { return instantiate_with_log(d, instance, graph, error_node, log, log_bytes); });
+}
+
+Result cuGraphInstantiate_v2(GraphExec** instance, GraphObject* graph, NodeObject** error_node, char* log,
+                             std::size_t log_bytes) {
+    return call(CallId::cuGraphInstantiate_v2,
+                [&](Driver& d) { return instantiate_with_log(d, instance, graph, error_node, log, log_bytes); });
 }
 
 Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and sets kernel nodes' parameters, in graphs and in their instances.
 #include "call.hpp"
-#include "graph_objects.hpp"
 #include "launch.hpp"
 #include "module.hpp"
+#include "node_kinds.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -102,40 +102,45 @@ bool names_function(const KernelNodeParameters2& parameters) {
 // Wish: Result(Driver&, Context* current, Wanted&), called with valid parameters and the driver's mutex held.
 // `instance`: null for the graph's own node.
 template <class Parameters, class Wish>
-Result set(CallId id, NodeObject* node, const Parameters* parameters, GraphExec* const* instance, Wish wish) {
-    return call(id, [&](Driver& d) -> Result {
-        engine::Operation last;  // may hold the last reference to the kernel's resources
-        Context* const current = current_context(d);
-        const std::lock_guard lock(d.mutex);
-        if (!parameters || !d.nodes.alive(node)) return result::invalid_value;
-        if (!current && names_function(*parameters)) {
-            die_like_the_driver("a kernel node given a CUfunction on a thread without a current context");
-        }
-        Wanted wanted;
-        if (const Result code = wish(d, current, wanted)) return code;
-        return instance ? set_in_instance(d, *instance, node, wanted, last) : set_in_graph(d, node, wanted, last);
-    });
+Result set_wanted(Driver& d, NodeObject* node, const Parameters* parameters, GraphExec* const* instance, Wish wish) {
+    engine::Operation last;  // may hold the last reference to the kernel's resources
+    Context* const current = current_context(d);
+    const std::lock_guard lock(d.mutex);
+    if (!parameters || !d.nodes.alive(node)) return result::invalid_value;
+    if (!current && names_function(*parameters)) {
+        die_like_the_driver("a kernel node given a CUfunction on a thread without a current context");
+    }
+    Wanted wanted;
+    if (const Result code = wish(d, current, wanted)) return code;
+    return instance ? set_in_instance(d, *instance, node, wanted, last) : set_in_graph(d, node, wanted, last);
 }
 
 Result set_plain(CallId id, NodeObject* node, const KernelNodeParameters* parameters, GraphExec* const* instance) {
-    return set(id, node, parameters, instance,
-               [&](Driver& d, Context*, Wanted& wanted) { return want(d, *parameters, wanted); });
+    return call(id, [&](Driver& d) {
+        return set_wanted(d, node, parameters, instance,
+                          [&](Driver&, Context*, Wanted& wanted) { return want(d, *parameters, wanted); });
+    });
 }
 
-// A kernel of a library stands for its function in a context: the named one, or the current one.
 Result set_with_kernel(CallId id, NodeObject* node, const KernelNodeParameters2* parameters,
                        GraphExec* const* instance) {
-    return set(id, node, parameters, instance, [&](Driver& d, Context* current, Wanted& wanted) -> Result {
+    return call(id, [&](Driver& d) { return set_kernel_node(d, {node, instance}, parameters); });
+}
+
+}  // namespace
+
+// A kernel of a library stands for its function in a context: the named one, or the current one.
+Result set_kernel_node(Driver& d, const NodeChange& change, const KernelNodeParameters2* parameters) {
+    const auto wish = [&](Driver&, Context* current, Wanted& wanted) -> Result {
         KernelNodeParameters launch = parameters->launch;
         if (launch.function) return want(d, launch, wanted);
         launch.function = parameters->kernel;
         if (const Result code = want(d, launch, wanted)) return code;
         wanted.context = parameters->context ? parameters->context : current;
         return context_code(d, wanted.context);
-    });
+    };
+    return set_wanted(d, change.node, parameters, change.instance, wish);
 }
-
-}  // namespace
 
 extern "C" {
 

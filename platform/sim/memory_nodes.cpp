@@ -2,7 +2,7 @@
 // Nodes that allocate and free memory, added without a capture.
 #include "call.hpp"
 #include "graph_memory.hpp"
-#include "graph_objects.hpp"
+#include "node_kinds.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -99,6 +99,15 @@ Result call_for_node(CallId id, NodeObject* node, engine::Kind kind, Body&& body
 }
 
 }  // namespace
+
+Result add_allocation_node(Driver& d, const NodePlace& place, AllocationNodeParameters* parameters) {
+    if (!parameters) return result::invalid_value;
+    return add_allocation(d, current_context(d), place.node, place.graph, place.dependencies, place.count, *parameters);
+}
+
+Result add_free_node(Driver& d, const NodePlace& place, Address address) {
+    return add_free(d, place.node, place.graph, place.dependencies, place.count, address);
+}
 
 extern "C" {
 

@@ -2,6 +2,9 @@
 // Copies of rectangles and boxes: reads and checks the driver's descriptions of them.
 #include "call.hpp"
 #include "copies.hpp"
+#include "node_kinds.hpp"
+
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
@@ -89,9 +92,105 @@ Result copy_3d_peer(Driver& d, Stream* stream, const Copy3D* c, bool wait) {
     return copy_box(d, stream, end_of(c->destination), end_of(c->source), box, wait, true);
 }
 
+// Whether an operand may be described so. Documented for systems with a device whose CONCURRENT_MANAGED_ACCESS is 0:
+// managed memory has the type host or device.
+bool is_fit_for_node(const Driver& d, const Copy3DEnd& end) {
+    if (end.type != type_unified || !d.phase_guarded) return true;
+    const Found found = d.regions.find(end.device);
+    return !found || found.region->kind != Kind::managed;
+}
+
+// Requires the driver's mutex. A node without a byte to copy is refused (documented for instances, assumed for graphs).
+Result copy_of_node(Driver& d, const GpuAgent& agent, const Copy3D& c, engine::Operation& out) {
+    CopyRequest request;
+    request.box = {c.width_bytes, c.height, c.depth};
+    if (request.box.empty() || !is_fit_for_node(d, c.source) || !is_fit_for_node(d, c.destination)) {
+        return result::invalid_value;
+    }
+    const End to = end_of(c.destination), from = end_of(c.source);
+    if (const Result code = lay_out(d, agent.device, to, request.box, request.to, request.destination)) return code;
+    if (const Result code = lay_out(d, agent.device, from, request.box, request.from, request.source)) return code;
+    return make_copy_node(d, agent, request, c, out);
+}
+
+const MemoryNode* copy_node_of(const engine::GraphNode& node) {
+    if (node.child || node.operation.kind != engine::Kind::copy) return nullptr;
+    return static_cast<const MemoryNode*>(node.operation.details.get());
+}
+
+bool is_line(const Copy3D& copy) {
+    return copy.height == 1 && copy.depth == 1;
+}
+
 }  // namespace
 
+Result add_copy_node(Driver& d, const NodePlace& place, const Copy3D* copy, Context* context) {
+    if (!copy) return result::invalid_value;
+    engine::Operation operation;
+    const std::lock_guard lock(d.mutex);
+    if (const Result code = context_code(d, context)) return code;
+    const GpuAgent agent = {context->device, context, engine::StreamId::none};
+    if (const Result code = copy_of_node(d, agent, *copy, operation)) return code;
+    return add_node(d, place.node, place.graph, place.dependencies, place.count,
+                    [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+                        return to.add(std::move(operation), std::move(after));
+                    });
+}
+
+Result set_copy_node(Driver& d, const NodeChange& change, const Copy3D* copy, Context* context) {
+    if (!copy) return result::invalid_value;
+    engine::Operation last;
+    const std::lock_guard lock(d.mutex);
+    if (context) {
+        if (const Result code = context_code(d, context)) return code;
+    }
+    return replace_operation(
+        d, change.instance, change.node, last, [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
+            const MemoryNode* const old = copy_node_of(now);
+            if (!old) return result::invalid_value;
+            const Context* const in = context ? context : old->context;
+            if (const Result code = context_code(d, in)) return code;
+            if (const Result code = copy_of_node(d, {in->device, in, engine::StreamId::none}, *copy, made)) return code;
+            // Documented: an instance's copies have one dimension, before and after.
+            const bool fits =
+                !change.instance || (is_line(old->copy) && is_line(*copy) &&
+                                     old->may_become(*static_cast<const MemoryNode*>(made.details.get())));
+            return fits ? result::ok : result::invalid_value;
+        });
+}
+
 extern "C" {
+
+Result cuGraphAddMemcpyNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count,
+                            const Copy3D* copy, Context* context) {
+    return call(CallId::cuGraphAddMemcpyNode, [&](Driver& d) {
+        return add_copy_node(d, {node, graph, dependencies, count}, copy, context);
+    });
+}
+
+Result cuGraphMemcpyNodeGetParams(NodeObject* node, Copy3D* copy) {
+    return call(CallId::cuGraphMemcpyNodeGetParams, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        return look_at_node(d, node, [&](const engine::GraphNode& found) -> Result {
+            const MemoryNode* const known = copy_node_of(found);
+            if (!copy || !known) return result::invalid_value;
+            *copy = known->copy;
+            return result::ok;
+        });
+    });
+}
+
+Result cuGraphMemcpyNodeSetParams(NodeObject* node, const Copy3D* copy) {
+    return call(CallId::cuGraphMemcpyNodeSetParams, [&](Driver& d) {
+        return set_copy_node(d, {node, nullptr}, copy, nullptr);
+    });
+}
+
+Result cuGraphExecMemcpyNodeSetParams(GraphExec* instance, NodeObject* node, const Copy3D* copy, Context* context) {
+    return call(CallId::cuGraphExecMemcpyNodeSetParams, [&](Driver& d) -> Result {
+        return context ? set_copy_node(d, {node, &instance}, copy, context) : result::invalid_context;
+    });
+}
 
 Result cuMemcpy2D_v2(const Copy2D* rows) {
     return call(CallId::cuMemcpy2D_v2, [&](Driver& d) { return copy_2d(d, nullptr, rows, true); });

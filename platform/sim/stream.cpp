@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "graph_objects.hpp"
 #include "green_contexts.hpp"
+#include "node_kinds.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -66,14 +67,7 @@ Result host_function(Driver& d, Stream* handle, HostFunction function, void* dat
     if (!function) return result::invalid_value;
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    engine::Operation operation;
-    operation.kind = engine::Kind::host_function;
-    operation.label = "cuLaunchHostFunc";
-    operation.body = [=] {
-        function(data);
-        return 0;
-    };
-    return d.engine().submit(stream.id, std::move(operation));
+    return d.engine().submit(stream.id, host_operation({function, data}, "cuLaunchHostFunc"));
 }
 
 // Body: Result(const StreamTarget&, const Stream*); the second is null for the legacy stream.

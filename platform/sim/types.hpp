@@ -151,14 +151,35 @@ struct ConditionalParameters {  // CUDA_CONDITIONAL_NODE_PARAMS
     GraphObject** bodies;
     Context* context;
 };
-struct NodeParameters {  // CUgraphNodeParams
-    int type;
-    int reserved[3];
-    union {
-        long long padding[29];
-        ConditionalParameters conditional;
-    };
-    long long reserved_too;
+struct MemoryOperation {   // CUstreamBatchMemOpParams
+    int type;              // 1 wait 32, 2 write 32, 3 flush, 4 wait 64, 5 write 64, 6 barrier
+    unsigned order_flags;  // of a flush or a barrier
+    Address address;
+    std::uint64_t value;
+    unsigned flags;
+    unsigned reserved;
+    Address alias;
+    std::uint64_t more;
+};
+struct MemoryOperations {  // CUDA_BATCH_MEM_OP_NODE_PARAMS
+    Context* context;
+    unsigned count;
+    MemoryOperation* all;
+    unsigned flags;
+};
+struct HostNodeParameters {  // CUDA_HOST_NODE_PARAMS
+    HostFunction function;
+    void* data;
+};
+struct FillNodeParameters {  // CUDA_MEMSET_NODE_PARAMS
+    Address address;
+    std::size_t pitch;
+    unsigned value, element_bytes;
+    std::size_t width, height;  // in elements, and rows
+};
+struct FillNodeParameters2 {  // CUDA_MEMSET_NODE_PARAMS_v2
+    FillNodeParameters fill;
+    Context* context;
 };
 
 struct AllocationNodeParameters {  // CUDA_MEM_ALLOC_NODE_PARAMS
@@ -169,18 +190,96 @@ struct AllocationNodeParameters {  // CUDA_MEM_ALLOC_NODE_PARAMS
     Address address;  // out
 };
 
+struct Copy2D {  // CUDA_MEMCPY2D; memory types: 1 host, 2 device, 3 array, 4 unified
+    std::size_t source_x_bytes, source_y;
+    int source_type;
+    const void* source_host;
+    Address source_device;
+    void* source_array;
+    std::size_t source_pitch;
+    std::size_t destination_x_bytes, destination_y;
+    int destination_type;
+    void* destination_host;
+    Address destination_device;
+    void* destination_array;
+    std::size_t destination_pitch;
+    std::size_t width_bytes, height;
+};
+
+struct Copy3DEnd {
+    std::size_t x_bytes, y, z, lod;
+    int type;
+    const void* host;
+    Address device;
+    void* array;
+    Context* context;  // of peer copies; reserved in others
+    std::size_t pitch, height;
+};
+
+struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
+    Copy3DEnd source, destination;
+    std::size_t width_bytes, height, depth;
+};
+struct CopyNodeParameters {  // CUDA_MEMCPY_NODE_PARAMS
+    int flags, reserved;
+    Context* context;
+    Copy3D copy;
+};
+
+struct CopyAttributes {  // CUmemcpyAttributes
+    int source_order;    // 1 in stream order, 2 during the call, 3 any
+    Location source_hint, destination_hint;
+    unsigned flags;
+};
+struct BatchedEnd {  // CUmemcpy3DOperand
+    int type;        // 1 pointer, 2 array
+    union {
+        struct {
+            Address address;
+            std::size_t row_bytes, layer_rows;  // 0: without gaps
+            Location hint;
+        } pointer;
+        struct {
+            void* array;
+            std::size_t offset[3];
+        } array;
+    };
+};
+struct BatchedCopy {  // CUDA_MEMCPY3D_BATCH_OP
+    BatchedEnd source, destination;
+    std::size_t width_bytes, height, depth;
+    int source_order;
+    unsigned flags;
+};
+
+struct ChildNodeParameters {  // CUDA_CHILD_GRAPH_NODE_PARAMS
+    GraphObject* graph;
+    int ownership;  // 0: the node gets a clone; 1: the graph moves into it
+};
+struct NodeParameters {  // CUgraphNodeParams
+    int type;
+    int reserved[3];
+    union {
+        long long padding[29];
+        KernelNodeParameters2 kernel;
+        CopyNodeParameters copy;
+        FillNodeParameters2 fill;
+        HostNodeParameters host;
+        ChildNodeParameters child;
+        Event* event;  // of wait and record nodes
+        AllocationNodeParameters allocation;
+        Address freed;
+        MemoryOperations words;
+        ConditionalParameters conditional;
+    };
+    long long reserved_too;
+};
+
 struct InstantiateParameters {  // CUDA_GRAPH_INSTANTIATE_PARAMS
     std::uint64_t flags;
     Stream* upload_stream;
     NodeObject* error_node;  // out
     int result;              // out: CUgraphInstantiateResult
-};
-
-struct FillNodeParameters {  // CUDA_MEMSET_NODE_PARAMS
-    Address address;
-    std::size_t pitch;
-    unsigned value, element_bytes;
-    std::size_t width, height;  // in elements, and rows
 };
 
 struct DevResource {  // CUdevResource
@@ -218,37 +317,6 @@ struct UpdateResult {  // CUgraphExecUpdateResultInfo
     NodeObject* error_from_node;
 };
 
-struct Copy2D {  // CUDA_MEMCPY2D; memory types: 1 host, 2 device, 3 array, 4 unified
-    std::size_t source_x_bytes, source_y;
-    int source_type;
-    const void* source_host;
-    Address source_device;
-    void* source_array;
-    std::size_t source_pitch;
-    std::size_t destination_x_bytes, destination_y;
-    int destination_type;
-    void* destination_host;
-    Address destination_device;
-    void* destination_array;
-    std::size_t destination_pitch;
-    std::size_t width_bytes, height;
-};
-
-struct Copy3DEnd {
-    std::size_t x_bytes, y, z, lod;
-    int type;
-    const void* host;
-    Address device;
-    void* array;
-    Context* context;  // of peer copies; reserved in others
-    std::size_t pitch, height;
-};
-
-struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
-    Copy3DEnd source, destination;
-    std::size_t width_bytes, height, depth;
-};
-
 // The CUresult values that the simulator returns.
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
@@ -274,8 +342,9 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99, sparse_arrays = 112,
                      read_only_register = 113, memory_pools = 115, virtual_memory = 102, posix_handles = 103,
                      compression = 107, virtual_memory_rdma = 110, dma_buf = 124, ipc_events = 125,
-                     fabric_handles = 128, multicast = 132, decompression = 136, node_virtual_memory = 141,
-                     host_virtual_memory = 145, host_alloc_dma_buf = 146;
+                     stream_words_v1 = 92, flush_remote = 98, words_of_64 = 122, wait_nor = 123, fabric_handles = 128,
+                     multicast = 132, decompression = 136, node_virtual_memory = 141, host_virtual_memory = 145,
+                     host_alloc_dma_buf = 146;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

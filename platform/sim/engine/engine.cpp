@@ -108,6 +108,7 @@ int run_here(const Graph& graph) {
         const GraphNode& node = graph.node(index);
         for (const NodeIndex dependency : node.dependencies) run(dependency);
         if (failed != code::ok) return;
+        if (node.disabled) return;
         if (node.condition) {
             failed = run_by_condition(*node.child, *node.condition);
         } else if (node.child) {
@@ -141,12 +142,13 @@ struct Launch {
         return works.back();
     }
     WorkRef add_node(const GraphNode& node, const std::vector<WorkRef>& after) {
-        WorkRef work = make(node.condition ? conditional_operation(node, stream.device)
-                            : node.child   ? Operation{}
-                                           : node.operation);
+        WorkRef work = make(node.condition                ? conditional_operation(node, stream.device)
+                            : node.child || node.disabled ? Operation{}
+                                                          : node.operation);
         for (const WorkRef& before : after) core.link(before, work);
         if (node.condition) return core.issue(*exit, stream.device), work;
         if (node.child) return add_graph(*node.child, work);
+        if (node.disabled) return work;
         const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
         if (awaited) core.link(awaited->record, work);
         // Branches run in parallel, so the host learns only from the end of the launch that its GPU work is over.

@@ -77,6 +77,7 @@ struct GraphNode {
     std::uint64_t original = 0;          // the id before renew_identities()
     std::optional<Graph> child;          // runs in place of the operation
     std::optional<Condition> condition;  // of running `child`
+    bool disabled = false;               // of an instance: its launches treat the node as an empty one
 };
 
 // An instance. Its launches run one after the other, as the driver promises.

@@ -45,6 +45,7 @@ enum class Kind : std::uint8_t {
     kernel,
     copy,
     memset,
+    words,  // waits for values in memory, and writes them
     // user code: the host_work hooks surround it
     host_function,
     stream_callback,
@@ -57,7 +58,7 @@ enum class Kind : std::uint8_t {
     free,
 };
 constexpr bool is_gpu_work(Kind kind) noexcept {
-    return kind <= Kind::memset;
+    return kind <= Kind::words;
 }
 constexpr bool is_host_work(Kind kind) noexcept {
     return kind == Kind::host_function || kind == Kind::stream_callback;

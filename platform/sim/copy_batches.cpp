@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of copies: one operation of a stream, whose copies have no order among themselves.
+#include "call.hpp"
+#include "copies.hpp"
+
+#include <algorithm>
+
+namespace isthmus::sim {
+namespace {
+
+// CUmemcpySrcAccessOrder
+constexpr int in_stream_order = 1, during_call = 2, any_order = 3;
+constexpr unsigned overlap_with_compute = 1;  // a hint
+constexpr int pointer_type = 1, array_type = 2;
+
+bool are_lawful(int source_order, unsigned flags) {
+    return source_order >= in_stream_order && source_order <= any_order && flags <= overlap_with_compute;
+}
+
+struct Range {
+    Address begin, end;
+    std::size_t copy;
+    bool written;
+};
+
+Range range_of(const Side& side, const Box& box, const Layout& layout, std::size_t copy, bool written) {
+    std::size_t bytes = 0;
+    (void)measure(box, layout, bytes);
+    return {side.address, side.address + bytes, copy, written};
+}
+
+// Documented as undefined: copies of one batch that depend on each other.
+void check_independence(const std::vector<BatchedRequest>& batch) {
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        ranges.push_back(range_of(batch[i].copy.destination, batch[i].copy.box, batch[i].copy.to, i, true));
+        ranges.push_back(range_of(batch[i].copy.source, batch[i].copy.box, batch[i].copy.from, i, false));
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        for (std::size_t k = i + 1; k < ranges.size() && ranges[k].begin < ranges[i].end; ++k) {
+            if (ranges[i].copy == ranges[k].copy || (!ranges[i].written && !ranges[k].written)) continue;
+            say("copies %zu and %zu of a batch touch the same memory at %#llx, and a batch has no order",
+                ranges[i].copy, ranges[k].copy, ranges[k].begin);
+            undefined("copies of one batch that depend on each other");
+            return;
+        }
+    }
+}
+
+// Assumed, as for batches of prefetches: the legacy stream is refused, and a capture is lost.
+Result check_stream(Driver& d, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (stream.legacy) return result::invalid_value;
+    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::ok;
+    d.engine().invalidate_capture(stream.id);
+    return result::capture_unsupported;
+}
+
+struct Lines {
+    const Address *to, *from;
+    const std::size_t* sizes;
+    std::size_t count;
+    const CopyAttributes* attributes;
+    const std::size_t* first_of;
+    std::size_t attribute_count;
+};
+
+// Documented: each copy has attributes, by indices that ascend from 0.
+bool well_formed(const Lines& lines) {
+    if (!lines.to || !lines.from || !lines.sizes || lines.count == 0) return false;
+    if (!lines.attributes || !lines.first_of || lines.attribute_count == 0) return false;
+    if (lines.attribute_count > lines.count || lines.first_of[0] != 0) return false;
+    for (std::size_t i = 0; i < lines.attribute_count; ++i) {
+        if (!are_lawful(lines.attributes[i].source_order, lines.attributes[i].flags)) return false;
+        if (i != 0 && (lines.first_of[i] <= lines.first_of[i - 1] || lines.first_of[i] >= lines.count)) return false;
+    }
+    return true;
+}
+
+Result copy_lines(Driver& d, const Lines& lines, Stream* stream) {
+    if (const Result code = check_stream(d, stream)) return code;
+    if (!well_formed(lines)) return result::invalid_value;
+    std::vector<BatchedRequest> batch;
+    std::size_t current = 0;
+    for (std::size_t i = 0; i < lines.count; ++i) {
+        if (current + 1 < lines.attribute_count && lines.first_of[current + 1] == i) ++current;
+        const std::size_t bytes = lines.sizes[i];
+        if (bytes == 0) continue;  // assumed: nothing to do, as for cuMemcpyAsync
+        BatchedRequest& one = batch.emplace_back();
+        one.copy.destination = {lines.to[i], false};
+        one.copy.source = {lines.from[i], false};
+        one.copy.box = {bytes, 1, 1};
+        one.copy.to = one.copy.from = {bytes, bytes};
+        one.source_during_call = lines.attributes[current].source_order == during_call;
+    }
+    check_independence(batch);
+    return copy_batch(d, stream, batch);
+}
+
+// Documented: a row or layer that is shorter than the copy is an error, and 0 means without gaps.
+Result lay_out(const BatchedEnd& end, const Box& box, Side& side, Layout& layout) {
+    if (end.type == array_type) {
+        say("batches with arrays are not modelled");
+        return result::not_supported;
+    }
+    if (end.type != pointer_type || end.pointer.address == 0) return result::invalid_value;
+    const std::size_t row = end.pointer.row_bytes != 0 ? end.pointer.row_bytes : box.width_bytes;
+    const std::size_t rows = end.pointer.layer_rows != 0 ? end.pointer.layer_rows : box.height;
+    if (row < box.width_bytes || rows < box.height) return result::invalid_value;
+    layout.pitch = row;
+    if (__builtin_mul_overflow(row, rows, &layout.slice)) return result::invalid_value;
+    side = {end.pointer.address, false};
+    return result::ok;
+}
+
+Result copy_boxes(Driver& d, std::size_t count, const BatchedCopy* copies, unsigned long long flags, Stream* stream) {
+    if (const Result code = check_stream(d, stream)) return code;
+    if (count == 0 || !copies || flags != 0) return result::invalid_value;
+    std::vector<BatchedRequest> batch;
+    for (std::size_t i = 0; i < count; ++i) {
+        const BatchedCopy& asked = copies[i];
+        BatchedRequest& one = batch.emplace_back();
+        one.copy.box = {asked.width_bytes, asked.height, asked.depth};
+        if (one.copy.box.empty() || !are_lawful(asked.source_order, asked.flags)) return result::invalid_value;
+        const Box& box = one.copy.box;
+        if (const Result code = lay_out(asked.destination, box, one.copy.destination, one.copy.to)) return code;
+        if (const Result code = lay_out(asked.source, box, one.copy.source, one.copy.from)) return code;
+        one.source_during_call = asked.source_order == during_call;
+    }
+    check_independence(batch);
+    return copy_batch(d, stream, batch);
+}
+
+// The first version reports the copy that failed. Documented: SIZE_MAX where it is none in particular, which is all
+// that is told here.
+void report_none(std::size_t* failed) {
+    if (failed) *failed = static_cast<std::size_t>(-1);
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuMemcpyBatchAsync_v2(Address* to, Address* from, std::size_t* sizes, std::size_t count,
+                             CopyAttributes* attributes, std::size_t* first_of, std::size_t attribute_count,
+                             Stream* stream) {
+    return call(CallId::cuMemcpyBatchAsync_v2, [&](Driver& d) {
+        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream);
+    });
+}
+
+Result cuMemcpyBatchAsync(Address* to, Address* from, std::size_t* sizes, std::size_t count, CopyAttributes* attributes,
+                          std::size_t* first_of, std::size_t attribute_count, std::size_t* failed, Stream* stream) {
+    return call(CallId::cuMemcpyBatchAsync, [&](Driver& d) {
+        report_none(failed);
+        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream);
+    });
+}
+
+Result cuMemcpy3DBatchAsync_v2(std::size_t count, BatchedCopy* copies, unsigned long long flags, Stream* stream) {
+    return call(CallId::cuMemcpy3DBatchAsync_v2,
+                [&](Driver& d) { return copy_boxes(d, count, copies, flags, stream); });
+}
+
+Result cuMemcpy3DBatchAsync(std::size_t count, BatchedCopy* copies, std::size_t* failed, unsigned long long flags,
+                            Stream* stream) {
+    return call(CallId::cuMemcpy3DBatchAsync, [&](Driver& d) {
+        report_none(failed);
+        return copy_boxes(d, count, copies, flags, stream);
+    });
+}
+}
+
+}  // namespace isthmus::sim
