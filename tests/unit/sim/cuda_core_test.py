@@ -71,6 +71,176 @@ if sys.argv[1] == 'beyond':
 print('right')
 '''
 
+WIDE = r'''
+import os
+import sys
+import tempfile
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import (Device, DeviceMemoryResource, DeviceMemoryResourceOptions, Host, LegacyPinnedMemoryResource,
+                       ManagedMemoryResource, StreamOptions, VirtualMemoryResource, utils)
+from cuda.core.graph import GraphBuilder, GraphDefinition
+
+def worked(result):
+    assert int(result[0]) == 0, result
+    return result[1:]
+
+device = Device()
+device.set_current()
+stream, other = (device.create_stream(options=StreamOptions(nonblocking=True)) for _ in range(2))
+version = worked(driver.cuDriverGetVersion())[0]
+
+def on_device(bytes):
+    return device.allocate(bytes, stream=stream)
+
+def content(buffer):
+    got = np.empty(buffer.size, dtype=np.uint8)
+    worked(driver.cuMemcpyDtoHAsync(got.ctypes.data, int(buffer.handle), buffer.size, stream.handle))
+    stream.sync()
+    return got
+
+def events():
+    first = stream.record()
+    first.sync()
+    other.wait(first)
+    other.wait(stream)
+    assert first.is_done and stream.is_nonblocking and stream.context == device.context
+
+def buffers():
+    a, b = on_device(256), on_device(256)
+    a.fill(7, stream=stream)
+    a.copy_to(b, stream=stream)
+    assert (content(b) == 7).all()
+    a.fill(np.uint32(0x01020304), stream=stream)
+    b.copy_from(a, stream=stream)
+    assert (content(a) == content(b)).all() and content(b)[3] == 1
+    pinned = LegacyPinnedMemoryResource().allocate(256, stream=stream)
+    np.from_dlpack(pinned)[:] = 5
+    pinned.copy_to(a, stream=stream)
+    assert (content(a) == 5).all()
+
+def pools():
+    pool = DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 25))
+    taken = pool.allocate(4096, stream=stream)
+    assert pool.attributes.used_mem_current >= 4096
+    taken.close(stream)
+    stream.sync()
+    pool.close()
+
+def managed():  # needs a driver of CUDA 13
+    pool = ManagedMemoryResource()
+    both = [pool.allocate(4096, stream=stream) for _ in range(2)]
+    both[0].fill(3, stream=stream)
+    stream.sync()
+    assert np.from_dlpack(both[0])[100] == 3
+    utils.prefetch_batch(stream, both, [device, Host()])
+    utils.discard_prefetch_batch(stream, both, device)
+    utils.discard_batch(stream, both)
+    stream.sync()
+
+def virtual():
+    mapped = VirtualMemoryResource(device).allocate(1 << 21, stream=stream)
+    mapped.fill(1, stream=stream)
+    assert (content(mapped) == 1).all()
+    mapped.close(stream)
+
+def graphs():
+    a, b, called = on_device(64), on_device(64), []
+    stream.sync()
+    graph, event = GraphDefinition(), device.create_event()
+    fill = graph.memset(a, 9, 64)
+    copy = fill.memcpy(b, a, 64)
+    host = copy.callback(lambda: called.append(1))
+    record = host.record(event)
+    child = GraphDefinition()
+    child.memset(a, 4, 32)
+    graph.join(fill, record).embed(child)
+    assert len(graph.nodes()) == 6 and copy.size == 64 and copy.src == int(a.handle) and record.event == event
+    run = graph.instantiate()
+    run.launch(stream)
+    assert (content(b) == 9).all() and called == [1] and content(a)[31] == 4 and content(a)[32] == 9
+    fill.update(value=8)
+    copy.update(size=32)
+    run = graph.instantiate()
+    run.launch(stream)
+    assert content(b)[31] == 8 and content(b)[32] == 9
+    run[fill].disable()
+    assert not run[fill].is_enabled
+    run.launch(stream)
+    assert content(b)[31] == 4  # what the child graph left
+    run[fill].enable()
+    run[fill].update(dst=a, value=6, width=64)
+    run.launch(stream)
+    assert content(b)[0] == 6
+    run.update(graph)
+    host.destroy()
+    with tempfile.TemporaryDirectory() as folder:
+        graph.debug_dot_print(os.path.join(folder, 'graph.dot'))
+
+def memory_of_graphs():
+    graph = GraphDefinition()
+    taken = graph.allocate(1024)
+    taken.memset(taken.dptr, 1, 1024).deallocate(taken.dptr)
+    graph.instantiate().launch(stream)
+    stream.sync()
+
+def conditions():  # else and switch need a driver of CUDA 12.8
+    a = on_device(64)
+    graph = GraphDefinition()
+    both = graph.if_else(graph.create_condition(default_value=1))
+    both.then.memset(a, 3, 64)
+    both.else_.memset(a, 4, 64)
+    graph.instantiate().launch(stream)
+    assert content(a)[0] == 3
+    graph = GraphDefinition()
+    for number, branch in enumerate(graph.switch(graph.create_condition(default_value=2), 3).branches):
+        branch.memset(a, 10 + number, 64)
+    graph.instantiate().launch(stream)
+    assert content(a)[0] == 12
+
+def captures():
+    a, b = on_device(64), on_device(64)
+    stream.sync()
+    builder = device.create_graph_builder().begin_building()
+    a.fill(2, stream=builder)
+    left, right = builder.split(2)
+    a.copy_to(b, stream=left)
+    right.callback(lambda: None)
+    builder = GraphBuilder.join(left, right)
+    builder.end_building()
+    builder.complete().launch(stream)
+    assert (content(b) == 2).all()
+
+def batches():  # needs a driver of CUDA 13
+    a, b, c, d = (on_device(64) for _ in range(4))
+    a.fill(1, stream=stream)
+    c.fill(2, stream=stream)
+    utils.copy_batch(stream, [a, c], [b, d])
+    assert (content(b) == 1).all() and (content(d) == 2).all()
+
+def words():
+    pinned = LegacyPinnedMemoryResource().allocate(64, stream=stream)
+    at, values = int(pinned.handle), np.from_dlpack(pinned).view(np.uint32)
+    values[:] = 0
+    worked(driver.cuStreamWaitValue32(stream.handle, at, 5, 0))
+    worked(driver.cuStreamWriteValue32(stream.handle, at + 4, 6, 0))
+    assert int(driver.cuStreamQuery(stream.handle)[0]) == 600
+    values[0] = 5
+    stream.sync()
+    assert values[1] == 6
+
+needed = {managed: 13000, batches: 13000, conditions: 12080}
+for part in (events, buffers, pools, managed, virtual, graphs, memory_of_graphs, conditions, captures, batches, words):
+    if version < needed.get(part, 0):
+        continue
+    try:
+        part()
+    except BaseException:
+        print(part.__name__, 'failed', file=sys.stderr, flush=True)
+        raise
+    print(part.__name__, flush=True)
+'''
+
 def run(code, *words):
     return subprocess.run([PYTHON, '-c', code, *words], capture_output=True, text=True, timeout=120, check=False)
 
@@ -89,6 +259,11 @@ class CudaCore(unittest.TestCase):
         done = self.right(run(PROGRAM, 'beyond'))
         self.assertIn('answer 700', done.stdout)
         self.assertIn('kernel beyond, PTX line', done.stderr)
+
+    def test_cuda_core_runs_streams_memory_and_graphs(self):
+        done = self.right(run(WIDE))
+        self.assertIn('graphs', done.stdout)
+        self.assertIn('words', done.stdout)
 
 
 if __name__ == '__main__':
