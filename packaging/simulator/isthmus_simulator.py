@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program of the CUDA driver API on a simulated machine: isthmus-simulate --machine orin -- ./my-program
 
-Needs the simulator alone, not the runtime. `isthmus simulate` does the same with a report and a matrix of machines.
+Needs the simulator alone, not the runtime. --report says at the end what the machine's rules caught, what calls
+answered, and what the program did. `isthmus simulate` does the same with a report as JSON and a matrix of machines.
 """
 from __future__ import annotations
 
@@ -20,6 +21,75 @@ PASSED_ON = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signa
              signal.SIGCONT, signal.SIGWINCH}
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 ELF_HEADER_BYTES = 20
+
+
+class Calls(ctypes.Structure):
+    """As all structures here: the layout of driver_abi/sim_statistics.h."""
+    _fields_ = [('name', ctypes.c_char * 56), ('count', ctypes.c_uint64)]
+
+
+class Keyed(ctypes.Structure):
+    _fields_ = [('key', ctypes.c_uint64), ('count', ctypes.c_uint64)]
+
+
+class Message(ctypes.Structure):
+    _fields_ = [('key', ctypes.c_uint64), ('count', ctypes.c_uint64), ('written', ctypes.c_uint32),
+                ('text', ctypes.c_char * 244)]
+
+
+class Amount(ctypes.Structure):
+    _fields_ = [('count', ctypes.c_uint64), ('bytes', ctypes.c_uint64)]
+
+
+class Statistics(ctypes.Structure):
+    _fields_ = [('magic', ctypes.c_uint64), ('size_bytes', ctypes.c_uint64), ('processes', ctypes.c_uint64),
+                ('dropped', ctypes.c_uint64), ('copies', Amount * 9), ('fills', Amount), ('kernels', ctypes.c_uint64),
+                ('faults', Keyed * 16), ('calls', Calls * 1024), ('refused', Calls * 1024), ('answers', Keyed * 1024),
+                ('messages', Message * 256)]
+
+
+STATISTICS_MAGIC = 0x3174617473736968
+PLACES = ('host', 'device', 'managed')
+ABOUT_THE_SIMULATOR = ('not modelled', 'no kernel with a registered CPU twin', 'no function stands in')
+
+
+def section(title: str, rows: list[tuple[int, str]]) -> list[str]:
+    """Rows with their counts, the most frequent first."""
+    shown = [f'  {count:>8}  {what}' for count, what in sorted(rows, key=lambda row: (-row[0], row[1]))]
+    return [title, *(shown or ['  nothing'])]
+
+
+def report(machine: str, file: bytes) -> str:
+    """The counts of a run as text."""
+    if not file:
+        return (f'simulated on {machine}: no call of the simulated driver was made. A program that opens the driver by '
+                'its full path meets that driver.')
+    if len(file) != ctypes.sizeof(Statistics):
+        return f'simulated on {machine}: the counts are damaged, or the library is of another version'
+    counts = Statistics.from_buffer_copy(file)
+    if counts.magic != STATISTICS_MAGIC or counts.size_bytes != len(file):
+        return f'simulated on {machine}: the counts are damaged, or the library is of another version'
+    names = [one.name.decode(errors='replace') for one in counts.calls]
+    caught: list[tuple[int, str]] = []
+    lacking = [(one.count, one.name.decode(errors='replace')) for one in counts.refused if one.name and one.count]
+    for one in counts.messages:
+        text = one.text.decode(errors='replace').removeprefix('isthmus simulator: ')
+        if one.written:
+            about = any(words in text for words in ABOUT_THE_SIMULATOR)
+            (lacking if about else caught).append((one.count, text))
+    answers = [(one.count, f'{names[((one.key >> 32) - 1) % len(names)]} answered {one.key & 0xffffffff}')
+               for one in counts.answers if one.key]
+    moved = [(one.count, f'copies from {PLACES[i // 3]} to {PLACES[i % 3]} memory, {one.bytes} bytes')
+             for i, one in enumerate(counts.copies) if one.count]
+    if counts.fills.count:
+        moved.append((counts.fills.count, f'fills, {counts.fills.bytes} bytes'))
+    if counts.kernels:
+        moved.append((counts.kernels, 'kernels'))
+    lost = ', '.join(str(one.key) for one in counts.faults if one.key) or 'none'
+    calls = [(one.count, name) for one, name in zip(counts.calls, names) if name and one.count]
+    return '\n'.join([f'simulated on {machine}; devices lost: {lost}', *section('caught', caught),
+                      *section('refused calls', answers), *section('not modelled', lacking),
+                      *section('copies, fills and kernels that ran', moved), *section('calls', calls)])
 
 
 class Refused(Exception):
@@ -60,12 +130,14 @@ def record_or_name(machine: str) -> str:
     return os.path.abspath(machine) if is_path and os.path.isfile(machine) else machine
 
 
-def environment(folder: str, library: pathlib.Path, machine: str, strict: bool) -> dict[str, str]:
+def environment(folder: str, library: pathlib.Path, machine: str, strict: bool, counts: str | None) -> dict[str, str]:
     before = os.environ.get('LD_LIBRARY_PATH')
     added = {'LD_LIBRARY_PATH': folder + (f':{before}' if before else ''), 'ISTHMUS_CUDA_LIBRARY': str(library),
              'ISTHMUS_SIM': record_or_name(machine)}
     if strict:
         added['ISTHMUS_SIM_STRICT'] = '1'
+    if counts:
+        added['ISTHMUS_SIM_STATISTICS'] = counts
     return {**os.environ, **added}
 
 
@@ -79,7 +151,7 @@ def wait_for(program: subprocess.Popen[bytes]) -> int:
     return program.returncode if program.returncode >= 0 else 128 - program.returncode
 
 
-def run(library: pathlib.Path, machine: str, strict: bool, command: list[str]) -> int:
+def run(library: pathlib.Path, machine: str, strict: bool, with_report: bool, command: list[str]) -> int:
     # They stay blocked until this process ends: a signal must not end it before the folder is removed.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED_ON})
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it; then no program could be waited for
@@ -100,13 +172,20 @@ def run(library: pathlib.Path, machine: str, strict: bool, command: list[str]) -
                           'set TMPDIR to another folder')
         for name in ('libcuda.so.1', 'libcuda.so'):
             os.symlink(library, os.path.join(folder, name))
+        counts = pathlib.Path(folder, 'counts')
+        if with_report:
+            counts.touch()
         try:
-            program = subprocess.Popen(command, env=environment(folder, library, machine, strict),
-                                       preexec_fn=in_the_program)
+            added = environment(folder, library, machine, strict, str(counts) if with_report else None)
+            program = subprocess.Popen(command, env=added, preexec_fn=in_the_program)
         except OSError as problem:
             print(f'isthmus-simulate: {command[0]}: {problem.strerror}', file=sys.stderr)
             return NOT_FOUND if isinstance(problem, FileNotFoundError) else CANNOT_START
-        return wait_for(program)
+        code = wait_for(program)
+        if with_report:
+            ended = f'exit code {code}' if program.returncode >= 0 else f'ended by signal {-program.returncode}'
+            print(f'{report(machine, counts.read_bytes())}\n{ended}', file=sys.stderr)
+        return code
 
 
 def main() -> int:
@@ -114,10 +193,12 @@ def main() -> int:
     parser.add_argument('--machine', required=True, help='orin, thor, h200, gh200-numa, ..., or the path of a record')
     parser.add_argument('--strict', action='store_true',
                         help='abort the program where a real driver leaves a call undefined')
+    parser.add_argument('--report', action='store_true',
+                        help='print on standard error what was caught, refused, copied and called')
     parser.add_argument('command', nargs='+', metavar='PROGRAM', help='the program and its arguments, behind --')
     asked = parser.parse_args()
     try:
-        return run(simulator(), asked.machine, asked.strict, asked.command)
+        return run(simulator(), asked.machine, asked.strict, asked.report, asked.command)
     except Refused as problem:
         print(f'isthmus-simulate: {problem}', file=sys.stderr)
         return CANNOT_START

@@ -104,6 +104,16 @@ def check_places(library: pathlib.Path, folder: pathlib.Path) -> None:
         command = [sys.executable, launcher, '--machine', 'orin', '--', sys.executable, '-c', PROGRAM, 'libcuda.so.1']
         return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **changed})
 
+    reported = subprocess.run([sys.executable, launcher, '--machine', 'orin', '--report', '--', sys.executable, '-c',
+                               PROGRAM, 'libcuda.so.1', 'twice'], capture_output=True, text=True, check=False)
+    for words in ('simulated on orin; devices lost: none', 'cuStreamDestroy of a stream that is already destroyed',
+                  '  cuStreamCreate', 'ended by signal 11', 'not modelled\n  nothing'):
+        assert words in reported.stderr, (words, reported.stderr)
+    unused = subprocess.run([sys.executable, launcher, '--machine', 'orin', '--report', '--', 'true'],
+                            capture_output=True, text=True, check=False)
+    assert unused.returncode == 0 and 'no call of the simulated driver was made' in unused.stderr, unused
+    assert 'simulated on' not in simulate().stderr  # only on request
+
     two = simulate()
     assert two.returncode == 7 and 'Orin' in two.stdout, two
     for character in ':;':
