@@ -143,7 +143,7 @@ TEST(SimStreamWords, WrongOnesAreRefused) {
     });
 }
 
-TEST(SimStreamWords, AWaitOnFreedMemoryLosesTheDevice) {
+TEST(SimStreamWords, AWriteToFreedMemoryLosesTheDevice) {
     in_own_process(
         [] {
             WordScene w;
