@@ -246,9 +246,10 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
 namespace {
 
 // Formats e.g. CUDA_ERROR_INVALID_VALUE, "invalid argument".
-std::string answer_text(int cu_result, std::string_view driver_text) {
+Words answer_text(int cu_result, std::string_view driver_text) {
     const std::string_view named = result_name(cu_result);
-    std::string text(named.empty() ? "unknown code" : named);
+    Words text;
+    text.append(named.empty() ? "unknown code" : named);
     if (!driver_text.empty()) text.append(", \"").append(driver_text).append("\"");
     return text;
 }
@@ -272,7 +273,7 @@ Error explain_status(const Status& status, std::string_view what_was_asked, std:
     const Explanation explanation =
         asked_driver ? explain_result_of(status.driver_code, status.call) : explain_refusal(status.code, status.call);
     return worded(status.code, what_was_asked, explanation,
-                  asked_driver ? answer_text(status.driver_code, driver_text) : std::string())
+                  asked_driver ? answer_text(status.driver_code, driver_text) : Words())
         .from_call(status.call, status.driver_code);
 }
 

@@ -59,8 +59,8 @@ RingCounts RingCore::counts() const noexcept {
 }
 
 // Mailbox::create() calls kind_for() before it allocates.
-MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape& shape)
-    : device_(std::move(device)), scope_(std::move(scope)), reply_words_(shape.reply_words) {}
+MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape&)
+    : device_(std::move(device)), scope_(std::move(scope)) {}
 Result<MemoryKind> MailboxCore::kind_for(const Device& /*device*/, std::uint32_t /*capacity*/) {
     return refused();
 }

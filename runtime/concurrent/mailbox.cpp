@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -20,7 +19,7 @@ namespace detail {
 using protocol::RingStatus;
 
 MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape& shape)
-    : device_(std::move(device)), scope_(std::move(scope)), reply_words_(shape.reply_words), who_("a kernel") {
+    : device_(std::move(device)), scope_(std::move(scope)), who_("a kernel") {
     client_.emplace(protocol::SystemAtomics{}, shape.place(static_cast<std::uint32_t*>(scope_.data())));
 }
 
@@ -54,9 +53,7 @@ Result<bool> MailboxCore::try_receive(std::uint32_t* words) {
 }
 
 void MailboxCore::drop_replies() {
-    std::vector<std::uint32_t> words(reply_words_);
-    while (client_->try_receive(words.data()) == RingStatus::done) {
-    }
+    while (client_->replies().available() == RingStatus::done) client_->replies().free();
 }
 
 template <class Try>

@@ -168,7 +168,7 @@ Result<void> ServiceCore::stop(const Wait& wait) {
     if (ended.code() != Code::timed_out) return ended;
     abandoned_ = true;
     mailbox_.command(ServiceCommand::abandon);
-    return make_error<errors::service_does_not_end>(kernel_.name, ended.error().message());
+    return make_error<errors::service_does_not_end>(kernel_.name, message_in_words(ended.error()));
 }
 
 }  // namespace detail

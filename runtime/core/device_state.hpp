@@ -104,7 +104,7 @@ struct DeviceState final : DeviceSession {
     std::vector<std::shared_ptr<StreamState>> live_streams();
 
 private:
-    std::string suspects(int driver_code) override;  // fault_suspects.cpp
+    Suspects suspects(int driver_code) override;  // fault_suspects.cpp
     bool all_work_ended();
     bool external_capture_open();
     void free_leftovers();

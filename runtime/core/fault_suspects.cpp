@@ -10,52 +10,68 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_named = 4;  // of each list: the text is one line of a log
-
-std::string words(const WorkInFlight& work) {
-    if (work.name == nullptr) return composed("operation {} of stream {}", work.position, work.stream);
-    return composed("'{}' (operation {} of stream {})", work.name, work.position, work.stream);
+void append(Suspects& text, const WorkInFlight& work) {
+    if (work.name != nullptr) text.append("'").append(work.name).append("' (");
+    text.append(worded("operation {} of stream {}", work.position, work.stream));
+    if (work.name != nullptr) text.append(")");
 }
+
+// The elements of a list that have room in an array: the first ones. The others are counted.
+template <class T, std::size_t room>
+struct First {
+    std::array<T, room> kept{};
+    std::size_t count = 0;
+    std::uint64_t more = 0;
+    void add(const T& one) {
+        if (count == room) {
+            ++more;
+        } else {
+            kept[count++] = one;
+        }
+    }
+};
 
 }  // namespace
 
-std::string fault_suspects(Blame blame, const FaultFacts& facts) {
-    if (blame == Blame::nobody || (facts.work.empty() && facts.buffers.empty())) return {};
-    std::string text;
+Suspects fault_suspects(Blame blame, const FaultFacts& facts) {
+    Suspects text;
+    if (blame == Blame::nobody || (facts.work.empty() && facts.buffers.empty())) return text;
     const bool about_memory = blame == Blame::memory;
     std::size_t named = 0;
     for (const SuspectBuffer& buffer : facts.buffers) {
-        if (!about_memory || named == most_named) break;
-        text += composed("{}a buffer of {} bytes, {}, used by {}: {}",
-                         named == 0 ? "; it may have been caused by " : ", or by ", buffer.bytes, buffer.memory,
-                         words(buffer.last_use), buffer.reason);
+        if (!about_memory || named == most_buffers_named) break;
+        text.append(named == 0 ? "; it may have been caused by " : ", or by ")
+            .append(worded("a buffer of {} bytes, ", buffer.bytes))
+            .append(buffer.memory)
+            .append(", used by ");
+        append(text, buffer.last_use);
+        text.append(": ").append(buffer.reason);
         ++named;
     }
-    if (about_memory && facts.buffers.size() > named) {
-        text += composed(", or by {} more buffers of this kind", facts.buffers.size() - named);
-    }
-    if (about_memory && named == 0) text += "; each buffer that its work is known to use is within its reach";
+    const std::uint64_t other_buffers = facts.more_buffers + (facts.buffers.size() - named);
+    if (about_memory && other_buffers > 0) text.append(worded(", or by {} more buffers of this kind", other_buffers));
+    if (about_memory && named == 0) text.append("; each buffer that its work is known to use is within its reach");
     named = 0;
     for (const WorkInFlight& work : facts.work) {
-        if (named == most_named) break;
-        text += (named == 0 ? "; not known to have ended: " : ", ") + words(work);
+        if (named == most_work_named) break;
+        append(text.append(named == 0 ? "; not known to have ended: " : ", "), work);
         ++named;
     }
     const std::uint64_t more = facts.more_work + (facts.work.size() - named);
-    if (more > 0) text += composed(" and {} more", more);
+    if (more > 0) text.append(worded(" and {} more", more));
     if (about_memory) {
-        text += "; raw views and addresses that launches passed are not recorded";
-        if (!facts.all_asked) text += "; not every buffer could be asked";
+        text.append("; raw views and addresses that launches passed are not recorded");
+        if (!facts.all_asked) text.append("; not every buffer could be asked");
     }
     return text;
 }
@@ -101,28 +117,29 @@ WorkInFlight last_use_on(const DeviceState& device, const BufferState& buffer) {
 
 }  // namespace
 
-// Of locks, waits for those alone under which no driver is called and no error made: the lists' own.
-std::string DeviceState::suspects(int driver_code) {
+// Of locks, waits for those alone under which no driver is called and no error made: the lists' own. Streams that end
+// meanwhile may be left out.
+Suspects DeviceState::suspects(int driver_code) {
     const Blame blame = blame_of(driver_code);
     if (blame == Blame::nobody) return {};
     FaultFacts facts;
-    std::vector<std::shared_ptr<StreamState>> streams;
-    {
-        const std::unique_lock lock(streams_mutex_, std::try_to_lock);
-        facts.all_asked = lock.owns_lock();
-        for (std::size_t at = 0; lock.owns_lock() && at < streams_.size(); ++at) {
-            if (std::shared_ptr<StreamState> stream = streams_[at].lock()) streams.push_back(std::move(stream));
+    First<WorkInFlight, most_work_named> work;
+    for (std::size_t at = 0;; ++at) {
+        std::shared_ptr<StreamState> stream;  // ends without the lock
+        {
+            const std::unique_lock lock(streams_mutex_, std::try_to_lock);
+            facts.all_asked = lock.owns_lock();
+            if (!lock.owns_lock() || at >= streams_.size()) break;
+            stream = streams_[at].lock();
         }
-    }
-    std::vector<WorkInFlight> work;
-    for (const std::shared_ptr<StreamState>& stream : streams) {
+        if (stream == nullptr) continue;
         std::uint64_t position = stream->issued;
-        for (std::size_t newest = 0; newest < most_named && !stream->reached(position); ++newest) {
-            work.push_back(work_at(*stream, position--));
+        for (std::size_t newest = 0; newest < most_work_named && !stream->reached(position); ++newest) {
+            work.add(work_at(*stream, position--));
         }
         for (; !stream->reached(position) && facts.more_work < 1000; --position) ++facts.more_work;
     }
-    std::vector<SuspectBuffer> buffers;
+    First<SuspectBuffer, most_buffers_named> buffers;
     books->far_buffers.visit([&](BufferState& buffer) {
         WorkInFlight last;
         {
@@ -132,11 +149,13 @@ std::string DeviceState::suspects(int driver_code) {
         }
         if (last.position == 0) return;
         if (const AccessAnswer answer = buffer_access(*this, buffer); !answer) {
-            buffers.push_back({last, buffer.memory->bytes, std::string(described(buffer).view()), answer.reason});
+            buffers.add({last, buffer.memory->bytes, described(buffer), answer.reason});
         }
     });
-    facts.work = work;
-    facts.buffers = buffers;
+    facts.work = {work.kept.data(), work.count};
+    facts.more_work += work.more;
+    facts.buffers = {buffers.kept.data(), buffers.count};
+    facts.more_buffers = buffers.more;
     return fault_suspects(blame, facts);
 }
 

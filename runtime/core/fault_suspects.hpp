@@ -2,10 +2,11 @@
 // After a fault in a kernel: what may have caused it, in words. Pure; device_state.cpp gathers the facts.
 #pragma once
 
+#include "device_session.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace isthmus {
@@ -30,6 +31,10 @@ constexpr Blame blame_of(int driver_code) noexcept {
     }
 }
 
+// So many are named: the text is one line of a log, and an error has room for it without the heap.
+inline constexpr std::size_t most_buffers_named = 2;
+inline constexpr std::size_t most_work_named = 4;
+
 // Work that the device got and is not known to have ended. `name`: the kernel's, or what the operation is; nullptr: too
 // long ago.
 struct WorkInFlight {
@@ -41,11 +46,12 @@ struct WorkInFlight {
 struct SuspectBuffer {
     WorkInFlight last_use;  // by this device
     std::uint64_t bytes = 0;
-    std::string memory;       // "device memory of H200 (device 1)"
+    Words memory;             // "device memory of H200 (device 1)"
     std::string_view reason;  // of the access rules
 };
 struct FaultFacts {
     std::span<const SuspectBuffer> buffers;
+    std::uint64_t more_buffers = 0;      // not among them
     std::span<const WorkInFlight> work;  // the newest of each stream first
     std::uint64_t more_work = 0;         // not among them
     bool all_asked = true;               // false: a buffer or a list was locked, and was left out
@@ -54,7 +60,7 @@ struct FaultFacts {
 // Appended to the driver's sentence: "; it may have been caused by a buffer of 4096 bytes, device memory of H200
 // (device 1), used by 'scale' (operation 17 of stream 3): peer access to the owner is not enabled; …". Empty where
 // nothing is known.
-std::string fault_suspects(Blame blame, const FaultFacts& facts);
+Suspects fault_suspects(Blame blame, const FaultFacts& facts);
 
 }  // namespace detail
 }  // namespace v0

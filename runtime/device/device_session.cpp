@@ -114,7 +114,7 @@ platform::Status DeviceSession::resolve(const KernelInfo& kernel, platform::Func
 
 Error DeviceSession::failure(const platform::Status& status, std::string_view what) {
     if (status.call == beside_a_service) {
-        return services.refusal(rules::DriverUse::load_code, composed("{}, whose code is not loaded yet,", what));
+        return services.refusal(rules::DriverUse::load_code, worded("{}, whose code is not loaded yet,", what));
     }
     if (const std::optional<SealedAct> act = sealed_act_of(status)) return sealed_error(what, *act, status.call);
     Error error = driver->explain(status, what);
@@ -127,10 +127,12 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
         suspects_found_.store(true, std::memory_order_release);
     }
     if (const std::string_view found = known_suspects(); !found.empty()) {
-        error = make_error<errors::fault_with_suspects>(error.message(), found, error.remedy())
+        error = make_error<errors::fault_with_suspects>(message_in_words(error), found, remedy_in_words(error))
                     .from_call(error.call(), error.driver_code());
     }
-    if (first) config->say(Severity::error, std::string("device lost: ") + error.text());
+    if (first && config->log) {
+        config->say(Severity::error, ErrorLine().append("device lost: ").append(text_in_words(error)));
+    }
     return error;
 }
 

@@ -59,6 +59,9 @@ struct RuntimeConfig {
     bool forked() const noexcept { return process::generation() != generation; }
 };
 
+// What may have caused a fault, in words.
+using Suspects = TextOf<768>;
+
 // The part of a device that pools, slabs and bounce buffers need. DeviceState adds streams and buffers.
 struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // `open` has to outlive the session.
@@ -139,7 +142,8 @@ protected:
     ~DeviceSession() = default;
     // Called once, by the thread that finds the fault; its locks are held, so that none may be waited for. What may
     // have caused the driver's code, to be appended to a sentence: "; it may have been caused by …"; or empty.
-    virtual std::string suspects(int /*driver_code*/) { return {}; }
+    // Without the heap: the thread may be in a sealed scope.
+    virtual Suspects suspects(int /*driver_code*/) { return {}; }
 
 private:
     // Implements rules::Circumstances; each function is called only when its answer is needed.
@@ -167,10 +171,10 @@ private:
     std::atomic<int> lost_code_{0};
     // Empty until found; then constant.
     std::string_view known_suspects() const noexcept {
-        return suspects_found_.load(std::memory_order_acquire) ? suspects_
+        return suspects_found_.load(std::memory_order_acquire) ? suspects_.view()
                                                                : std::string_view();  // pairs with failure()
     }
-    std::string suspects_;
+    Suspects suspects_;
     std::atomic<bool> suspects_found_{false};
 };
 

@@ -12,7 +12,7 @@ inline namespace v0 {
 namespace detail {
 
 Result<void> load_kernel(DeviceSession& device, const KernelInfo& kernel) {
-    const std::string what = composed("loading kernel '{}'", kernel.name);
+    const Words what = worded("loading kernel '{}'", kernel.name);
     if (device.bars(rules::PublicCall::load_kernel)) return device.refusal(rules::PublicCall::load_kernel, what);
     if (device.services.any()) device.services.forget_ended();
     platform::FunctionHandle function = platform::FunctionHandle::none;

@@ -26,10 +26,14 @@ Result<void> RunningServices::allow(rules::DriverUse use, std::string_view what)
 
 Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
     const rules::ServingAnswer& answer = rules::while_serving(use);
-    std::string service = "a service";
+    Words service;
     {
         const std::lock_guard lock(mutex_);
-        if (!services_.empty()) service = composed("the service '{}'", services_.front().name);
+        if (!services_.empty()) {
+            service.append("the service '").append(services_.front().name).append("'");
+        } else {
+            service.append("a service");
+        }
     }
     return make_error<errors::would_wait_for_service>(what, service, answer.reason, answer.remedy);
 }

@@ -106,7 +106,7 @@ Result<std::optional<detail::CallInFlight>> enter_loading(detail::DeviceState& d
     constexpr rules::DriverUse use = rules::DriverUse::load_code;
     loading = device.services.enter(use);
     if (loading) return loading;
-    return device.services.refusal(use, composed("{}, whose condition's code is not loaded yet,", what));
+    return device.services.refusal(use, worded("{}, whose condition's code is not loaded yet,", what));
 }
 
 constexpr const char* name_of_body(bool loops) noexcept {

@@ -225,7 +225,8 @@ Result<void> open_all(const detail::GraphUses& uses, Scopes& scopes) {
         Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
         if (!scope) {
             const Error& error = scope.error();
-            return make_error_as<errors::graph_buffer_not_usable>(error.code(), error.message(), error.remedy());
+            return make_error_as<errors::graph_buffer_not_usable>(error.code(), detail::message_in_words(error),
+                                                                  detail::remedy_in_words(error));
         }
         scopes.push_back(std::move(scope).value());
     }

@@ -125,8 +125,8 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
             loading = device.services.try_enter(use);
             if (!loading) {
                 return device.services.refusal(
-                    use, composed("setting the arguments of kernel '{}', whose code for nodes is not loaded yet,",
-                                  kernel.name));
+                    use, worded("setting the arguments of kernel '{}', whose code for nodes is not loaded yet,",
+                                kernel.name));
             }
         }
         const platform::Status found = captures.resolve_for_nodes(kernel, operation.function);

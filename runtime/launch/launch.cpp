@@ -107,7 +107,7 @@ Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const K
                                    void* pack, const LaunchArgument* arguments, std::size_t count,
                                    std::uint32_t* node) {
     if (stream.device->bars(rules::PublicCall::launch)) {
-        return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
+        return stream.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", kernel.name));
     }
     if (stream.device->observer()) [[unlikely]]
         detail::tell_arguments(stream, mode, arguments, kernel.parameter, count);
@@ -118,7 +118,7 @@ Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const K
     // Checked before anything is claimed. resolve() detects a service that starts after this check.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
         Result<void> fine = stream.device->services.allow(
-            rules::DriverUse::load_code, composed("launching kernel '{}', whose code is not loaded yet,", kernel.name));
+            rules::DriverUse::load_code, worded("launching kernel '{}', whose code is not loaded yet,", kernel.name));
         if (!fine) return std::move(fine).error();
     }
     LaunchReport report;

@@ -291,7 +291,7 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     if (stream.device->bars(rules::PublicCall::launch)) {
         explained.driver_calls = 0;
         explained.refusal =
-            stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
+            stream.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", kernel.name));
     }
     return explained;
 }

@@ -30,7 +30,7 @@ Result<std::uint64_t> ModuleState::address_of(const std::string& variable, std::
         return make_error<errors::module_global_missing>(name, variable, names_of(contents.globals, contents.readable))
             .from_call(found.call, found.driver_code);
     }
-    if (!found.ok()) return device->failure(found, composed("finding variable '{}' of {}", variable, name));
+    if (!found.ok()) return device->failure(found, worded("finding variable '{}' of {}", variable, name));
     return address;
 }
 
@@ -99,7 +99,7 @@ Result<void> ModuleState::make_variables(Device& on) {
 
 Result<detail::FoundGlobal> Module::find_global(std::string_view name, std::size_t element_bytes) const {
     if (state_->device->bars(rules::PublicCall::use_module)) {
-        return state_->device->refusal(rules::PublicCall::use_module, composed("finding variable '{}'", name));
+        return state_->device->refusal(rules::PublicCall::use_module, worded("finding variable '{}'", name));
     }
     Device on = device_;
     Result<TypedBuffer<std::byte>*> found = state_->global(std::string(name), element_bytes, on);

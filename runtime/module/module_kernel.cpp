@@ -151,7 +151,7 @@ Result<void> ModuleState::find_function(const std::string& entry, ModuleKernelSt
         kernel.limits = common_limits();
         return {};
     }
-    const std::string what = composed("finding kernel '{}' of {}", entry, name);
+    const Words what = worded("finding kernel '{}' of {}", entry, name);
     // With lazy loading the driver loads the code now.
     const std::optional<CallInFlight> call = device->services.try_enter(rules::DriverUse::load_code);
     if (!call) return device->services.refusal(rules::DriverUse::load_code, what);
@@ -160,7 +160,7 @@ Result<void> ModuleState::find_function(const std::string& entry, ModuleKernelSt
         return make_error<errors::module_entry_missing>(name, entry, names_of(contents.entries, contents.readable))
             .from_call(found.call, found.driver_code);
     }
-    if (!found.ok()) return refused(found, composed("finding kernel '{}'", entry), {});
+    if (!found.ok()) return refused(found, worded("finding kernel '{}'", entry), {});
     const platform::Status asked = modules()->limits(kernel.function, kernel.limits);
     if (!asked.ok()) return device->failure(asked, what);
     kernel.allowed_shared = kernel.limits.dynamic_shared;
@@ -249,7 +249,7 @@ Result<LaunchReport> launch_module_kernel(const Stream& stream, const LaunchOpti
     StreamState& target = *stream.state();
     const KernelInfo& info = *kernel.info;
     if (target.device->bars(rules::PublicCall::launch)) {
-        return target.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", info.name));
+        return target.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", info.name));
     }
     if (Result<void> lawful = check_launch(*target.device, kernel, shape); !lawful) return std::move(lawful).error();
     ModuleState::Launch launch(*kernel.module);
@@ -292,7 +292,7 @@ LaunchExplanation explain_module_kernel(const Stream& stream, const ModuleKernel
 Result<std::shared_ptr<const detail::ModuleKernelState>> Module::find_kernel(
     std::string_view entry, const detail::ModuleSignature& signature) const {
     if (state_->device->bars(rules::PublicCall::use_module)) {
-        return state_->device->refusal(rules::PublicCall::use_module, composed("finding kernel '{}'", entry));
+        return state_->device->refusal(rules::PublicCall::use_module, worded("finding kernel '{}'", entry));
     }
     if (state_->device->services.any()) state_->device->services.forget_ended();
     Result<const detail::ModuleKernelState*> found = state_->kernel(std::string(entry), signature);

@@ -38,13 +38,14 @@ Error error_of(const DeviceState& device, const NativeOutcome& outcome, const ch
     if (outcome.thrown != nullptr) return make_error<errors::native_work_threw>(name);
     if (outcome.error) {
         const Error& error = *outcome.error;
-        return make_error_as<errors::native_work_failed>(error.code(), name, error.message(), error.remedy())
+        return make_error_as<errors::native_work_failed>(error.code(), name, message_in_words(error),
+                                                         remedy_in_words(error))
             .from_call(error.call(), error.driver_code());
     }
     if (!outcome.of_driver || device.synchronous) {
         return make_error<errors::native_work_answered>(name, outcome.code).from_call(name, outcome.code);
     }
-    return device.driver->explain(status_of(device, outcome, name), composed("work '{}' of other code", name));
+    return device.driver->explain(status_of(device, outcome, name), worded("work '{}' of other code", name));
 }
 
 // The work was called and failed. `told`: what the operation answers, which names the suspects where the device was
@@ -53,7 +54,7 @@ Error failure_of(const DeviceState& device, const NativeRequest& request, bool c
     if (told.code() == Code::device_lost) return told;
     Error error = error_of(device, *request.outcome, request.name);
     if (!captured) return error;
-    return make_error<errors::native_work_failed_in_capture>(error.message(), error.remedy())
+    return make_error<errors::native_work_failed_in_capture>(message_in_words(error), remedy_in_words(error))
         .from_call(error.call(), error.driver_code());
 }
 
@@ -230,7 +231,7 @@ Result<std::uint64_t> enqueue_native(const Stream& on, const NativeRequest& requ
     ObservedSpan span(device.observer(), Span::native_work, request.name, [&] { return stream.observed(); });
     if (device.bars(rules::PublicCall::enqueue_native)) {
         return span.over(
-            device.refusal(rules::PublicCall::enqueue_native, composed("giving a stream the work '{}'", request.name)));
+            device.refusal(rules::PublicCall::enqueue_native, worded("giving a stream the work '{}'", request.name)));
     }
     if (span.facts() != nullptr) {
         tell_arguments(stream, stream.mode.load(std::memory_order_relaxed), request.arguments, request.parameters,

@@ -57,8 +57,27 @@ public:
     }
 
 private:
-    TextOf<448> bytes_;
+    TextOf<1280> bytes_;  // a fault in a kernel names what may have caused it
 };
+
+template <class Line>
+Line in_one_line(const Error& error, std::string_view message, std::string_view remedy) {
+    Line line;
+    line.append(name(error.code())).append(": ").append(message);
+    const bool ended = std::string_view(line).back() == '.';
+    if (!error.call().empty()) {
+        line.append(" (").append(error.call());
+        // 0: the call was refused before it was made, or has no code of its own (dlopen).
+        if (error.driver_code() != 0) {
+            TextField::Digits digits;
+            line.append(" returned ").append(TextField(error.driver_code()).text(digits));
+        }
+        line.append(")");
+    }
+    if (!remedy.empty()) line.append(ended && error.call().empty() ? " Try: " : ". Try: ").append(remedy);
+    if (!error.id().empty()) line.append(" [").append(error.id()).append("]");
+    return line;
+}
 
 template <class Line>
 Line filled(std::string_view format, const detail::ErrorFields& fields, const FieldValues& values) {
@@ -181,21 +200,25 @@ struct ErrorMaker {
         for (const TextField& field : fields) made->values.add(field);
         return Error(std::move(made));
     }
-    static Words words(const Error& error, std::string_view (*format_of)(AnyErrorEntry),
-                       std::string_view (Error::*text)() const noexcept) {
+    static Sentence words(const Error& error, std::string_view (*format_of)(AnyErrorEntry),
+                          std::string_view (Error::*text)() const noexcept) {
         const Error::Detail* const told = error.detail_.get();
-        if (told == nullptr || told->entry == nullptr) return Words().append((error.*text)());
-        return filled<Words>(format_of(told->entry), fields_of(told->entry), told->values);
+        if (told == nullptr || told->entry == nullptr) return Sentence().append((error.*text)());
+        return filled<Sentence>(format_of(told->entry), fields_of(told->entry), told->values);
     }
 };
 
-Words message_in_words(const Error& error) {
+Sentence message_in_words(const Error& error) {
     return ErrorMaker::words(
         error, [](AnyErrorEntry entry) { return message_of(entry); }, &Error::message);
 }
-Words remedy_in_words(const Error& error) {
+Sentence remedy_in_words(const Error& error) {
     return ErrorMaker::words(
         error, [](AnyErrorEntry entry) { return remedy_of(entry); }, &Error::remedy);
+}
+
+ErrorLine text_in_words(const Error& error) {
+    return in_one_line<ErrorLine>(error, message_in_words(error), remedy_in_words(error));
 }
 
 Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields) {
@@ -255,17 +278,7 @@ std::string_view Error::remedy() const noexcept {
 }
 
 std::string Error::text() const {
-    std::string line(name(code()));
-    line.append(": ").append(message());
-    if (!call().empty()) {
-        line.append(" (").append(call());
-        // 0: the call was refused before it was made, or has no code of its own (dlopen).
-        if (driver_code() != 0) line.append(" returned ").append(std::to_string(driver_code()));
-        line.append(")");
-    }
-    if (!remedy().empty()) line.append(line.back() == '.' ? " Try: " : ". Try: ").append(remedy());
-    if (!id().empty()) line.append(" [").append(id()).append("]");
-    return line;
+    return in_one_line<std::string>(*this, message(), remedy());
 }
 
 std::string_view name(Code code) noexcept {

@@ -3,13 +3,13 @@
 
 #include "counting.hpp"
 #include "mailbox_kernels.hpp"
+#include "ring_ends.hpp"
 #include "scenario.hpp"
 #include "traced_calls.hpp"
 #include "two_processes.hpp"
 
 #include <isthmus/concurrent/service.hpp>
 #include <isthmus/graph.hpp>
-#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -362,9 +362,6 @@ void ring_filled(LoopReport& report, const LoopPlan& plan, std::size_t index) {
     });
 }
 
-using Ring = SharedFrameRing<std::int32_t>;
-using Reader = SharedFrameReader<std::int32_t>;
-
 // Runs the other end of a shared ring in a process of its own, which is forked before a runtime is opened.
 template <class Other, class Body>
 void beside(LoopReport& report, Other other, Body body) {
@@ -387,29 +384,9 @@ void beside(LoopReport& report, Other other, Body body) {
     int status = 0;
     ::waitpid(child, &status, 0);
 }
-Ring ring_for(Device& device, WaitPolicy waiting) {
-    SharedRingOptions options;
-    options.policy = SlowReaderPolicy::wait;
-    options.reader_deadline = 20s;
-    options.waiting = waiting;
-    return Ring::create(device, items, options).value();
-}
-void give(Ring& ring, Channel channel) {
-    const SharedRingDescriptor descriptor = ring.admit().value();
-    channel.send(1, descriptor.bytes(), descriptor.fds()).value();
-    channel.wait_received().value();
-}
-Reader taken(Device& device, Channel channel, WaitPolicy waiting) {
-    ChannelMessage message = channel.receive().value();
-    SharedReaderOptions options;
-    options.waiting = waiting;
-    return Reader::open(device, SharedRingDescriptor::received(message.bytes, std::move(message.fds)).value(), options)
-        .value();
-}
-
 void shared_filled(LoopReport& report, const LoopPlan& plan, std::size_t index, WaitPolicy waiting) {
     const auto reads = [&](Device& device, Channel channel) {
-        Reader reader = taken(device, std::move(channel), WaitPolicy::adaptive);
+        SharedReader reader = taken(device, std::move(channel), WaitPolicy::adaptive);
         for (std::int32_t number = 1;; ++number) {
             auto frame = reader.next_frame(soon());
             if (!frame) return;
@@ -419,7 +396,7 @@ void shared_filled(LoopReport& report, const LoopPlan& plan, std::size_t index, 
     };
     beside(report, reads, [&](FileDescriptor socket) {
         on_device(report, plan, index, WaitPolicy::adaptive, [&](Device& device, LoopPlayer play) {
-            Ring ring = ring_for(device, waiting);
+            SharedRing ring = ring_for(device, items, waiting, 20s);
             give(ring, opened(std::move(socket), ChannelSide::offering));
             std::int32_t number = 0;
             play([&]() -> Result<void> {
@@ -434,7 +411,7 @@ void shared_filled(LoopReport& report, const LoopPlan& plan, std::size_t index, 
 }
 void shared_read(LoopReport& report, const LoopPlan& plan, std::size_t index, WaitPolicy waiting) {
     const auto fills = [&](Device& device, Channel channel) {
-        Ring ring = ring_for(device, WaitPolicy::adaptive);
+        SharedRing ring = ring_for(device, items, WaitPolicy::adaptive, 20s);
         give(ring, std::move(channel));
         for (std::int32_t number = 1; !report.enough.load(std::memory_order_relaxed); ++number) {
             auto frame = ring.begin_frame(Wait::at_most(20s));
@@ -444,7 +421,7 @@ void shared_read(LoopReport& report, const LoopPlan& plan, std::size_t index, Wa
     };
     beside(report, fills, [&](FileDescriptor socket) {
         on_device(report, plan, index, WaitPolicy::adaptive, [&](Device& device, LoopPlayer play) {
-            Reader reader = taken(device, opened(std::move(socket), ChannelSide::offering), waiting);
+            SharedReader reader = taken(device, opened(std::move(socket), ChannelSide::offering), waiting);
             std::int32_t number = 0;
             play([&]() -> Result<void> {
                 auto frame = reader.next_frame(soon());

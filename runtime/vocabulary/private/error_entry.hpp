@@ -96,9 +96,12 @@ using AnyErrorEntry = const std::uint8_t*;
 // BadResult.
 [[gnu::cold]] ISTHMUS_API Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields);
 
-// The texts of an error for the fields of another, without composing them for good.
-[[gnu::cold]] ISTHMUS_API Words message_in_words(const Error& error);
-[[gnu::cold]] ISTHMUS_API Words remedy_in_words(const Error& error);
+// The texts of an error for the fields of another or for the log, without the heap and without composing them for good.
+using Sentence = TextOf<1024>;
+using ErrorLine = TextOf<1536>;
+[[gnu::cold]] ISTHMUS_API Sentence message_in_words(const Error& error);
+[[gnu::cold]] ISTHMUS_API Sentence remedy_in_words(const Error& error);
+[[gnu::cold]] ISTHMUS_API ErrorLine text_in_words(const Error& error);  // as Error::text()
 
 template <class T>
 inline constexpr bool is_number_field = std::integral<T>;

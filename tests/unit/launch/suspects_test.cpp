@@ -40,7 +40,7 @@ TEST(Suspects, TheWordsNameBuffersWorkAndWhatIsNotRecorded) {
     const WorkInFlight named{"brighten", 17, 3};
     const WorkInFlight forgotten{nullptr, 5, 3};
     const std::vector<SuspectBuffer> some{
-        {named, 4096, "device memory of H200 (device 1)", "peer access to the owner is not enabled"}};
+        {named, 4096, worded("device memory of H200 (device {})", 1), "peer access to the owner is not enabled"}};
     const std::vector<SuspectBuffer> many(7, some.front());
     const std::vector<WorkInFlight> work{named, forgotten};
     const std::vector<WorkInFlight> much(6, named);
@@ -48,7 +48,8 @@ TEST(Suspects, TheWordsNameBuffersWorkAndWhatIsNotRecorded) {
         for (const std::vector<SuspectBuffer>& buffers : {std::vector<SuspectBuffer>{}, some, many}) {
             for (const std::vector<WorkInFlight>& flying : {std::vector<WorkInFlight>{}, work, much}) {
                 for (const bool all : {true, false}) {
-                    const std::string text = fault_suspects(blame, {buffers, flying, flying.empty() ? 0u : 2u, all});
+                    const std::string text(
+                        fault_suspects(blame, {buffers, 0, flying, flying.empty() ? 0u : 2u, all}).view());
                     SCOPED_TRACE(text);
                     const bool silent = blame == Blame::nobody || (blame == Blame::kernel && flying.empty());
                     if (silent || (buffers.empty() && flying.empty())) {
@@ -62,7 +63,7 @@ TEST(Suspects, TheWordsNameBuffersWorkAndWhatIsNotRecorded) {
                                    "(device 1), used by 'brighten' (operation 17 of stream 3): peer access to the "
                                    "owner is not enabled"),
                               about_memory && !buffers.empty());
-                    EXPECT_EQ(says(text, "by 3 more buffers of this kind"), about_memory && buffers.size() == 7);
+                    EXPECT_EQ(says(text, "by 5 more buffers of this kind"), about_memory && buffers.size() == 7);
                     EXPECT_EQ(says(text, "within its reach"), about_memory && buffers.empty());
                     EXPECT_EQ(says(text, "; not known to have ended: 'brighten' (operation 17 of stream 3)"),
                               !flying.empty());

@@ -57,7 +57,6 @@ private:
 
     std::shared_ptr<DeviceState> device_;
     ConcurrentScope scope_;
-    std::uint32_t reply_words_;
     std::optional<protocol::ServiceClient<protocol::SystemAtomics>> client_;
     std::string_view who_;
     Watch watch_ = nullptr;
