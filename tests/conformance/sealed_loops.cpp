@@ -2,6 +2,11 @@
 #include "sealed_loops.hpp"
 
 #include "counting.hpp"
+#ifdef CONFORMANCE_HAS_CAMERA
+#include "ioctl_camera.hpp"
+
+#include "camera/camera_frames.hpp"
+#endif
 #include "mailbox_kernels.hpp"
 #include "ring_ends.hpp"
 #include "scenario.hpp"
@@ -13,6 +18,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -70,6 +76,8 @@ void plant(const LoopPlan& plan) {
             kept = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             ::munmap(kept, 4096);
             return;
+        case Plant::breaks: kept = ::sbrk(0); return;
+        case Plant::camera: (void)::ioctl(-1, 0x40045613 /* VIDIOC_STREAMOFF */, nullptr); return;
         case Plant::system_call: (void)::syscall(SYS_getpid); return;
         case Plant::futex: (void)::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); return;
     }
@@ -245,6 +253,43 @@ void camera_that_waits(LoopReport& report, const LoopPlan& plan, std::size_t ind
 void camera_that_spins(LoopReport& report, const LoopPlan& plan, std::size_t index) {
     camera(report, plan, index, WaitPolicy::spin);
 }
+
+#ifdef CONFORMANCE_HAS_CAMERA
+// Frames of a V4L2 camera where its driver wrote them, a kernel on each, a view of the answer.
+void camera_device(LoopReport& report, const LoopPlan& plan, std::size_t index) {
+    on_device(report, plan, index, WaitPolicy::adaptive, [&](Device& device, LoopPlayer play) {
+        using namespace tools::camera;
+        const std::string path = camera_of_this_machine();
+        CameraWish wish;
+        wish.format = PixelFormat::gray;
+        auto opened = VideoDevice::open(path, wish, calls_of(path)).value();
+        const FrameShape shape = opened->frames().shape;
+        auto frames = CameraFrames::create(device, std::move(opened), 4, std::nullopt).value();
+        const kernels::Plane plane{shape.width, shape.height, shape.width};
+        Buffer<std::uint8_t> gray = device.allocate_shared<std::uint8_t>(kernels::size_of(plane)).value();
+        Stream stream = device.create_stream().value();
+        frames.start().value();
+        unsigned number = 0;
+        play([&]() -> Result<void> {
+            const auto next = frames.next(-1, 20000);
+            if (!next) return next.error();
+            const std::uint32_t at = **next;
+            if (auto given = stream.launch(kernels::to_gray, Extent2{plane.width, plane.height}, gray, plane,
+                                           frames.buffer(at), kernels::luma_layout(shape.format, shape.pitch_bytes));
+                !given) {
+                return given.error();
+            }
+            {
+                const auto view = gray.read_on_host(soon());
+                if (!view) return view.error();
+                if (!is_frame(path, (*view)[0], number)) return wrong();
+            }
+            ++number;
+            return frames.give_back(at);
+        });
+    });
+}
+#endif
 
 // Work whose end the host waits for: a stream's and an event's.
 void synchronized(LoopReport& report, const LoopPlan& plan, std::size_t index) {
@@ -437,6 +482,9 @@ void shared_read(LoopReport& report, const LoopPlan& plan, std::size_t index, Wa
 constexpr SealedLoop loops[] = {
     {"camera, waiting", camera_that_waits, 2, 6},
     {"camera, spinning", camera_that_spins, 2, 6},
+#ifdef CONFORMANCE_HAS_CAMERA
+    {"camera device", camera_device, 2, 6},
+#endif
     {"synchronized work", synchronized, 9, 11},
     {"graph replay", graph, 12, 10},
     {"mailbox service", service, 2, uncounted},

@@ -15,7 +15,7 @@
 namespace conformance {
 
 // Something that no turn may do, done once in the middle of the watched turns.
-enum class Plant { nothing, heap, operator_new, aligned_heap, locks, mapping, system_call, futex };
+enum class Plant { nothing, heap, operator_new, aligned_heap, locks, mapping, breaks, system_call, futex, camera };
 
 enum class Watcher {
     hooks,   // functions of the C library, replaced in the program

@@ -7,6 +7,7 @@
 #include "system_call_names.hpp"
 #include "traced_calls.hpp"
 
+#include <linux/videodev2.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ struct Permission {
     Origin by;              // system: any
     std::vector<long> calls;
     const char* why;
+    std::vector<unsigned long> requests{};  // of an ioctl: these alone
 };
 const Permission permissions[] = {
 #include "sealed_loops.inc"
@@ -46,7 +48,9 @@ std::vector<AllowedCall> allowed(const SealedLoop& loop, int device) {
         if (one.on != LoopReport::none && one.on != device) continue;
         for (const long number : one.calls) {
             for (const Origin by : {Origin::library, Origin::driver, Origin::program, Origin::system}) {
-                if (one.by == Origin::system || one.by == by) all.push_back({by, number});
+                if (one.by != Origin::system && one.by != by) continue;
+                if (one.requests.empty()) all.push_back({by, number});
+                for (const unsigned long request : one.requests) all.push_back({by, number, request});
             }
         }
     }
@@ -251,7 +255,9 @@ const Planted planted[] = {
     {Plant::aligned_heap, Watcher::hooks, "1 blocks of the heap"},
     {Plant::locks, Watcher::hooks, "mutexes in a turn"},
     {Plant::mapping, Watcher::hooks, "2 changes of mappings"},
+    {Plant::breaks, Watcher::hooks, "1 changes of mappings"},
     {Plant::mapping, Watcher::filter, "ended by mmap by the program"},
+    {Plant::camera, Watcher::filter, "ended by ioctl by the program"},
     {Plant::system_call, Watcher::filter, "ended by getpid by the program"},
     {Plant::futex, Watcher::filter, "ended by futex by the program"},
     {Plant::system_call, Watcher::tracer, "getpid by the program: 1"},

@@ -151,7 +151,8 @@ void judge(const Watching& seen, long number, const Trapped& trapped) {
     report.count(number, by);
     bool passes = seen.lists;
     for (const AllowedCall& allowed : seen.allowed) {
-        passes = passes || (allowed.number == number && allowed.by == by);
+        const bool asked = number != SYS_ioctl || allowed.request == static_cast<unsigned long>(trapped.argument(1));
+        passes = passes || (allowed.number == number && allowed.by == by && asked);
     }
     if (passes && !makes_a_thread(number)) return;
     report.forbidden = {number, by, 1};

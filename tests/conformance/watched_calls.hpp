@@ -13,6 +13,7 @@ namespace conformance {
 struct AllowedCall {
     Origin by;
     long number;
+    unsigned long request = 0;  // of an ioctl, which is allowed with this one alone
 };
 
 // The exit status of a process whose thread made a call that is not allowed.
