@@ -19,6 +19,7 @@ using isthmus::Result;
 
 constexpr std::size_t pixels = 320 * 240;
 constexpr int frames = 120;
+constexpr int settled = 50;  // the counts are those from this frame on
 constexpr auto period = std::chrono::nanoseconds(1s) / 120;
 constexpr std::uint8_t brighter = 40;
 
@@ -103,9 +104,12 @@ int main() {
     int seen = 0;
     int last = -1;
     std::uint64_t refused = 0;
+    isthmus::ThreadCounts start = isthmus::thread_counts().value();
+    isthmus::ThreadCounts used{};
     {
         const isthmus::Seal seal = runtime.seal().value();
         for (;;) {
+            if (seen == settled) start = isthmus::thread_counts().value();
             auto done = look(ring, device.stream(), last);
             if (done.code() == isthmus::Code::ended) break;
             if (!done) {
@@ -116,13 +120,18 @@ int main() {
             if (seen % 10 == 0) std::this_thread::sleep_for(6 * period);  // something else needs the thread
         }
         refused = seal.count();
+        used = isthmus::thread_counts().value() - start;
     }
     camera.join();
     const isthmus::RingCounts counts = ring.counts();
     const std::uint64_t filmed = counts.produced - before;
-    std::printf("%d of %llu frames seen, %llu dropped; %llu calls refused\n", seen,
-                static_cast<unsigned long long>(filmed), static_cast<unsigned long long>(counts.dropped),
-                static_cast<unsigned long long>(refused));
+    std::printf(
+        "%d of %llu frames seen, %llu dropped; %llu calls refused; from frame %d on: %ld page faults, %ld "
+        "voluntary and %ld involuntary switches\n",
+        seen, static_cast<unsigned long long>(filmed), static_cast<unsigned long long>(counts.dropped),
+        static_cast<unsigned long long>(refused), settled < seen ? settled : 0,
+        static_cast<long>(used.minor_faults + used.major_faults), static_cast<long>(used.voluntary_switches),
+        static_cast<long>(used.involuntary_switches));
     const bool all = (filmed == static_cast<std::uint64_t>(frames) || interrupted != 0) &&
                      static_cast<std::uint64_t>(seen) + counts.dropped == filmed;
     return all && refused == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -7,11 +7,23 @@
 #include "real_time_errors.hpp"
 #include "seal_state.hpp"
 
+#include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
+
+// Errors have places of their own, in pages that nothing may have touched so far: a loop's first error would meet a page
+// fault.
+void touch_places_of_errors() {
+    constexpr std::size_t places = 32;
+    std::vector<Error> made;
+    made.reserve(places);
+    while (made.size() < places) made.emplace_back(Code::ok, std::string());
+}
 
 Result<std::unique_ptr<SealState>> seal_thread(SealMode mode) {
     if (sealed_here != nullptr) return make_error<errors::sealed_already>("this thread");
@@ -24,6 +36,7 @@ Result<std::unique_ptr<SealState>> seal_thread(SealMode mode) {
 
 Result<Seal> begin_seal(const SealOptions& options, std::shared_ptr<Books> books,
                         std::vector<std::shared_ptr<DeviceState>> devices) {
+    touch_places_of_errors();
     if (options.scope == SealScope::thread) {
         Result<std::unique_ptr<SealState>> made = seal_thread(options.mode);
         if (!made) return std::move(made).error();

@@ -118,6 +118,20 @@ class CpuDevice(Latency):
                 self.adds_up(document["runs"][0], 12)
                 self.assertEqual(document["runs"][0]["warm_up_turns"], 2)
 
+    def test_the_loops_of_the_examples_are_refused_nothing_and_miss_no_page(self):  # keeps T4, T2
+        """The periods and sizes of examples/control_loop.cpp and examples/camera_loop.cpp."""
+        for period, turns, size in ((1000, 400, 84), (8333, 40, 76800)):
+            for _ in range(3):  # a busy system may take a page away; a loop that makes one itself does so each time
+                document = self.document("--device", "cpu", "--sealed", "--period", str(period), "--turns", str(turns),
+                                         "--warm-up", str(turns), "--bytes", str(size))
+                run_ = document["runs"][0]
+                self.adds_up(run_, turns)
+                self.assertEqual(run_["seal"], {"refusals": 0, "places": []})
+                faults = run_["counts"]["minor_faults"] + run_["counts"]["major_faults"]
+                if faults == 0:
+                    break
+            self.assertEqual(faults, 0, document)
+
     def test_a_duration_makes_turns(self):  # keeps T4
         document = self.document("--device", "cpu", "--period", "2000", "--duration", "0.05", "--warm-up", "1",
                                  "--deadline", "1500")
