@@ -43,7 +43,12 @@ const Hook hooks[] = {
     {"malloc", &Counts::allocations, 1, [] { kept = std::malloc(24), give_back(); }},
     {"calloc", &Counts::allocations, 1, [] { kept = std::calloc(2, 24), give_back(); }},
     {"malloc and realloc", &Counts::allocations, 2,
-     [] { kept = std::malloc(24), kept = std::realloc(kept, 48), give_back(); }},
+     [] {
+         kept = std::malloc(24);
+         void* const longer = std::realloc(kept, 48);
+         kept = longer;
+         give_back();
+     }},
     {"aligned_alloc", &Counts::allocations, 1, [] { kept = std::aligned_alloc(64, 64), give_back(); }},
     {"posix_memalign", &Counts::allocations, 1,
      [] {
