@@ -16,8 +16,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Errors have places of their own, in pages that nothing may have touched so far: a loop's first error would meet a page
-// fault.
+// Errors have places of their own, in pages that nothing may have touched so far: a loop's first error would meet a
+// page fault.
 void touch_places_of_errors() {
     constexpr std::size_t places = 32;
     std::vector<Error> made;

@@ -17,6 +17,7 @@
 #include <isthmus/graph.hpp>
 
 #include <linux/futex.h>
+#include <linux/videodev2.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -77,7 +78,7 @@ void plant(const LoopPlan& plan) {
             ::munmap(kept, 4096);
             return;
         case Plant::breaks: kept = ::sbrk(0); return;
-        case Plant::camera: (void)::ioctl(-1, 0x40045613 /* VIDIOC_STREAMOFF */, nullptr); return;
+        case Plant::camera: (void)::ioctl(-1, VIDIOC_STREAMOFF, nullptr); return;
         case Plant::system_call: (void)::syscall(SYS_getpid); return;
         case Plant::futex: (void)::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); return;
     }
@@ -260,9 +261,7 @@ void camera_device(LoopReport& report, const LoopPlan& plan, std::size_t index) 
     on_device(report, plan, index, WaitPolicy::adaptive, [&](Device& device, LoopPlayer play) {
         using namespace tools::camera;
         const std::string path = camera_of_this_machine();
-        CameraWish wish;
-        wish.format = PixelFormat::gray;
-        auto opened = VideoDevice::open(path, wish, calls_of(path)).value();
+        auto opened = VideoDevice::open(path, CameraWish{}, calls_of(path)).value();
         const FrameShape shape = opened->frames().shape;
         auto frames = CameraFrames::create(device, std::move(opened), 4, std::nullopt).value();
         const kernels::Plane plane{shape.width, shape.height, shape.width};
