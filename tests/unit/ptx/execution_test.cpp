@@ -386,6 +386,36 @@ TEST(PtxExecution, FaultsNameTheirPlace) {
     EXPECT_EQ(loaded.run("k", shape_of(1, 8), place, 4u).kind, FaultKind::illegal_address);
 }
 
+// An instruction keeps the window of its last access. Its next access begins in that window and ends behind it.
+TEST(PtxExecution, AnAccessThatEndsBehindTheWindowOfTheLastOneIsRefused) {  // keeps L8
+    const std::string begin = module_of(R"(
+.visible .entry k(.param .u64 place, .param .u32 turns) {
+    .reg .pred %p; .reg .b32 %n; .reg .b64 %d<3>;
+    ld.param.u64 %d0, [place]; ld.param.u32 %n, [turns];
+NEXT:
+    )");
+    const std::string end = R"(
+    add.u64 %d0, %d0, 8; sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra NEXT; ret;
+})";
+    for (const char* const access : {"ld.global.u64 %d1, [%d0];", "ld.u64 %d1, [%d0];", "st.global.u64 [%d0], 0;",
+                                     "ld.global.v2.u32 {%n0, %n1}, [%d0];", "red.global.add.u64 [%d0], 1;"}) {
+        SCOPED_TRACE(access);
+        Buffers buffers;
+        std::vector<u64> storage(2, 5);
+        buffers.buffers.push_back({reinterpret_cast<u64>(storage.data()), 12});
+        Loaded loaded(begin + "{ .reg .b32 %n<2>; " + access + " }" + end, buffers);
+        ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+        const u64 place = buffers.buffers[0].begin;
+        EXPECT_EQ(loaded.run("k", shape_of(1, 1), place, 1u).kind, FaultKind::none);
+        const Fault fault = loaded.run("k", shape_of(1, 1), place, 2u);
+        EXPECT_EQ(fault.kind, FaultKind::illegal_address);
+        EXPECT_NE(fault.message.find("8 bytes at 0x"), std::string::npos) << fault.message;
+        EXPECT_EQ(storage[1], 5u);
+        buffers.buffers[0].size_bytes = 16;
+        EXPECT_EQ(loaded.run("k", shape_of(1, 1), place, 2u).kind, FaultKind::none);
+    }
+}
+
 TEST(PtxExecution, LocalMemoryBelongsToEachThread) {
     Buffers buffers;
     std::vector<u32> out(64);
