@@ -3,6 +3,7 @@
 #include "lowering.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace isthmus::ptx {
 namespace {
@@ -365,6 +366,26 @@ void Lowering::element_places(const Operand& operand, Type type, bool written, O
     out_.extra.insert(out_.extra.end(), places.begin(), places.end());
 }
 
+// Both halves: a register, or a vector of two of 64 bits.
+void Lowering::move_wide(const Operand& to, const Operand& from) {
+    const auto halves = [this](const Operand& operand, bool written) -> std::array<Place, 2> {
+        if (operand.kind != OperandKind::vector) {
+            const Place low = destination(operand, Type::b128);
+            return {low, low + 1};
+        }
+        if (operand.elements.size() != 2) return refuse_this("is not modelled"), std::array<Place, 2>{};
+        const Operand &low = operand.elements[0], &high = operand.elements[1];
+        if (written) return {destination(low, Type::b64), destination(high, Type::b64)};
+        return {value(low, Type::b64), value(high, Type::b64)};
+    };
+    const std::array<Place, 2> source = halves(from, false), target = halves(to, true);
+    for (std::size_t half = 0; half < 2; ++half) {
+        Op& op = emit(move_run());
+        op.d = target[half];
+        op.a = source[half];
+    }
+}
+
 bool Lowering::move() {
     if (now_->opcode != "mov") return false;
     if (!want(2, 2)) return true;
@@ -381,7 +402,8 @@ bool Lowering::move() {
         return true;
     }
     const bool packs = from.kind == OperandKind::vector, unpacks = to.kind == OperandKind::vector;
-    if (type == Type::none || type == Type::b128) return refuse_this("is not modelled"), true;
+    if (type == Type::none) return refuse_this("is not modelled"), true;
+    if (type == Type::b128) return move_wide(to, from), true;
     if (!packs && !unpacks) return simple(move_run(), type, {type}), true;
     const std::size_t count = (packs ? from : to).elements.size();
     if ((packs && unpacks) || (count != 2 && count != 4 && count != 8) || size_bytes(type) % count != 0) {

@@ -2,6 +2,8 @@
 // Decodes branches, calls, barriers and operations between lanes.
 #include "lowering.hpp"
 
+#include <algorithm>
+
 namespace isthmus::ptx {
 
 bool Lowering::between_lanes() {
@@ -232,6 +234,9 @@ void Lowering::instruction(const Instruction& instruction) {
         if (!binding || binding->kind != Binding::Kind::predicate) return refuse_this("has no predicate as its guard");
         guard_ = binding->place;
     }
+    const std::string_view name = instruction.opcode;
+    const bool is_wide = std::find(words.types.begin(), words.types.end(), Type::b128) != words.types.end();
+    if (is_wide && name != "mov" && name != "ld" && name != "st") return refuse_this("is not modelled");
     const bool known = arithmetic() || bits() || comparison() || select() || move() || convert() || memory() ||
                        between_lanes() || barrier() || control();
     if (!known) return refuse_this("is not modelled");

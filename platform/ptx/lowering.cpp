@@ -6,6 +6,17 @@
 #include <bit>
 
 namespace isthmus::ptx {
+namespace {
+
+// A register of 128 bits has two rows, the low half first.
+std::uint32_t rows_of(Type type) {
+    return type == Type::b128 ? 2 : 1;
+}
+bool holds(Type of_register, Type type) {
+    return (of_register == Type::b128) == (type == Type::b128) && size_bytes(of_register) >= size_bytes(type);
+}
+
+}  // namespace
 
 Qualifiers::Qualifiers(const Instruction& instruction) {
     for (const std::string_view word : instruction.qualifiers) {
@@ -101,9 +112,8 @@ void Lowering::declare(const Register& registers) {
     Binding binding;
     binding.type = registers.type;
     binding.kind = registers.type == Type::pred ? Binding::Kind::predicate : Binding::Kind::row;
-    if (registers.type == Type::b128) return refuse("registers of type .b128");
     std::uint32_t& next = registers.type == Type::pred ? out_.predicates : out_.rows;
-    const std::uint32_t count = registers.count == 0 ? 1 : registers.count;
+    const std::uint32_t count = (registers.count == 0 ? 1 : registers.count) * rows_of(registers.type);
     if (next > most - count) return refuse("more than a million registers");
     binding.place = static_cast<std::int32_t>(next);
     binding.count = registers.count;
@@ -151,7 +161,7 @@ std::optional<Lowering::Binding> Lowering::find(std::string_view name) const {
             for (const char c : number) index = index * 10 + static_cast<std::uint32_t>(c - '0');
             if (index < range->second.count) {
                 Binding binding = range->second;
-                binding.place += static_cast<std::int32_t>(index);
+                binding.place += static_cast<std::int32_t>(index * rows_of(binding.type));
                 return binding;
             }
         }
@@ -213,6 +223,7 @@ Place Lowering::emit_special(Run run) {
 }
 
 Place Lowering::value(const Operand& operand, Type type) {
+    if (type == Type::b128) return destination(operand, type);  // no constant has 128 bits
     const std::uint64_t mask = mask_of(size_bytes(type));
     if (operand.negated) {
         refuse_this("has a negated operand");
@@ -252,7 +263,7 @@ Place Lowering::value(const Operand& operand, Type type) {
     }
     switch (binding->kind) {
         case Binding::Kind::row:
-            if (operand.offset != 0 || size_bytes(binding->type) < size_bytes(type)) {
+            if (operand.offset != 0 || !holds(binding->type, type)) {
                 refuse_this("has a register that is too small for its type");
             }
             return binding->place;
@@ -273,10 +284,10 @@ Place Lowering::value(const Operand& operand, Type type) {
 }
 
 Place Lowering::destination(const Operand& operand, Type type) {
-    if (operand.kind == OperandKind::sink) return new_row();
+    if (operand.kind == OperandKind::sink && type != Type::b128) return new_row();
     const auto binding = operand.kind == OperandKind::name && operand.offset == 0 ? find(operand.name) : std::nullopt;
-    if (!binding || binding->kind != Binding::Kind::row || size_bytes(binding->type) < size_bytes(type)) {
-        refuse_this("writes to what is no register of its size");
+    if (!binding || binding->kind != Binding::Kind::row || !holds(binding->type, type)) {
+        refuse_this("needs a register of its size");
         return 0;
     }
     return binding->place;
@@ -318,7 +329,7 @@ Lowering::AddressParts Lowering::address(const Operand& operand, Space space) {
     switch (binding->kind) {
         case Binding::Kind::row:
             out.base = binding->place;
-            if (size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared &&
+            if (binding->type == Type::b128 || size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared &&
                                                   space != Space::local && space != Space::param)) {
                 refuse_this("has an address in a register that is too small");
             }

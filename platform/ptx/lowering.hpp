@@ -95,6 +95,7 @@ private:
     bool comparison();
     bool select();
     bool move();
+    void move_wide(const Operand& to, const Operand& from);
     bool convert();
     bool memory();
     bool load_or_store(bool is_load);

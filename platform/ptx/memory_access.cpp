@@ -5,6 +5,11 @@
 #include "state.hpp"
 
 #include <algorithm>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace isthmus::ptx {
 namespace {
@@ -144,6 +149,77 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
+// Memory of a thread or a block may lie in the host's memory with a lower alignment than its address has.
+bool is_aligned(const std::byte* place) {
+    return (reinterpret_cast<std::uintptr_t>(place) & 15) == 0;
+}
+struct Wide {
+    std::uint64_t low, high;
+};
+// 16 bytes in one piece, where the processor has such an access: x86-64 with AVX, 64-bit Arm with LSE2.
+Wide wide_loaded(const std::byte* from) {
+    Wide out{};
+#if defined(__SSE2__)
+    if (is_aligned(from)) {
+        __m128i both;
+        asm volatile("movdqa %1, %0" : "=x"(both) : "m"(*reinterpret_cast<const __m128i*>(from)) : "memory");
+        std::memcpy(&out, &both, sizeof out);
+        return out;
+    }
+#elif defined(__aarch64__)
+    if (is_aligned(from)) {
+        asm volatile("ldp %0, %1, [%2]" : "=r"(out.low), "=r"(out.high) : "r"(from) : "memory");
+        return out;
+    }
+#endif
+    out = {loaded<std::uint64_t>(from, false), loaded<std::uint64_t>(from + 8, false)};
+    return out;
+}
+void wide_stored(std::byte* to, const Wide& value) {
+#if defined(__SSE2__)
+    if (is_aligned(to)) {
+        __m128i both;
+        std::memcpy(&both, &value, sizeof both);
+        asm volatile("movdqa %1, %0" : "=m"(*reinterpret_cast<__m128i*>(to)) : "x"(both) : "memory");
+        return;
+    }
+#elif defined(__aarch64__)
+    if (is_aligned(to)) {
+        asm volatile("stp %0, %1, [%2]" ::"r"(value.low), "r"(value.high), "r"(to) : "memory");
+        return;
+    }
+#endif
+    stored<std::uint64_t>(to, value.low, false);
+    stored<std::uint64_t>(to + 8, value.high, false);
+}
+void load_wide(Warp& warp, const Op& op, LaneMask mask) {
+    warp.worker->op = &op;
+    const Row& base = warp.in(op.a);
+    const bool records = warp.worker->finds_uninitialised;
+    for_lanes(mask, [&](std::uint32_t lane) {
+        const std::uint64_t address = base[lane] + op.value;
+        const std::byte* const from = reach(warp, op, lane, address, 16, false);
+        if (from == nullptr) return;
+        if (records) note_read(warp, op, lane, address, 16);
+        const Wide value = wide_loaded(from);
+        warp.out(op.d)[lane] = value.low;
+        warp.out(op.d + 1)[lane] = value.high;
+    });
+    if (op.mode != 0) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+void store_wide(Warp& warp, const Op& op, LaneMask mask) {
+    warp.worker->op = &op;
+    const Row& base = warp.in(op.a);
+    const bool records = warp.worker->finds_uninitialised;
+    if (op.mode != 0) __atomic_thread_fence(__ATOMIC_RELEASE);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        std::byte* const to = reach(warp, op, lane, base[lane] + op.value, 16, true);
+        if (to == nullptr) return;
+        if (records) note_write(warp, 16);
+        wide_stored(to, {warp.in(op.b)[lane], warp.in(op.b + 1)[lane]});
+    });
+}
+
 const char* space_read(const Op& op, std::uint64_t address) {
     const std::uint64_t window = address & window_mask;
     if (op.space == Space::shared || (op.space == Space::generic && window == shared_window)) return "shared memory";
@@ -280,6 +356,7 @@ Run load_run(std::uint32_t bytes) {
         case 2: return load<std::uint16_t>;
         case 4: return load<std::uint32_t>;
         case 8: return load<std::uint64_t>;
+        case 16: return load_wide;
         default: return nullptr;
     }
 }
@@ -289,6 +366,7 @@ Run store_run(std::uint32_t bytes) {
         case 2: return store<std::uint16_t>;
         case 4: return store<std::uint32_t>;
         case 8: return store<std::uint64_t>;
+        case 16: return store_wide;
         default: return nullptr;
     }
 }

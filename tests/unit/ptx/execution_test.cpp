@@ -416,6 +416,39 @@ NEXT:
     }
 }
 
+TEST(PtxExecution, RegistersOf128BitsAreMovedLoadedAndStored) {  // keeps W8
+    const std::string text = R"(
+    .reg .b32 %r<2>; .reg .b64 %d<9>; .reg .b128 %w<3>, %x; .reg .pred %p;
+    .shared .align 16 .b8 own[512]; .local .align 16 .b8 mine[16];
+    ld.param.u64 %d0, [place]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 16; add.u64 %d0, %d0, %d1;
+    ld.relaxed.sys.global.b128 %w1, [%d0];
+    mov.b128 {%d2, %d3}, %w1; mov.b128 %w2, {%d3, %d2}; mov.b128 %x, %w2;
+    and.b32 %r1, %r0, 1; setp.eq.u32 %p, %r1, 0; @%p mov.b128 %x, %w1;
+    mov.u64 %d4, own; add.u64 %d4, %d4, %d1; st.shared.b128 [%d4], %x; ld.shared.b128 %w0, [%d4];
+    st.local.b128 [mine], %w0; ld.local.b128 %w1, [mine];)";
+    const std::string begin = ".visible .entry k(.param .u64 place) {" + text, end = " ret; }";
+    Buffers buffers;
+    std::vector<u64> words(64);
+    for (u64 at = 0; at < 64; ++at) words[at] = at * 0x0101010101010101u;
+    const std::vector<u64> before = words;
+    const u64 place = buffers.add(words);
+    Loaded loaded(module_of(begin + "st.release.sys.global.b128 [%d0], %w1;" + end), buffers);
+    ASSERT_FALSE(loaded.program.entry("k")->refusal.refused()) << loaded.program.entry("k")->refusal.what;
+    ASSERT_EQ(loaded.run("k", shape_of(1, 32), place).kind, FaultKind::none);
+    for (std::size_t at = 0; at < 64; ++at) EXPECT_EQ(words[at], before[at / 2 % 2 == 0 ? at : at ^ 1]) << at;
+    EXPECT_EQ(loaded.run("k", shape_of(1, 32), place + 8).kind, FaultKind::misaligned);
+    EXPECT_EQ(loaded.run("k", shape_of(1, 32), place + 16).kind, FaultKind::illegal_address);
+
+    for (const char* const wrong :
+         {"add.u64 %d2, %w1, %d3;", "mov.b64 %d2, %w1;", "mov.b128 %w1, %d2;", "mov.b128 %w1, 0;",
+          "mov.b128 {%d2, %d3, %d4, %d5}, %w1;", "st.global.b64 [%d0], %w1;", "st.global.b128 [%w1], %w1;",
+          "ld.global.v2.b128 {%w1, %w2}, [%d0];", "selp.b128 %w1, %w1, %w2, %p;",
+          "atom.global.exch.b128 %w1, [%d0], %w2;", "mov.b128 %w3, %w1;"}) {
+        const Loaded refused(module_of(begin + wrong + end), buffers);
+        EXPECT_TRUE(refused.program.entry("k")->refusal.refused()) << wrong;
+    }
+}
+
 TEST(PtxExecution, LocalMemoryBelongsToEachThread) {
     Buffers buffers;
     std::vector<u32> out(64);
