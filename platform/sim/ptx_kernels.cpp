@@ -4,6 +4,7 @@
 
 #include "allocate.hpp"
 #include "packed_images.hpp"
+#include "statistics.hpp"
 #include "written_bytes.hpp"
 
 #include <algorithm>
@@ -132,6 +133,7 @@ bool can_run_ptx(const Twin& twin) {
 }
 
 Result run_ptx(Driver& d, const KernelLaunch& launch) {
+    count_kernel_from_ptx();
     GpuAgent agent = launch.agent;
     agent.stream = engine::Engine::running_stream();
     PtxMemory memory(d, agent);

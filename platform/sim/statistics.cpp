@@ -188,4 +188,8 @@ void count_kernel() noexcept {
     if (Statistics* const all = statistics()) add(all->kernels, 1);
 }
 
+void count_kernel_from_ptx() noexcept {
+    if (Statistics* const all = statistics()) add(all->kernels_from_ptx, 1);
+}
+
 }  // namespace isthmus::sim

@@ -22,5 +22,6 @@ void count_sticky_code(int code) noexcept;
 void count_copy(Place from, Place to, std::uint64_t bytes) noexcept;
 void count_fill(std::uint64_t bytes) noexcept;
 void count_kernel() noexcept;
+void count_kernel_from_ptx() noexcept;
 
 }  // namespace isthmus::sim

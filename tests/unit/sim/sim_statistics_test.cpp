@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -89,6 +90,8 @@ TEST(Statistics, CallsAnswersCopiesFillsAndKernelsAreCounted) {
     EXPECT_EQ(counts->copies[1][0].count, 1u);
     EXPECT_EQ(counts->fills.bytes, 16u);
     EXPECT_EQ(counts->kernels, 1u);
+    EXPECT_EQ(counts->kernels_from_ptx, 0u);  // it has a twin; unit.tools.litmus_command has the other case
+    EXPECT_EQ(offsetof(isthmus_sim_statistics, kernels), 192u);  // read there, too
     EXPECT_EQ(counts->dropped, 0u);
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ MACHINES = []
 WITHOUT_GPU = ("no-gpu", "old-driver")
 SHAPES = {"message_to_device", "message_to_host", "store_buffering", "load_buffering", "coherence_to_device",
           "coherence_to_host", "tearing_to_device", "tearing_to_host", "lost_updates"}
+KERNELS_AT = 192  # of isthmus_sim_statistics: `kernels`, then `kernels_from_ptx`
 
 
 def run(*arguments, **environment):
@@ -128,6 +130,41 @@ class PlayedMachines(unittest.TestCase):
             document = json.loads(done.stdout)
             self.assertEqual(done.returncode, 0, document)
             self.assertEqual({row["role"] for row in document["rows"]}, {"mutant"})
+
+    # With the twin switched off: the counter proves that each launch ran from the image's PTX.
+    def test_the_shapes_run_from_their_ptx_under_the_machines_rules(self):  # keeps G13
+        if os.environ.get("ISTHMUS_TEST_KERNEL_PTX") != "1":
+            self.skipTest("no nvcc made the PTX of this build's kernels")
+        for machine in self.each_with_a_gpu():
+            with tempfile.NamedTemporaryFile() as counts:
+                done = self.play(machine, "litmus", "--json", ISTHMUS_SIM_PTX="always",
+                                 ISTHMUS_SIM_STATISTICS=counts.name)
+                kernels, from_ptx = struct.unpack_from("<2Q", counts.read(), KERNELS_AT)
+            document = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 0, document)
+            self.assertGreaterEqual(from_ptx, len(document["rows"]))
+            self.assertEqual(kernels, from_ptx)
+            self.assertEqual({row["shape"] for row in document["rows"] if row["kind"] == "pinned"}, SHAPES)
+            for row in document["rows"]:
+                self.assertEqual(row["ending"], "finished", row)
+                if row["role"] == "test":
+                    self.assertEqual(row["weak"], 0, row)
+
+    # Kernels from PTX lose updates of host memory where the machine has no native atomics, and nowhere else.
+    def test_updates_from_ptx_get_lost_without_native_atomics(self):  # keeps G13
+        if os.environ.get("ISTHMUS_TEST_KERNEL_PTX") != "1":
+            self.skipTest("no nvcc made the PTX of this build's kernels")
+        for machine in self.each_with_a_gpu():
+            native = device_of(machine)["attributes"]["HOST_NATIVE_ATOMIC_SUPPORTED"] == 1
+            weak = 0
+            for seed in range(1 if native else 20):
+                done = self.play(machine, "litmus", "--json", "--kinds", "pinned", "--shapes", "lost_updates",
+                                 "--instances", "100000", "--seed", str(seed + 1), ISTHMUS_SIM_PTX="always")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                weak += json.loads(done.stdout)["rows"][0]["weak"]
+                if weak:
+                    break
+            self.assertEqual(weak == 0, native, machine)
 
     # A record with litmus findings of the real device: the guards are stricter wherever that machine is simulated.
     def test_what_was_found_narrows_the_machine_it_was_found_on(self):  # keeps G13

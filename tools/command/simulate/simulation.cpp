@@ -116,6 +116,7 @@ std::optional<Counts> read_counts(std::string_view bytes) {
     Counts counts;
     counts.processes = file->processes;
     counts.kernels = file->kernels;
+    counts.kernels_from_ptx = file->kernels_from_ptx;
     counts.fills = file->fills.count;
     counts.filled_bytes = file->fills.bytes;
     counts.calls = counted(file->calls);

@@ -45,7 +45,7 @@ struct Fault {
 // Counts of all processes of the program.
 struct Counts {
     std::uint64_t processes = 0;  // that called the driver
-    std::uint64_t kernels = 0, fills = 0, filled_bytes = 0;
+    std::uint64_t kernels = 0, kernels_from_ptx = 0, fills = 0, filled_bytes = 0;
     std::vector<Counted> calls;            // most calls first
     std::vector<Answer> refusals;          // codes that calls answered; without 600 (not ready)
     std::vector<Copied> copies;            // that ran

@@ -43,6 +43,7 @@ Json document_of(const Simulation& simulation) {
     }
     document["fills"] = {{"count", counts.fills}, {"bytes", counts.filled_bytes}};
     document["kernels"] = counts.kernels;
+    document["kernels_from_ptx"] = counts.kernels_from_ptx;
     Json& calls = document["calls"] = Json::object();
     for (const Counted& one : counts.calls) calls[one.name] = one.count;
     document["notes"] = notes_of(counts);
