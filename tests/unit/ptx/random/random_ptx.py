@@ -6,6 +6,10 @@ threads. Each thread loads 12 numbers, executes some 30 steps, and stores the re
 so that two machines can be compared step by step. Numbers whose bits PTX leaves open (the payload of a NaN of f64, the
 NaN of `abs`, `neg` and conversions) are replaced by one NaN where they arise.
 
+Every program ends: only loop() jumps back, at most 15 times, by a counter that each turn lowers; descend() calls itself
+at most 3 times; and lanes wait for no others than those that certainly come: all lanes of a warp where none has left,
+and within a branch those that took it.
+
 Seeds below SINGLES are programs of one form of an instruction each, on many operands: single(seed) names the form.
 The text depends on nothing but the seed: random numbers come from Mersenne Twister's 32-bit words.
 """
@@ -60,7 +64,7 @@ END:
  .param .b64 c;
  st.param.b64 [a], %d1;
  st.param.b32 [b], %r1;
- call.uni (c), descend, (a, b);
+ call (c), descend, (a, b);
  ld.param.b64 %d3, [c];
  }}
  xor.b64 %d2, %d3, %d0;
@@ -469,6 +473,14 @@ class Maker:
     def room(self):
         return SHARED_ROW - self.row
 
+    def converge(self):
+        """All lanes of the warp meet, as a barrier of the block that is .aligned needs it."""
+        self.emit('bar.warp.sync 0xffffffff;')
+
+    def barrier(self):
+        self.converge()
+        self.emit('bar.sync 0;')
+
     # -- steps; each takes one to three rows -------------------------------------------------------------------------
 
     def plain(self):
@@ -592,10 +604,10 @@ class Maker:
         generic = n.chance(40)
         space = '' if generic else '.shared'
         base = '%gshared' if generic else '%shared'
-        self.emit('bar.sync 0;')
+        self.barrier()
         self.emit(f'mad.wide.u32 {at}, %t, {size}, {base};')
         self.emit(f'st{space}.b{8 * size} [{at}], {self.operand(kind)};')
-        self.emit('bar.sync 0;')
+        self.barrier()
         index = self.new('r')
         self.emit(f'xor.b32 {index}, %t, {n.below(64)};')
         self.emit(f'mad.wide.u32 {other}, {index}, {size}, {base};')
@@ -611,7 +623,7 @@ class Maker:
             at = '%glocal' if space == '' else at
         else:
             at, space = self.new('d'), '.shared'
-            self.emit('bar.sync 0;')
+            self.barrier()
             self.emit(f'mad.wide.u32 {at}, %t, 16, %shared;')
         self.emit(f'st{space}.v2.b64 [{at}], {{{self.operand("d")}, {self.operand("d")}}};')
         place = n.below(4) * 4
@@ -662,7 +674,7 @@ class Maker:
         place = n.below(3)
         if place == 0:
             at, space = self.new('d'), n.one_of(['.shared', ''])
-            self.emit('bar.sync 0;')
+            self.barrier()
             self.emit(f'mad.wide.u32 {at}, %t, 8, {"%shared" if space else "%gshared"};')
         else:
             at, space = f'%out+{self.row * LANES * 8}', n.one_of(['.global', ''])
@@ -695,18 +707,18 @@ class Maker:
         operand = str(n.below(1000)) if op.startswith('inc') else self.operand(kind)
         p = self.new('p')
         result = self.new(kind)
-        self.emit('bar.sync 0;')
+        self.barrier()
         self.emit(f'setp.eq.u32 {p}, %t, 0;')
         self.emit(f'@{p} st.shared.b{bits} [%shared], {n.one_of(INTEGERS) if not op.startswith("inc") else 0};')
-        self.emit('bar.sync 0;')
+        self.barrier()
         if n.chance(50):
             trash = self.new(kind)
             self.emit(f'atom.shared.{op} {trash}, [%shared], {operand};')
         else:
             self.emit(f'red.shared.{op} [%shared], {operand};')
-        self.emit('bar.sync 0;')
+        self.barrier()
         self.emit(f'ld.shared.b{bits} {result}, [%shared];')
-        self.emit('bar.sync 0;')
+        self.barrier()
         self.keep(kind, result, f'{op} of a block')
 
     def shuffle(self):
@@ -762,6 +774,7 @@ class Maker:
         n = self.n
         way = n.one_of(['popc', 'and', 'or'])
         result = self.new('r')
+        self.converge()
         if way == 'popc':
             self.emit(f'bar.red.popc.u32 {result}, 0, {n.one_of(["", "!"])}{self.predicate()};')
         else:
@@ -821,7 +834,8 @@ class Maker:
         self.inside(result, kind)
         way, value = self.votes(taken)
         self.emit(f'mov.b32 {way_out}, {value};')
-        self.emit(f'bra{n.one_of(["", ".uni"])} {end};')
+        n.one_of(["", ".uni"])    # only drawn: lanes part here
+        self.emit(f'bra {end};')
         self.lines.append(f'{other}:')
         if n.chance(40):
             q, second, end2 = self.predicate(), self.new_label(), self.new_label()
@@ -837,7 +851,7 @@ class Maker:
         way2, value = self.votes(rest)
         self.emit(f'mov.b32 {way_out}, {value};')
         self.lines.append(f'{end}:')
-        self.emit('bar.warp.sync 0xffffffff;')
+        self.converge()
         self.keep(kind, result, 'branch')
         self.keep('r', way_out, f'{way} and {way2} within a branch')
 
@@ -869,7 +883,7 @@ class Maker:
         self.emit(f'sub.u32 {count}, {count}, 1;')
         self.emit(f'bra {start};')
         self.lines.append(f'{end}:')
-        self.emit('bar.warp.sync 0xffffffff;')
+        self.converge()
         self.keep('r', sum_, 'loop')
         self.keep('d', wide, 'loop, sum')
 
@@ -886,7 +900,7 @@ class Maker:
             self.inside(result, 'r')
             self.emit(f'bra {end};')
         self.lines.append(f'{end}:')
-        self.emit('bar.warp.sync 0xffffffff;')
+        self.converge()
         self.keep('r', result, 'brx.idx')
 
     def call(self):
@@ -898,6 +912,7 @@ class Maker:
             self.emit(f'st.param.b32 [b], {self.operand("r")};')
             self.emit('call.uni (c), blend, (a, b);')
             self.emit(f'ld.param.b32 {result}, [c]; }}')
+            self.converge()
             self.keep('r', result, 'call')
         else:
             depth, result = self.new('r'), self.new('d')
@@ -907,7 +922,7 @@ class Maker:
             self.emit(f'st.param.b32 [b], {depth};')
             self.emit('call (c), descend, (a, b);')
             self.emit(f'ld.param.b64 {result}, [c]; }}')
-            self.emit('bar.warp.sync 0xffffffff;')
+            self.converge()
             self.keep('d', result, 'recursive call')
 
     def global_atomic(self):

@@ -12,7 +12,10 @@ usage: random_test.py
 """
 import collections
 import os
+import re
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -120,6 +123,91 @@ class RandomPtx(unittest.TestCase):
         different = [seed for seed in self.seeds if seed in self.known and self.lines[seed][1] != self.known[seed]]
         self.assertEqual(different, [], 'random_test.py --compare names the steps')
         print(f'{sum(seed in self.known for seed in self.seeds)} programs as on a GPU')
+
+
+# Runs the recorder where one program never ends, one ends its process, and one fails.
+RECORDER = '''
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import random_recorder as recorder
+first = recorder.rp.SINGLES
+recorder.SECONDS['run'] = 1.0
+def line_of(seed, rows, whole=recorder.runner.line_of):
+    if seed == first + 5:
+        time.sleep(1000)
+    if seed == first + 20:
+        os._exit(0)
+    if seed == first + 60:
+        raise recorder.runner.Failure('cuStreamQuery answered 700')
+    return whole(seed, rows)
+recorder.runner.line_of = line_of
+whole = recorder.Recording(first, first + 150, sys.argv[2], 2, 100, None).run()
+os._exit(3 if not whole else 0)
+'''
+
+
+class Recorder(unittest.TestCase):
+    def test_programs_that_never_end_cost_no_others_their_results(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, 'results')
+            done = subprocess.run([sys.executable, '-c', RECORDER, os.path.dirname(RECORD), out], timeout=120,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3, done)
+            with open(out + '.stuck', encoding='ascii') as file:
+                stuck = {int(line.split()[0]) - rp.SINGLES: line.split(' ', 1)[1].strip() for line in file}
+            self.assertEqual(stuck, {5: 'run took more than 1 s', 20: 'run ended', 60: 'run cuStreamQuery answered 700'})
+            found = lines_of(out)
+            wanted = {rp.SINGLES + at for at in range(150)} - {rp.SINGLES + at for at in stuck}
+            self.assertEqual(set(found), wanted)
+            here = run_here(sorted(wanted)[:20])
+            self.assertEqual([found[seed] for seed in here], list(here.values()))
+
+
+class Generator(unittest.TestCase):
+    def test_programs_jump_back_by_counters_alone(self):
+        """Every jump back is the end of a loop whose counter is at most 15 and was just lowered."""
+        loops = 0
+        for seed in range(rp.SINGLES, rp.SINGLES + 300):
+            lines = [line.strip() for line in rp.make(seed).lines]
+            labels = {line[:-1]: at for at, line in enumerate(lines) if line.endswith(':')}
+            for at, line in enumerate(lines):
+                jump = re.fullmatch(r'(@!?%p\d+ )?bra(?:\.uni)? (\w+);', line)
+                targets = [jump[2]] if jump else []
+                if '.branchtargets' in line:
+                    targets = line.split('.branchtargets ')[1].rstrip(';').split(', ')
+                for target in targets:
+                    begin = labels[target]
+                    if begin > at:
+                        continue
+                    loops += 1
+                    count = re.fullmatch(r'sub\.u32 (%r\d+), \1, 1;', lines[at - 1])[1]
+                    test = re.fullmatch(r'setp\.eq\.u32 (%p\d+), (%r\d+), 0;', lines[begin + 1])
+                    self.assertEqual(test[2], count)
+                    self.assertRegex(lines[begin + 2], f'@{test[1]} bra ')
+                    before = [one for one in lines[:begin] if re.match(rf'\S+ {count},', one)]
+                    self.assertRegex(before[-1], rf'and\.b32 {count}, \S+, (3|7|15);')
+                    within = [one for one in lines[begin:at] if re.search(rf'^(@!?%p\d+ )?\S+ {count},', one)]
+                    self.assertEqual(len(within), 1, within)      # the counter is written once in a turn
+        self.assertGreater(loops, 100)
+
+    def test_lanes_wait_for_those_that_come(self):
+        """Instructions of .sync name all lanes, or those of their side of a branch."""
+        for seed in range(rp.SINGLES, rp.SINGLES + 300):
+            lines = [line.strip() for line in rp.make(seed).lines]
+            for at, line in enumerate(lines):
+                if not re.search(r'\.sync(\.|\s)', line) or line.startswith('bar.sync'):
+                    continue
+                members = re.search(r'(\S+);$', line)[1]
+                if members == '0xffffffff':
+                    continue
+                ballot = next(one for one in reversed(lines[:at]) if one.startswith('vote.sync.ballot')
+                              and one.endswith('0xffffffff;'))
+                taken, condition = re.match(r'vote\.sync\.ballot\.b32 (%r\d+), (%p\d+), ', ballot).groups()
+                begin = lines.index(ballot)
+                rest = re.fullmatch(rf'not\.b32 (%r\d+), {taken};', lines[begin + 1])[1]
+                other = next(re.fullmatch(rf'@!{condition} bra (\w+);', one)[1] for one in lines[begin:at]
+                             if one.startswith(f'@!{condition} bra '))
+                self.assertEqual(members, rest if lines.index(other + ':') < at else taken, line)
 
 
 if __name__ == '__main__':
