@@ -40,7 +40,8 @@ bool Lowering::load_or_store(bool is_load) {
     const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
     const Run run = is_load ? load_run(bytes) : store_run(bytes);
     const bool wrong = run == nullptr || words.types.size() != 1 || type == Type::pred || bytes * count > 32 ||
-                       (count > 1 && type == Type::b128) || (is_load ? release : acquire) || (!is_load && space == Space::constant);
+                       (count > 1 && type == Type::b128) || (is_load ? release : acquire) ||
+                       (!is_load && space == Space::constant);
     if (wrong) return refuse_this("is not modelled"), true;
     if (!want(2, 2)) return true;
     const Operand& place = now_->operands[is_load ? 1 : 0];

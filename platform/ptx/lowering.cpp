@@ -329,8 +329,9 @@ Lowering::AddressParts Lowering::address(const Operand& operand, Space space) {
     switch (binding->kind) {
         case Binding::Kind::row:
             out.base = binding->place;
-            if (binding->type == Type::b128 || size_bytes(binding->type) < 4 || (size_bytes(binding->type) < 8 && space != Space::shared &&
-                                                  space != Space::local && space != Space::param)) {
+            if (binding->type == Type::b128 || size_bytes(binding->type) < 4 ||
+                (size_bytes(binding->type) < 8 && space != Space::shared && space != Space::local &&
+                 space != Space::param)) {
                 refuse_this("has an address in a register that is too small");
             }
             // A parameter whose address was taken in a function lies in local memory.

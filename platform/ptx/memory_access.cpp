@@ -150,7 +150,7 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
 }
 
 // Memory of a thread or a block may lie in the host's memory with a lower alignment than its address has.
-bool is_aligned(const std::byte* place) {
+[[maybe_unused]] bool is_aligned(const std::byte* place) {
     return (reinterpret_cast<std::uintptr_t>(place) & 15) == 0;
 }
 struct Wide {

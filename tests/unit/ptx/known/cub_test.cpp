@@ -211,8 +211,11 @@ unsigned tiles_of(std::size_t count, unsigned tile) {
 // cub::GridEvenShare<unsigned> after DispatchInit().
 struct EvenShare {
     EvenShare(unsigned count, int most_blocks, unsigned tile)
-        : total_tiles(static_cast<int>(tiles_of(count, tile))), num_items(count),
-          grid_size(std::min(total_tiles, most_blocks)), block_offset(count), block_end(count) {
+        : total_tiles(static_cast<int>(tiles_of(count, tile))),
+          num_items(count),
+          grid_size(std::min(total_tiles, most_blocks)),
+          block_offset(count),
+          block_end(count) {
         const int tiles_of_block = total_tiles / grid_size;
         big_shares = total_tiles - tiles_of_block * grid_size;
         normal_share_items = static_cast<unsigned>(tiles_of_block) * tile;
@@ -300,9 +303,9 @@ TEST_F(CubDevice, SortsByPassesOverAllBlocks) {
     for (unsigned pass = 0; pass < passes; ++pass) {
         ASSERT_EQ(cuMemsetD8_v2(look_back.address, 0, std::size_t{blocks} * digits * 4), 0);
         const auto bit = static_cast<int>(pass * radix_bits);
-        launch(pass_kernel, blocks, threads_of(pass_kernel), look_back.address, counters.address + pass * 4,
-               Address{0}, bins.address + Address{pass} * digits * 4, to, from, Address{0}, Address{0},
-               static_cast<int>(count), bit, std::min(32 - bit, static_cast<int>(radix_bits)), Nothing{});
+        launch(pass_kernel, blocks, threads_of(pass_kernel), look_back.address, counters.address + pass * 4, Address{0},
+               bins.address + Address{pass} * digits * 4, to, from, Address{0}, Address{0}, static_cast<int>(count),
+               bit, std::min(32 - bit, static_cast<int>(radix_bits)), Nothing{});
         std::swap(from, to);
     }
     std::sort(keys.begin(), keys.end());
@@ -324,7 +327,8 @@ TEST_F(CubDevice, AnInputThatIsTooShortIsAnIllegalAddress) {
     const Array<int> from(std::size_t{1000}), to(std::size_t{1});
     Function* const sum = entry({"DeviceReduceSingleTileKernel", "EPKiPi"});
     EXPECT_EXIT(std::_Exit(sum_of_too_short_an_input(sum, threads_of(sum), from.address, to.address)),
-                ::testing::ExitedWithCode(0), "DeviceReduceSingleTileKernel.*behind the nearest allocation .device memory, 4000 bytes");
+                ::testing::ExitedWithCode(0),
+                "DeviceReduceSingleTileKernel.*behind the nearest allocation .device memory, 4000 bytes");
 }
 
 }  // namespace
