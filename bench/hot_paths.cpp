@@ -52,6 +52,8 @@ struct Scene {
     Buffer<int> shared =
         device.allocate_shared<int>(count, {.host = Use::writes_often, .device = Use::reads_and_writes}).value();
     MemoryPool pool = device.create_pool().value();
+    Allocator of_streams = device.allocator(MemoryKind::pool);
+    Allocator of_device = device.allocator(MemoryKind::device);
     Stream beside = device.create_stream().value();
     Event event = device.create_event().value();
     Buffer<int> viewed = device.allocate<int>(count, MemoryKind::pinned).value();
@@ -101,6 +103,16 @@ constexpr Deed deeds[] = {
      [](Scene& s) {
          const auto block = s.pool.allocator().allocate({4096, 256, &s.stream}).value();
          s.pool.allocator().release(block, &s.stream).value();
+     }},
+    {"block_of_stream",
+     [](Scene& s) {
+         const auto block = s.of_streams.allocate({4096, 256, &s.stream}).value();
+         s.of_streams.release(block, &s.stream).value();
+     }},
+    {"block_of_device",
+     [](Scene& s) {
+         const auto block = s.of_device.allocate({4096}).value();
+         s.of_device.release(block).value();
      }},
     {"buffer_of_stream", [](Scene& s) { (void)s.stream.allocate<int>(count).value(); }},
     {"buffer_pinned", [](Scene& s) { (void)s.device.allocate<int>(count, MemoryKind::pinned).value(); }},
