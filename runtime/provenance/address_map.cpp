@@ -5,11 +5,9 @@
 
 #include "address_tree.hpp"
 #include "composed.hpp"
-#include "process.hpp"
 #include "provenance_errors.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
@@ -45,31 +43,20 @@ struct AddressMap::State {
 
     // Expects the mutex.
     void disconnect(Slot& slot) {
-        if (!slot.take_down()) count_parked(-1);
+        (void)slot.take_down();
         tree.remove(slot, {slot.first(), slot.last()});
         slots.give(&slot);
-        connected.store(connected.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     }
-    // Each thread counts in a line of its own, as far as there are enough.
-    void count_parked(std::ptrdiff_t change) {
-        Line& own = parked[process::thread_number() % parked.size()];
-        own.count.fetch_add(change, std::memory_order_relaxed);
+    // Written once, so that later ones only read the line.
+    void note_parked() noexcept {
+        if (!ever_parked.load(std::memory_order_relaxed)) ever_parked.store(true, std::memory_order_relaxed);
     }
-    std::size_t count_of_parked() const {
-        std::ptrdiff_t sum = 0;
-        for (const Line& line : parked) sum += line.count.load(std::memory_order_relaxed);
-        return static_cast<std::size_t>(std::max(sum, std::ptrdiff_t{0}));
-    }
-    struct alignas(64) Line {
-        std::atomic<std::ptrdiff_t> count{0};
-    };
 
     Budget budget;
     Tree tree{budget};
     BlockPool slots{budget, sizeof(Slot), construct_slot};
-    std::atomic<std::size_t> connected{0};  // alive and parked
-    std::array<Line, 16> parked;
-    mutable std::mutex mutex;  // held while the tree changes
+    std::atomic<bool> ever_parked{false};  // without it, no parked record need be searched for
+    mutable std::mutex mutex;              // held while the tree changes
 };
 
 AddressMap::AddressMap(std::size_t max_bytes) : state_(std::make_unique<State>(max_bytes)) {}
@@ -102,11 +89,10 @@ Result<Place> AddressMap::place(const Record& record, std::uint64_t extent_bytes
         return make_error<errors::address_map_is_full>();
     }
     if (parked) {
-        state.count_parked(1);
+        state.note_parked();
     } else {
         slot.turn();  // alive
     }
-    state.connected.store(state.connected.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     Place made;
     made.slot_ = &slot;
     made.version_ = slot.version.load(std::memory_order_relaxed);
@@ -126,7 +112,7 @@ bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
 bool AddressMap::park(Place& place) noexcept {
     if (!place || place.version_ % 2 != 0 || !place.slot_->park(place.version_)) return false;
     ++place.version_;
-    state_->count_parked(1);
+    state_->note_parked();
     return true;
 }
 
@@ -137,7 +123,6 @@ bool AddressMap::revive(Place& place, const Record& record) noexcept {
     }
     if (!place.slot_->revive(place.version_, record)) return false;
     ++place.version_;
-    state_->count_parked(-1);
     return true;
 }
 
@@ -160,7 +145,7 @@ std::size_t AddressMap::make_way(std::uint64_t base, std::uint64_t bytes) {
 }
 
 bool AddressMap::is_parked(std::uint64_t address) const {
-    if (!is_range(address, 1) || state_->count_of_parked() == 0) return false;
+    if (!is_range(address, 1) || !state_->ever_parked.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(state_->mutex);
     const Slot* const met = state_->tree.first_met({address, address});
     return met != nullptr && !met->alive();
@@ -199,8 +184,11 @@ bool AddressMap::covers(std::uint64_t address, std::uint64_t bytes) const noexce
 }
 
 std::size_t AddressMap::size() const noexcept {
-    const std::size_t connected = state_->connected.load(std::memory_order_relaxed);
-    return connected - std::min(connected, state_->count_of_parked());
+    std::size_t live = 0;
+    const std::lock_guard lock(state_->mutex);
+    state_->slots.for_each_block(
+        [&](const void* block) { live += static_cast<const Slot*>(block)->alive() ? 1u : 0u; });
+    return live;
 }
 
 std::size_t AddressMap::memory_bytes() const noexcept {

@@ -47,7 +47,7 @@ private:
 };
 
 // Live allocations do not overlap. One id may have two bases (a host range and its device address). Thread safety:
-// every function may be called from any thread. insert, erase and for_each exclude one another; find, covers and size
+// every function may be called from any thread. insert, erase, size and for_each exclude one another; find and covers
 // never block.
 //
 // Memory that is released and kept for a later allocation is parked: readers do not find it, but no other allocation
@@ -91,7 +91,7 @@ public:
     Record find(std::uint64_t address) const noexcept;
     // Does one live allocation contain all of [address, address + bytes)? With 0 bytes: does one contain `address`?
     bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept;
-    std::size_t size() const noexcept;          // live allocations
+    std::size_t size() const noexcept;          // live allocations; looks at every record
     std::size_t memory_bytes() const noexcept;  // of the map itself; never shrinks, but erased blocks are reused
     // Visits each live allocation once, in no particular order. `visit` may read the map but not change it.
     void for_each(const std::function<void(const Record&)>& visit) const;
