@@ -207,8 +207,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
             kept->allocated_in_order = in_order;
             place(request, *kept, block);
             tell_origin(*kept, block, origin);
-            block.id = ledger.revive(*kept, block);
-            if (block.id == 0) return enter(block, ledger.take_parked(*kept), nullptr, origin);
+            if (ledger.wake(*kept, block) == 0) return enter(block, ledger.take_parked(*kept), nullptr, origin);
             if (origin != nullptr) origin->piece = kept;
             return block;
         }

@@ -303,21 +303,6 @@ bool Ledger::revive_records(LedgerEntry& entry, const MemoryBlock& block) {
     return !two || addresses_.revive(entry.beside, at_device_address(record, block));
 }
 
-std::uint64_t Ledger::revive(Piece& parked, const MemoryBlock& fresh) {
-    auto& entry = static_cast<LedgerEntry&>(parked);
-    const std::lock_guard lock(mutex_);
-    if (!LedgerEntries::renew(entry)) return 0;
-    MemoryBlock block = fresh;
-    block.id = entry.id;
-    if (!revive_records(entry, block)) {
-        unmap(entry);
-        return 0;
-    }
-    entry.block = block;
-    set(entry, LedgerEntry::State::live);
-    return block.id;
-}
-
 Piece Ledger::take_parked(Piece& parked) {
     const std::lock_guard lock(mutex_);
     Piece piece = std::move(parked);

@@ -53,18 +53,18 @@ public:
     std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);
     void leave(std::uint64_t id);
 
-    // Parks the piece, where rules::keeping() keeps it: the caller then has to hand it to revive() or take_parked(),
+    // Parks the piece, where rules::keeping() keeps it: the caller then has to hand it to wake() or take_parked(),
     // and may read it until then. nullptr, and nothing changes: it is not kept. `how` lacks what the ledger knows.
     // Errors as take().
     Result<Piece*> park(const MemoryBlock& block, std::size_t device, rules::Released how, std::uint64_t limit_bytes);
     // Records and parks a piece that take() removed. nullptr: not possible, and the caller keeps `piece`.
     Piece* park_again(std::size_t device, Piece& piece);
-    // Hands a parked piece out again, as this block, and answers its identity. 0: the piece stays parked and has to be
-    // taken and entered anew. Its records begin elsewhere or have left the map, or its identities are used up.
-    std::uint64_t revive(Piece& parked, const MemoryBlock& block);
-    // park() and revive() without the ledger's lock, for a piece that one owner alone knows: nobody else has its
-    // identity. false; 0: nothing has changed, or records of it have left the map, and the piece stays as it is.
+    // park() without the ledger's lock, for a piece that one owner alone knows: nobody else has its identity. false:
+    // nothing has changed, or records of it have left the map, and the piece stays as it is.
     bool rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes);
+    // Hands a parked piece out again, as this block, which gets its new identity, and answers that. 0: the piece stays
+    // parked and has to be taken and entered anew. Its records begin elsewhere or have left the map, or its identities
+    // are used up. Takes no lock: nobody but the caller knows a piece that is parked, nor its next identity.
     std::uint64_t wake(Piece& parked, MemoryBlock& block);
     // Removes a parked piece: the caller has to free it.
     Piece take_parked(Piece& parked);

@@ -411,8 +411,7 @@ TEST(PieceCache, AKeptPieceIsOneThreadsUnderOneIdentity) {  // keeps M4, M7
             block.device = kept->allocation.device;
             block.bytes = bytes;
             block.kind = MemoryKind::device;
-            block.id = ledger.revive(*kept, block);
-            ASSERT_NE(block.id, 0u);
+            ASSERT_NE(ledger.wake(*kept, block), 0u);
             const provenance::Record found = addresses.find(block.device + bytes - 1);
             ASSERT_EQ(found.id, block.id);
             ASSERT_EQ(found.bytes, bytes);

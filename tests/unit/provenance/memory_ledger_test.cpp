@@ -232,7 +232,7 @@ TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity)
     EXPECT_TRUE(ledger.take_all(0).empty()) << "whoever keeps it frees it";
     for (const std::size_t bytes : {std::size_t{4200}, std::size_t{5000}}) {
         MemoryBlock next = device_block(0x10000, bytes);
-        next.id = ledger.revive(*parked, next);
+        ASSERT_EQ(ledger.wake(*parked, next), next.id);
         ASSERT_NE(next.id, 0u);
         EXPECT_NE(next.id, first.id);
         EXPECT_EQ(addresses.find(0x10000 + bytes - 1).id, next.id);
@@ -351,7 +351,7 @@ TEST_F(Ledgers, ParkedMemoryThatIsAskedForElsewhereIsEnteredAnew) {  // keeps M4
     EXPECT_EQ(addresses.insert({0x10000 + 4999, 1, 9}).code(), Code::invalid_argument) << "to the allocation's end";
     Piece* const parked = ledger.park(first, 0, {}, plenty).value();
     MemoryBlock next = device_block(0x10000, 4000);
-    EXPECT_EQ(ledger.revive(*parked, next), 0u) << "it begins elsewhere in the allocation";
+    EXPECT_EQ(ledger.wake(*parked, next), 0u) << "it begins elsewhere in the allocation";
     EXPECT_EQ(addresses.size(), 0u);
     Piece piece = ledger.take_parked(*parked);
     EXPECT_EQ(piece.allocation.bytes, 5000u);
@@ -372,7 +372,7 @@ TEST_F(Ledgers, BothAddressesOfMemoryAreParkedAndRevived) {  // keeps K23, M4
     Piece* const parked = ledger.park(first, 0, {}, plenty).value();
     EXPECT_TRUE(addresses.is_parked(host + 255) && addresses.is_parked(0x7000000 + 255));
     block.bytes = 200;
-    block.id = ledger.revive(*parked, block);
+    (void)ledger.wake(*parked, block);
     ASSERT_NE(block.id, 0u);
     EXPECT_EQ(addresses.find(host + 199).id, block.id);
     EXPECT_EQ(addresses.find(0x7000000 + 199).id, block.id);
@@ -381,10 +381,10 @@ TEST_F(Ledgers, BothAddressesOfMemoryAreParkedAndRevived) {  // keeps K23, M4
     // Where one record has left the map, the other leaves it, too.
     ASSERT_EQ(ledger.park(block, 0, {}, plenty).value(), parked);
     EXPECT_EQ(addresses.make_way(0x7000000, 1), 1u);
-    EXPECT_EQ(ledger.revive(*parked, block), 0u);
+    EXPECT_EQ(ledger.wake(*parked, block), 0u);
     EXPECT_FALSE(addresses.find(host));
-    EXPECT_FALSE(addresses.is_parked(host));
     EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x7000000u);
+    EXPECT_FALSE(addresses.is_parked(host));
 }
 
 TEST_F(Ledgers, WhatLiesBehindABlockInItsPieceIsNotAdopted) {  // keeps M2
@@ -405,7 +405,8 @@ TEST_F(Ledgers, ParkedMemoryOfADeadContextGivesWay) {  // keeps K12, M7
     const MemoryBlock fresh = entered(device_block(0x10800, 64));
     EXPECT_EQ(addresses.find(0x10800).id, fresh.id);
     EXPECT_FALSE(addresses.is_parked(0x10000));
-    EXPECT_EQ(ledger.revive(*parked, device_block(0x10000, 4096)), 0u);
+    MemoryBlock again = device_block(0x10000, 4096);
+    EXPECT_EQ(ledger.wake(*parked, again), 0u);
     (void)ledger.take_parked(*parked);
     EXPECT_EQ(addresses.find(0x10800).id, fresh.id);
     EXPECT_TRUE(ledger.take(fresh, 0).ok());
@@ -426,7 +427,8 @@ TEST_F(Ledgers, APieceThatWasTakenCanBeParkedOrPutBack) {  // keeps K8, M2
     EXPECT_EQ(parked->allocation.device, 0x10000u);
     EXPECT_TRUE(addresses.is_parked(0x10fff));
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
-    EXPECT_NE(ledger.revive(*parked, device_block(0x10000, 100)), 0u);
+    MemoryBlock next = device_block(0x10000, 100);
+    EXPECT_NE(ledger.wake(*parked, next), 0u);
     EXPECT_TRUE(ledger.take(other, 0).ok());
     EXPECT_EQ(ledger.size(), 1u);
 }
@@ -439,7 +441,7 @@ TEST_F(Ledgers, APutBackBlockIsParkedUnderItsOldIdentity) {  // keeps K8
     ASSERT_NE(parked, nullptr);
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
     MemoryBlock next = device_block(0x10000, 4096);
-    next.id = ledger.revive(*parked, next);
+    (void)ledger.wake(*parked, next);
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
     EXPECT_TRUE(ledger.take(next, 0).ok());
 }
