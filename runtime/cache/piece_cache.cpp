@@ -154,12 +154,19 @@ std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept 
     return rules::most_kept(now, limit_bytes_ - std::min(limit_bytes_, sum(in_lanes, &InLane::bytes)));
 }
 
+// Half of the limit is left whatever lies in lanes (rules::lane_bytes): then the lanes of all threads are not looked
+// at.
+void PieceCache::take_out_surplus(std::vector<Piece*>& out) {
+    if (bytes_ <= rules::most_kept(handed_out_, limit_bytes_ - limit_bytes_ / 2)) return;
+    take_out_until(most_kept(handed_out_), out);
+}
+
 std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
     close(piece, order_of(behind));
     const std::lock_guard lock(mutex_);
     shelve(piece, behind);
-    take_out_until(most_kept(handed_out_), out);
+    take_out_surplus(out);
     return out;
 }
 
@@ -167,7 +174,7 @@ std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     shelve(piece, behind);
-    take_out_until(most_kept(handed_out_), out);
+    take_out_surplus(out);
     return out;
 }
 
@@ -277,6 +284,7 @@ void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
     ++out_[kind_of(piece)][shelf_of(piece)];
     handed_out_.bytes += piece.bytes();
     handed_out_.asked_bytes += counted_bytes(piece, bytes);
+    if (handed_out_.asked_bytes <= handed_out_.peak_bytes) return;  // without a look at the lanes of all threads
     handed_out_.peak_bytes = std::max(handed_out_.peak_bytes, asked_by_owners(handed_out_));
 }
 

@@ -159,6 +159,7 @@ private:
     Oldest goes_first();
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
+    void take_out_surplus(std::vector<Piece*>& out);
     void shelve(Piece& piece, Behind* behind);
     std::uint64_t most_kept(const rules::HandedOut& now) const noexcept;
     std::uint64_t asked_by_owners(const rules::HandedOut& counted) const noexcept;  // without what lies in lanes
