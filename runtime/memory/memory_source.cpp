@@ -218,7 +218,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     }
     Piece piece;
     if (place_bytes != 0) {
-        if (Result<void> cut = from_slab(place_bytes, piece); !cut) return std::move(cut).error();
+        if (Result<void> cut = from_slab(place_bytes, request.bytes, piece); !cut) return std::move(cut).error();
         place(request, piece, block);
     } else {
         if (keeps) make_way(*device_, whole.bytes);
@@ -226,7 +226,10 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         const bool in_segment = keeps && kind_ == MemoryKind::device && device_->segment.enabled() &&
                                 !device_->books->captures.any() && !device_->services.any();
         if (in_segment) make_way_in_segment(*device_, whole.bytes);
-        if (Result<void> made = within_memory(whole, block, piece, in_segment); !made) return std::move(made).error();
+        const Amounts amounts{request.bytes, whole.bytes};
+        if (Result<void> made = within_memory(whole, amounts, block, piece, in_segment); !made) {
+            return std::move(made).error();
+        }
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
@@ -236,17 +239,24 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     return enter(block, std::move(piece), request.stream, origin);
 }
 
-Result<void> MemorySource::within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece,
-                                         bool in_segment) {
+Result<void> MemorySource::within_memory(const AllocationRequest& request, const Amounts& amounts, MemoryBlock& block,
+                                         Piece& piece, bool in_segment) {
+    const auto attempt = [&](std::size_t bytes) {
+        AllocationRequest of_bytes = request;
+        of_bytes.bytes = bytes;
+        Result<void> within = within_budget(*device_, kind_, bytes);
+        return within ? obtain(of_bytes, block, piece, in_segment) : within;
+    };
     // Around the budget too: cached memory counts against it, so making room helps.
-    return with_room(*device_, kind_, request.bytes, [&] {
-        Result<void> within = within_budget(*device_, kind_, request.bytes);
-        return within ? obtain(request, block, piece, in_segment) : within;
+    return with_room(*device_, kind_, amounts.asked_bytes, [&] {
+        Result<void> made = attempt(request.bytes);
+        const bool smaller = made.code() == Code::out_of_memory && amounts.least_bytes < request.bytes;
+        return smaller ? attempt(amounts.least_bytes) : made;
     });
 }
 
 // Where memory for a larger slab is missing, one of a page serves.
-Result<void> MemorySource::from_slab(std::size_t place_bytes, Piece& piece) {
+Result<void> MemorySource::from_slab(std::size_t place_bytes, std::size_t asked_bytes, Piece& piece) {
     PieceCache& cache = device_->cache;
     const SlabSort sort{kind_, placement_, place_bytes};
     if (cache.small.cut(sort, piece)) {
@@ -254,18 +264,14 @@ Result<void> MemorySource::from_slab(std::size_t place_bytes, Piece& piece) {
         return {};
     }
     const std::size_t page_bytes = device_->config->machine.page_size_bytes;
-    const std::size_t least = rules::slab_bytes(0, page_bytes);
     AllocationRequest request;
     request.bytes = cache.small.next_bytes(sort, page_bytes);
     Piece slab;
     MemoryBlock at;
     make_way(*device_, request.bytes);
-    Result<void> made = within_memory(request, at, slab);
-    if (!made && made.code() == Code::out_of_memory && request.bytes > least) {
-        request.bytes = least;
-        made = within_memory(request, at, slab);
+    if (Result<void> made = within_memory(request, {asked_bytes, rules::slab_bytes(0, page_bytes)}, at, slab); !made) {
+        return made;
     }
-    if (!made) return made;
     slab.block = at;
     if (slab.host_part) slab.host_part->asked = placement_;
     cache.divided(slab);

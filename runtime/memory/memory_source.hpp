@@ -63,9 +63,16 @@ private:
     void place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const;
     // `in_segment`: device memory may be a block of the device's segment.
     Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece, bool in_segment);
-    Result<void> within_memory(const AllocationRequest& request, MemoryBlock& block, Piece& piece,
-                               bool in_segment = false);
-    Result<void> from_slab(std::size_t place_bytes, Piece& piece);
+    // obtain() within the budget, after making room where memory is missing. `asked_bytes`: what the caller of the
+    // runtime asked for, which an error and the handler for shortages name. `least_bytes`: serves where
+    // request.bytes are not there; the same: nothing less does.
+    struct Amounts {
+        std::size_t asked_bytes;
+        std::size_t least_bytes;
+    };
+    Result<void> within_memory(const AllocationRequest& request, const Amounts& amounts, MemoryBlock& block,
+                               Piece& piece, bool in_segment = false);
+    Result<void> from_slab(std::size_t place_bytes, std::size_t asked_bytes, Piece& piece);
     Result<void> from_driver(std::size_t bytes, Piece& piece, bool in_segment);
     bool from_segment(std::size_t bytes, Piece& piece, platform::Status& status);
     Result<void> from_pool(const AllocationRequest& request, Piece& piece);

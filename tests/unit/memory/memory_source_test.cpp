@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -264,6 +265,43 @@ TEST_F(Sources, ShortOfMemoryTheHandlerIsAskedUntilItGivesUp) {  // keeps K19
     device.set_out_of_memory_handler([&](std::size_t) { return allocator.release(std::exchange(held, {})).ok(); });
     EXPECT_TRUE(allocator.allocate(bytes(64)).ok()) << "the handler made room";
     EXPECT_FALSE(held);
+}
+
+// Small buffers share a slab, whose size is nothing that the program asked for.
+TEST(SmallSources, ShortOfMemoryForASlabTheSizeThatWasAskedForIsNamed) {  // keeps K19
+    FakeWorld world;
+    FakeRuntime runtime;
+    runtime.config->cache_bytes = 64 << 20;
+    Device device(runtime.open(world));
+    isthmus::SharedUse use;
+    use.kind = MemoryKind::pinned;
+    std::vector<Buffer<std::uint8_t>> live;
+    const auto until_the_driver_is_asked = [&]() -> Result<void> {
+        for (const std::size_t calls = world.calls.size(); world.calls.size() == calls;) {
+            auto made = device.allocate_shared<std::uint8_t>(64, use);
+            if (!made) return made.error();
+            live.push_back(std::move(made).value());
+        }
+        return {};
+    };
+    while (live.size() < 400) ASSERT_TRUE(until_the_driver_is_asked().ok());  // the next slab is larger than a page
+    std::vector<std::size_t> asked;
+    device.set_out_of_memory_handler([&](std::size_t wanted) {
+        asked.push_back(wanted);
+        return asked.size() < 3;
+    });
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::out_of_memory;
+    EXPECT_TRUE(until_the_driver_is_asked().ok()) << "a page serves where a larger slab does not";
+    EXPECT_TRUE(asked.empty());
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.sticky = true;
+    const Result<void> refused = until_the_driver_is_asked();
+    ASSERT_EQ(refused.code(), Code::out_of_memory);
+    EXPECT_EQ(asked, (std::vector<std::size_t>{64, 64, 64}));
+    const std::string_view message = refused.error().message();
+    EXPECT_NE(message.find(" 64 bytes of pinned memory were requested"), std::string_view::npos) << message;
+    world.sticky = world.failing = false;
 }
 
 TEST_F(Sources, ManagedMemoryBeyondTheDevicesIsRefusedUnlessAskedFor) {  // keeps K20
