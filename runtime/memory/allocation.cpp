@@ -104,10 +104,11 @@ void order_on(BufferState& buffer, const Stream& stream) {
 }  // namespace
 
 Result<std::size_t> bytes_of(const Amount& amount) {
-    if (amount.count > max_bytes / amount.element_bytes) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(amount.count, amount.element_bytes, &bytes) || bytes > max_bytes) {
         return make_error<errors::elements_larger_than_any_machine>(amount.count, amount.element_bytes);
     }
-    return amount.count * amount.element_bytes;
+    return bytes;
 }
 
 namespace {
