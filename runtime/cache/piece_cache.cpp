@@ -253,11 +253,16 @@ void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
     make_room(behind->shelves_, piece);
 }
 
-std::vector<Piece*> PieceCache::shed(std::uint64_t bytes) {
+Piece* PieceCache::shed(MemoryKind kind) {
+    const int of_kind = rules::kept_kind(kind);
+    if (of_kind < 0) return nullptr;
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
-    take_out_until(bytes_ - std::min(bytes_, bytes), out);
-    return out;
+    Oldest first;
+    consider(shelves_[static_cast<std::size_t>(of_kind)], nullptr, first);
+    if (first.shelf == nullptr) return nullptr;
+    give_out(*first.shelf, nullptr, nullptr, out);
+    return out.back();
 }
 
 std::uint64_t PieceCache::most_reserved(std::size_t bytes) const {
@@ -312,22 +317,20 @@ void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamSt
     if (behind != nullptr) --behind->pieces_;
 }
 
+void PieceCache::consider(Shelves& shelves, Behind* behind, Oldest& first) const {
+    for (Shelf& shelf : shelves) {
+        if (shelf.empty()) continue;
+        const rules::Waiting oldest{releases_ - shelf[0].release + 1, shelf[0].piece->bytes()};
+        if (first.shelf == nullptr || rules::goes_before(oldest, first.waiting)) first = {&shelf, behind, oldest};
+    }
+}
+
 // The shelf whose oldest piece goes first; of a stream that is at its end, none: that calls ended() next.
 PieceCache::Oldest PieceCache::goes_first() {
     Oldest first;
-    rules::Waiting most;
-    const auto consider = [&](Shelves& shelves, Behind* behind) {
-        for (Shelf& shelf : shelves) {
-            if (shelf.empty()) continue;
-            const rules::Waiting oldest{releases_ - shelf[0].release + 1, shelf[0].piece->bytes()};
-            if (first.shelf != nullptr && !rules::goes_before(oldest, most)) continue;
-            first = {&shelf, behind};
-            most = oldest;
-        }
-    };
-    for (Shelves& shelves : shelves_) consider(shelves, nullptr);
+    for (Shelves& shelves : shelves_) consider(shelves, nullptr, first);
     for (Behind* const behind : behinds_) {
-        if (behind->pieces_ != 0 && !behind->stream_.expired()) consider(behind->shelves_, behind);
+        if (behind->pieces_ != 0 && !behind->stream_.expired()) consider(behind->shelves_, behind, first);
     }
     return first;
 }

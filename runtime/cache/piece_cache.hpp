@@ -96,8 +96,9 @@ public:
     std::vector<Piece*> ended(Behind& behind, bool work_has_ended);
     // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
     std::vector<Piece*> make_way(std::size_t bytes);
-    // Yields pieces of at least so many bytes, or all that are kept, in the order of rules::goes_before().
-    std::vector<Piece*> shed(std::uint64_t bytes);
+    // Yields the piece of this kind that goes first by rules::goes_before(), of those that no stream's work may still
+    // use; nullptr: none is kept.
+    Piece* shed(MemoryKind kind);
     // How much memory a segment may have for what this counts, where `bytes` more are about to be handed out
     // (rules::most_reserved).
     std::uint64_t most_reserved(std::size_t bytes) const;
@@ -155,8 +156,10 @@ private:
     struct Oldest {
         Shelf* shelf = nullptr;
         Behind* behind = nullptr;
+        rules::Waiting waiting;
     };
     Oldest goes_first();
+    void consider(Shelves& shelves, Behind* behind, Oldest& first) const;  // replaces it by what goes before it
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void take_out_surplus(std::vector<Piece*>& out);

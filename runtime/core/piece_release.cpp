@@ -327,9 +327,9 @@ void make_way(DeviceState& device, std::size_t bytes) {
 void make_way_in_segment(DeviceState& device, std::size_t bytes) {
     const std::uint64_t most = device.cache.most_reserved(bytes);
     while (!device.segment.fits_within(bytes, most)) {
-        const std::vector<Piece*> shed = device.cache.shed(1);
-        if (shed.empty()) return;
-        free_all(device, shed);
+        Piece* const shed = device.cache.shed(MemoryKind::device);  // others leave nothing in the segment
+        if (shed == nullptr) return;
+        free_all(device, {shed});
     }
 }
 

@@ -99,6 +99,24 @@ TEST(PieceCache, WhatWasReleasedLastServesFirst) {
     EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation.device, 0x20000u);
 }
 
+TEST(PieceCache, WhatIsShedForASegmentIsOfItsKind) {  // keeps M5
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    (void)keep(cache, piece_of(MemoryKind::device, 0x10000, 4096));
+    (void)keep(cache, piece_of(MemoryKind::pinned, 0x20000, 16384));
+    (void)keep(cache, piece_of(MemoryKind::device, 0x30000, 8192));
+    for (const std::uint64_t address : {0x10000, 0x30000}) {
+        const Piece* const shed = cache.shed(MemoryKind::device);
+        ASSERT_NE(shed, nullptr);
+        EXPECT_EQ(shed->allocation.device, address);
+        EXPECT_EQ(memory.lent[address], shed->allocation.bytes) << "the segment gets all of it";
+    }
+    EXPECT_EQ(cache.shed(MemoryKind::device), nullptr);
+    EXPECT_EQ(cache.shed(MemoryKind::graph), nullptr) << "is never kept";
+    EXPECT_EQ(cache.usage().pieces, 1u);
+    EXPECT_TRUE(cache.take(MemoryKind::pinned, {}, 16384, 256));
+}
+
 TEST(PieceCache, BeyondTheLimitTheLongestKeptGoesBack) {  // keeps M5
     Lent memory;
     PieceCache cache(memory, 10000);

@@ -92,9 +92,9 @@ private:
         for (;;) {
             const auto growth = segment_->growth(bytes);
             if (growth && (*growth == 0 || segment_->mapped_bytes() + *growth <= most)) return;
-            const std::vector<Piece*> shed = cache_.shed(1);
-            if (shed.empty()) return;
-            free(shed);
+            Piece* const shed = cache_.shed(kind_);
+            if (shed == nullptr) return;
+            free({shed});
         }
     }
 
