@@ -86,9 +86,11 @@ StreamState* order_of(const BufferState& buffer, const rules::SharedRequest& req
 }
 
 // Work of `order` comes before all later work of that stream, and before the memory is used again. A buffer that the
-// host may view can be named by a stream's tail until its last use has ended.
+// host may view can be named by a stream's tail until its last use has ended; any other is nobody's by now, so that
+// the lock is not needed.
 void look_at_uses(BufferState& buffer, const StreamState* order, rules::Unheld& facts) {
-    const std::lock_guard lock(buffer.views);
+    std::unique_lock lock(buffer.views, std::defer_lock);
+    if (buffer.memory->host != nullptr) lock.lock();
     buffer.enter_first_use();
     for (const BufferState::Use& use : buffer.uses) {
         const bool in_order = use.stream.get() == order && buffer.memory->host == nullptr;
@@ -220,7 +222,7 @@ bool rest_buffer(BufferState& buffer) {
     const StreamState* const order = order_of(buffer, request);
     rules::Unheld facts = facts_of_end(buffer, request, order);
     if (!rules::may_rest(facts)) return false;
-    if (!buffer.unused()) {
+    if (!buffer.unused_at_end()) {
         look_at_uses(buffer, order, facts);
         if (!rules::may_rest(facts)) return false;
     }

@@ -214,15 +214,17 @@ rules::PeerState BufferState::peer_state(const DeviceState& user) const noexcept
 }
 
 void BufferState::order_on(StreamState& stream, std::uint64_t position) {
-    if (memory->host == nullptr) {
-        touch_locked(stream, position);
-    } else {
-        const std::lock_guard lock(views);
-        touch(stream, position, ArgumentUse::write);
+    {
+        std::unique_lock lock(views, std::defer_lock);
+        if (stream.device != device || !device->reaches(memory->kind)) lock.lock();  // see note_far_use()
+        if (memory->host == nullptr) {
+            touch_and_begin(stream, position);
+        } else {
+            touch(stream, position, ArgumentUse::write);
+        }
+        uses.order_on(stream, position);
     }
     if (device->books->order != nullptr) device->books->order->allocated(*this, stream, position);
-    const std::lock_guard lock(views);
-    uses.order_on(stream, position);
 }
 
 Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) {
@@ -354,10 +356,14 @@ Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t positi
     return {};
 }
 
-void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
-    const std::lock_guard lock(views);
+void BufferState::touch_and_begin(StreamState& stream, std::uint64_t position) {
     touch(stream, position, ArgumentUse::write);
     if (!memory->in_several) first_use.begin(stream, position);
+}
+
+void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(views);
+    touch_and_begin(stream, position);
 }
 
 Result<void> BufferState::fill_relay() {

@@ -158,7 +158,8 @@ public:
     platform::Allocation whole() const noexcept {
         return {memory->kind, nullptr, memory->device_address - memory->lead_bytes, memory->bytes + memory->lead_bytes};
     }
-    // The memory is ready once `stream` has reached the position; the stream itself may use it at once.
+    // The memory is ready once `stream` has reached the position; the stream itself may use it at once. Expects a
+    // buffer that nobody else knows yet, so that only a far use takes the lock.
     void order_on(StreamState& stream, std::uint64_t position);
     // What `stream` has to wait for before its first use: another stream's allocation, with a reference to an event
     // behind it; nullptr: nothing. Expects no lock.
@@ -171,6 +172,9 @@ public:
 
     // Whether no stream has used it so far.
     bool unused();
+    // The same without the lock, of a buffer that nobody holds any more: who used it has let it go, and what no stream
+    // uses is named by none.
+    bool unused_at_end() const noexcept { return uses.size() == 0 && first_use.stream() == nullptr; }
     // The uses that a view of this use must wait for; a release waits as a writing view does.
     using Running = StreamUses::Running;
     Running conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
@@ -196,6 +200,7 @@ public:
     void enter_first_use();
 
 private:
+    void touch_and_begin(StreamState& stream, std::uint64_t position);
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
     void note_far_use(const DeviceState& user);

@@ -24,9 +24,6 @@ void sleep_while(std::atomic<rules::ViewWord::Bits>& word, rules::ViewWord::Bits
     if (::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &longest, nullptr, 0) == 0) return;
     if (errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) std::this_thread::yield();
 }
-void wake_one(std::atomic<rules::ViewWord::Bits>& word) noexcept {
-    (void)::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -50,12 +47,15 @@ void ViewLock::lock_slowly() noexcept {
     }
 }
 
-// One operation: after it, the lock and the buffer may be gone. Waking needs only the address.
-bool ViewLock::unlock_without(Word::Bits others) noexcept {
-    constexpr Word::Bits held = Word::locked | Word::contended;
-    const Word::Bits before = word_.fetch_and(~(held | others), std::memory_order_acq_rel);
-    if ((before & Word::contended) != 0) wake_one(word_);
-    return others != 0 && Word{before & ~(held | others)}.ends();
+void ViewLock::wake_one() noexcept {
+    (void)::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+bool ViewLock::unlock_without_others() noexcept {
+    constexpr Word::Bits gone = Word::locked | Word::contended | Word::others;
+    const Word::Bits before = word_.fetch_and(~gone, std::memory_order_acq_rel);
+    if ((before & Word::contended) != 0) wake_one();
+    return Word{before & ~gone}.ends();
 }
 
 }  // namespace detail

@@ -30,7 +30,12 @@ public:
                word_.compare_exchange_strong(seen, seen | Word::locked, std::memory_order_acquire,
                                              std::memory_order_relaxed);
     }
-    void unlock() noexcept { (void)unlock_without(0); }
+    // One operation: after it, the lock and the buffer may be gone. Waking needs only the address.
+    void unlock() noexcept {
+        constexpr Word::Bits held = Word::locked | Word::contended;
+        if ((word_.fetch_and(~held, std::memory_order_acq_rel) & Word::contended) != 0) [[unlikely]]
+            wake_one();
+    }
 
     // These expect the lock not to be held.
     // Opens a view of the whole buffer. false: the lock must be taken.
@@ -47,8 +52,10 @@ public:
     bool close(bool writes) noexcept {
         return Word{word_.fetch_sub(Word::step(writes), std::memory_order_acq_rel) - Word::step(writes)}.ends();
     }
-    // From now on only views hold the buffer. true: none does, and the caller has to end it.
+    // From now on only views hold the buffer. true: none does, and the caller has to end it. Without an open view
+    // nobody else can open one any more: a load sees that, and all that closed views did.
     bool abandon() noexcept {
+        if (!seen().any_open()) return true;
         return Word{word_.fetch_or(Word::abandoned, std::memory_order_acq_rel) | Word::abandoned}.ends();
     }
 
@@ -59,7 +66,7 @@ public:
     void opened(bool writes) noexcept { word_.fetch_add(Word::step(writes), std::memory_order_relaxed); }
     void opened_another() noexcept { set(Word::others); }
     // Unlocks after the last view that the word does not count was closed. Returns as close().
-    bool unlock_without_others() noexcept { return unlock_without(Word::others); }
+    bool unlock_without_others() noexcept;
     // From here on opening takes the lock, until allow_at_once().
     void open_slowly() noexcept { set(Word::slow); }
     void allow_at_once(bool read_only) noexcept {
@@ -71,8 +78,8 @@ private:
     void set(Word::Bits bit) noexcept {
         if (!seen().has(bit)) word_.fetch_or(bit, std::memory_order_relaxed);
     }
-    bool unlock_without(Word::Bits others) noexcept;
     void lock_slowly() noexcept;
+    void wake_one() noexcept;
 
     std::atomic<Word::Bits> word_{Word().bits};
 };
