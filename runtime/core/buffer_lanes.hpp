@@ -4,7 +4,7 @@
 
 #include "few.hpp"
 #include "lane_rules.hpp"
-#include "view_lock.hpp"
+#include "tried_lock.hpp"
 
 #include <array>
 #include <cstddef>
@@ -45,7 +45,7 @@ private:
         StreamState* order = nullptr;  // nullptr: nothing uses the memory
     };
     struct alignas(128) Lane {
-        ViewLock lock;
+        TriedLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
         std::array<Resting, rules::lane_buffers> resting;  // oldest first
