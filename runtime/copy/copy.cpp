@@ -79,13 +79,15 @@ Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
 
 // Memory of another GPU: orders the stream after its users. The owner first claims staged or attached memory, on a
 // stream of its own. `bytes`: those of the buffer that the copy touches.
-Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes, const rules::ByteRange& bytes) {
+Result<void> order_before(StreamState& stream, const std::shared_ptr<BufferState>& held, bool writes,
+                          const rules::ByteRange& bytes) {
+    BufferState& buffer = *held;
     if (!foreign(stream, buffer)) return {};
     if (buffer.staged() || buffer.memory->path == LaunchPath::attach) {
         const std::shared_ptr<StreamState> own = carrier_stream(*buffer.device);
         if (Result<void> ordered = wait_for_users(*own, buffer, writes); !ordered) return ordered;
         Operation claim(*own, "the claim of a copy between devices", nullptr);
-        claim.uses(buffer, writes ? ArgumentUse::read_write : ArgumentUse::read, 0);
+        claim.uses(held, writes ? ArgumentUse::read_write : ArgumentUse::read, 0);
         claim.only(bytes);
         Result<std::uint64_t> claimed = claim.issue([] { return platform::Status{}; });
         if (!claimed) return std::move(claimed).error();
@@ -108,14 +110,15 @@ Result<void> issue_copy(StreamState& stream, const CopyJob& job, const DriverCop
     BufferState* const from = job.from.buffer.get();
     Operation operation(stream, "a copy", nullptr);
     if (to == from) {
-        operation.uses(*to, ArgumentUse::read_write, 0);
+        operation.uses(job.to.buffer, ArgumentUse::read_write, 0);
     } else {
         if (from != nullptr) {
-            operation.uses(*from, ArgumentUse::read, 0);
+            operation.uses(job.from.buffer, ArgumentUse::read, 0);
             operation.only(bytes_of(job.shape, job.shape.from));
         }
         if (to != nullptr) {
-            operation.uses(*to, writes_whole(*to, job.shape) ? ArgumentUse::write : ArgumentUse::read_write, 1);
+            operation.uses(job.to.buffer, writes_whole(*to, job.shape) ? ArgumentUse::write : ArgumentUse::read_write,
+                           1);
             operation.only(bytes_of(job.shape, job.shape.to));
         }
     }
@@ -131,11 +134,13 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
         if (Result<void> free = refuse_captured_users(stream, *side); !free) return free;
     }
     if (from != nullptr) {
-        if (Result<void> ordered = order_before(stream, *from, false, bytes_of(job.shape, job.shape.from)); !ordered)
+        if (Result<void> ordered = order_before(stream, job.from.buffer, false, bytes_of(job.shape, job.shape.from));
+            !ordered)
             return ordered;
     }
     if (to != nullptr) {
-        if (Result<void> ordered = order_before(stream, *to, true, bytes_of(job.shape, job.shape.to)); !ordered)
+        if (Result<void> ordered = order_before(stream, job.to.buffer, true, bytes_of(job.shape, job.shape.to));
+            !ordered)
             return ordered;
     }
     if (Result<void> issued = issue_copy(stream, job, copy); !issued) return issued;

@@ -42,8 +42,8 @@ platform::Status asked_until_idle(StreamState& stream) {
 }
 
 // One call of the driver for `piece`. false: the stream has work, or a service is starting, and nothing was copied.
-Result<bool> piece_by_driver(StreamState& stream, BufferState& buffer, ArgumentUse use, const rules::ByteRange& bytes,
-                             const DriverCopy& copy, const rules::CopyShape& piece) {
+Result<bool> piece_by_driver(StreamState& stream, const std::shared_ptr<BufferState>& buffer, ArgumentUse use,
+                             const rules::ByteRange& bytes, const DriverCopy& copy, const rules::CopyShape& piece) {
     DeviceState& device = *stream.device;
     std::optional<CallInFlight> call = device.services.try_enter(rules::DriverUse::copy_pageable);
     if (!call) return false;
@@ -89,7 +89,7 @@ Result<std::size_t> staged_by_driver(StreamState& stream, const CopyJob& job, bo
     if (way == rules::PageableWay::driver) {
         if (Result<void> waited = stream.wait_for_all(Wait{}); !waited) return std::move(waited).error();
     }
-    BufferState& buffer = up ? *job.to.buffer : *job.from.buffer;
+    const std::shared_ptr<BufferState>& buffer = up ? job.to.buffer : job.from.buffer;
     const ArgumentUse use = up ? writing(job.to, job.shape) : ArgumentUse::read;
     std::size_t done = 0;
     while (done < job.shape.width) {
@@ -97,7 +97,7 @@ Result<std::size_t> staged_by_driver(StreamState& stream, const CopyJob& job, bo
         rules::CopyShape piece;
         piece.width = std::min(left.width, rules::driver_piece_bytes);
         const std::size_t offset = up ? left.to.offset : left.from.offset;
-        const std::uint64_t there = buffer.memory->device_address + offset;
+        const std::uint64_t there = buffer->memory->device_address + offset;
         const std::uint64_t here = reinterpret_cast<std::uintptr_t>(host) + (up ? left.from.offset : left.to.offset);
         DriverCopy copy;
         copy.to = up ? there : here;

@@ -70,8 +70,8 @@ public:
     }
 
     // `bytes`: those of the buffer that the copy touches.
-    Result<void> issue(BufferState& buffer, ArgumentUse use, const rules::ByteRange& bytes, const DriverCopy& copy,
-                       const rules::CopyShape& shape) {
+    Result<void> issue(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, const rules::ByteRange& bytes,
+                       const DriverCopy& copy, const rules::CopyShape& shape) {
         if (const platform::Status status = device_.take_event(event_); !status.ok()) {
             event_ = nullptr;
             return device_.failure(status, "creating an event");
@@ -200,7 +200,7 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
         const rules::CopyShape rows = rows_of(chunk, shape.to.row, chunk.width);
         rules::ByteRange touched = bytes_of(rows, rows.to);
         touched.offset = shape.to.offset + chunk.to;
-        if (Result<void> issued = copy.issue(to, use, touched, call, rows); !issued) return issued;
+        if (Result<void> issued = copy.issue(job.to.buffer, use, touched, call, rows); !issued) return issued;
     }
     return {};
 }
@@ -210,7 +210,8 @@ namespace {
 // Copies from the device in chunks: several are in flight while the host unpacks the oldest.
 class Descent {
 public:
-    Descent(StreamState& stream, BufferState& from, const rules::CopyShape& shape, std::byte* destination)
+    Descent(StreamState& stream, const std::shared_ptr<BufferState>& from, const rules::CopyShape& shape,
+            std::byte* destination)
         : stream_(stream),
           from_(from),
           shape_(shape),
@@ -249,7 +250,7 @@ private:
         DriverCopy call;
         call.to = reinterpret_cast<std::uintptr_t>(coming.copy.data());
         call.to_host = true;
-        call.from = from_.memory->device_address + shape_.from.offset + next_.from;
+        call.from = from_->memory->device_address + shape_.from.offset + next_.from;
         call.direction = platform::CopyDirection::device_to_host;
         const rules::CopyShape rows = rows_of(next_, next_.width, shape_.from.row);
         rules::ByteRange touched = bytes_of(rows, rows.from);
@@ -270,7 +271,7 @@ private:
     }
 
     StreamState& stream_;
-    BufferState& from_;
+    const std::shared_ptr<BufferState>& from_;
     const rules::CopyShape shape_;
     std::byte* const destination_;
     rules::CopyChunks chunks_;
@@ -292,7 +293,7 @@ Result<void> bounce_down(StreamState& stream, const CopyJob& job) {
     const Result<std::size_t> done = staged_by_driver(stream, job, false, destination);
     if (!done) return done.error();
     if (*done == job.shape.width) return {};
-    return Descent(stream, *job.from.buffer, behind(job.shape, *done), destination).run();
+    return Descent(stream, job.from.buffer, behind(job.shape, *done), destination).run();
 }
 
 }  // namespace detail

@@ -125,7 +125,7 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
                                                             : buffer.memory->device_address) +
                                 shape.to.offset;
     Operation operation(stream, "a fill", nullptr);
-    operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
+    operation.uses(fill.job.to.buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
     const auto carry_out = [&stream](std::uint64_t at, const Fill& part) {
         return part.pattern.bytes == 0 ? long_pattern(stream, at, part) : plain(stream, at, part);

@@ -72,14 +72,15 @@ void note_position(ObservedSpan& span, std::uint64_t position) noexcept {
 }
 
 // Claims the buffer like a use: memory open for writing on the host is not moved, and views wait for the prefetch.
-Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place,
-                        ObservedSpan& span) {
+Result<HintReport> move(StreamState& stream, const std::shared_ptr<BufferState>& held, const rules::HintPlan& plan,
+                        const HintPlace& place, ObservedSpan& span) {
+    BufferState& buffer = *held;
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
     if (plan.action == rules::HintAction::tell && transfers == nullptr) return driver_took_none;
     bool told = true;
     Operation operation(stream, "a prefetch", nullptr);
-    operation.uses(buffer, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
+    operation.uses(held, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
     operation.only({.width = 0});  // a hint changes no byte and needs no order
     Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
         if (plan.action != rules::HintAction::tell) return {};
@@ -109,10 +110,12 @@ rules::HintPlan plan_for(const StreamState& stream, const BufferState& buffer, c
                                 {buffer.memory->kind, buffer.memory->path, buffer.device == stream.device, place.host});
 }
 
-Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place, ObservedSpan& span) {
+Result<HintReport> prefetch(StreamState& stream, const std::shared_ptr<BufferState>& held, const HintPlace& place,
+                            ObservedSpan& span) {
+    BufferState& buffer = *held;
     const rules::HintPlan plan = plan_for(stream, buffer, place);
     if (const std::optional<HintReport> report = not_done(stream, buffer, plan)) return *report;
-    if (plan.action != rules::HintAction::detach) return move(stream, buffer, plan, place, span);
+    if (plan.action != rules::HintAction::detach) return move(stream, held, plan, place, span);
     if (Result<void> detached = detach(buffer); !detached) return std::move(detached).error();
     return plan.report;
 }
@@ -138,7 +141,8 @@ struct BatchHint {
 
 // Hints that the driver takes: one call for all buffers, and where it has none, one for each prefetch. nullopt: one of
 // the buffers is in use.
-Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferState* const> buffers,
+Result<std::optional<HintReport>> tell(StreamState& stream,
+                                       std::span<const std::shared_ptr<BufferState>* const> buffers,
                                        const BatchHint& hint, const rules::HintPlan& plan, ObservedSpan& span) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
@@ -146,9 +150,10 @@ Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferStat
     const platform::Place place = platform_place(device, hint.place.value_or(HintPlace{}));
     std::vector<platform::HintedRange> ranges;
     Operation operation(stream, hint.name(), nullptr);
-    for (BufferState* const buffer : buffers) {
+    for (const std::shared_ptr<BufferState>* const held : buffers) {
+        BufferState* const buffer = held->get();
         ranges.push_back({hinted_address(*buffer), buffer->memory->bytes, place});
-        operation.uses(*buffer, hint.discards ? ArgumentUse::write : ArgumentUse::read, 0);
+        operation.uses(*held, hint.discards ? ArgumentUse::write : ArgumentUse::read, 0);
         if (!hint.discards) {
             operation.only({.width = 0});
             continue;
@@ -184,7 +189,7 @@ Result<std::optional<HintReport>> tell(StreamState& stream, std::span<BufferStat
 Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, const BatchHint& hint, ObservedSpan& span) {
     std::vector<HintReport> reports(buffers.size());
     std::vector<std::size_t> told;
-    std::vector<BufferState*> together;
+    std::vector<const std::shared_ptr<BufferState>*> together;
     rules::HintPlan common;
     for (std::size_t at = 0; at < buffers.size(); ++at) {
         BufferState& buffer = *buffers[at]->state();
@@ -197,9 +202,9 @@ Result<std::vector<HintReport>> batch(StreamState& stream, Buffers buffers, cons
         } else if (plan.action == rules::HintAction::tell) {
             common = plan;
             told.push_back(at);
-            together.push_back(&buffer);
+            together.push_back(&buffers[at]->state());
         } else {
-            Result<HintReport> alone = prefetch(stream, buffer, *hint.place, span);
+            Result<HintReport> alone = prefetch(stream, buffers[at]->state(), *hint.place, span);
             if (!alone) return std::move(alone).error();
             reports[at] = *alone;
         }
@@ -347,7 +352,7 @@ Result<HintReport> Stream::prefetch(const BufferBase& buffer, HintPlace place) {
         return detail::observed_hint(stream, {&alone, 1});
     });
     if (fine = detail::may_prefetch(stream, place); !fine) return span.over(std::move(fine).error());
-    Result<HintReport> report = detail::prefetch(stream, *buffer.state(), place, span);
+    Result<HintReport> report = detail::prefetch(stream, buffer.state(), place, span);
     detail::finish(*stream.device, report, span);
     return report;
 }

@@ -231,8 +231,9 @@ bool rest_buffer(BufferState& buffer) {
     const std::uint64_t bytes = size_of(buffer.held).bytes;
     if (!rules::lane_has_room(empty_lane, bytes, device.cache.limit_bytes())) return false;
     if (!buffer.held.rest(device, order)) return false;
-    StateBlock::of(buffer).from = nullptr;
-    buffer.forget_itself();  // the last reference, unless one is left for a moment: lay_down() follows
+    StateBlock& block = StateBlock::of(buffer);
+    block.rests = true;
+    part_with(block, StateBlock::without_state);  // lay_down() follows, here or where the last reference ends
     return true;
 }
 
@@ -244,7 +245,7 @@ void lay_down(StateBlock& block) noexcept {
     StreamState* const order = order_of(buffer, request);
     const StreamUses::Uses uses = buffer.uses.take_all();
     buffer.first_use.end();
-    block.from = device.buffer_states.get();
+    block.rests = false;
     if (!BufferLanes::put(device, lane_of_thread(), {request, &block, order})) end_resting(block, order);
 }
 

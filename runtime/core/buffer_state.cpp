@@ -9,6 +9,7 @@
 #include "cpu_use.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
+#include "state_block.hpp"
 #include "stream_state.hpp"
 #include "timed_lock.hpp"
 #include "told.hpp"
@@ -86,10 +87,10 @@ bool put_off_behind_work(BufferState& buffer) {
     }
 }
 
-// The memory of the state goes back when the last weak reference goes, of which the state has one: see NewBuffer.
 void destroy(BufferState* buffer) noexcept {
-    const std::weak_ptr<BufferState> memory = buffer->weak_from_this();
+    StateBlock& block = StateBlock::of(*buffer);
     std::destroy_at(buffer);
+    part_with(block, StateBlock::without_state);
 }
 
 void end_now(BufferState* buffer) {
@@ -104,7 +105,7 @@ void end_now(BufferState* buffer) {
 void end_dropped(BufferState* buffer, Wait wait) {
     const std::vector<std::shared_ptr<StreamState>> standing = buffer->end(wait);
     if (standing.empty()) return destroy(buffer);
-    // Refers to the buffer by an owner of its own, so that the state keeps its weak reference.
+    // Refers to the buffer by an owner of its own: the state's is gone, or about to be.
     const std::shared_ptr<void> owner(nullptr, [buffer](std::nullptr_t) { destroy(buffer); });
     const std::shared_ptr<BufferState> ended(owner, buffer);
     for (const std::shared_ptr<StreamState>& stream : standing) stream->keep_until_end(ended);

@@ -46,11 +46,6 @@ struct StreamState;
 // The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. The
 // first members are what every launch over device memory reads, in one cache line: see NewBuffer for their place.
 struct BufferState {
-private:
-    friend std::shared_ptr<BufferState> own(StateBlock& block);
-    std::weak_ptr<BufferState> self_;
-
-public:
     using Use = StreamUse;
 
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
@@ -58,22 +53,18 @@ public:
     // driver. Returns the streams that still name the state.
     std::vector<std::shared_ptr<StreamState>> end(Wait wait);
 
-    std::weak_ptr<BufferState> weak_from_this() const noexcept { return self_; }
-    // The memory of the state goes back, or it rests, when the last weak reference goes, of which this is one.
-    void forget_itself() noexcept { self_.reset(); }
-
-    const std::shared_ptr<DeviceState> device;
-    FirstUse first_use;                   // the stream that claims it by a store
-    BufferStorage memory;                 // the facts about the memory
-    OpenViews views;                      // open host views; also the lock of everything below
-    StreamUses uses;                      // the streams that use it
-    BufferSides sides;                    // for copied or attached memory: which side is current
-    HeldBlocks held;                      // the blocks to give back
     std::unique_ptr<OrderHistory> order;  // guarded by the order checker; nullptr: no use of it was checked
     // Something may use the memory that the runtime does not see, or its driver was told more about it than its
     // content: it goes back to the driver, and is not kept for the next allocation.
     std::atomic<bool> exposed{false};
-    FarPlace far;  // whether a device uses it that may not reach it; ends first
+    const std::shared_ptr<DeviceState> device;
+    FirstUse first_use;    // the stream that claims it by a store
+    BufferStorage memory;  // the facts about the memory
+    OpenViews views;       // open host views; also the lock of everything below
+    StreamUses uses;       // the streams that use it
+    BufferSides sides;     // for copied or attached memory: which side is current
+    HeldBlocks held;       // the blocks to give back
+    FarPlace far;          // whether a device uses it that may not reach it; ends first
 
     // A buffer that shrank may have fewer bytes than parts that were made before.
     bool holds(std::size_t first_byte, std::size_t count) const noexcept {

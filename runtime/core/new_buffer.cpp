@@ -29,10 +29,7 @@ struct InStateBlock {
         static_assert(alignof(T) <= alignof(void*));
         return reinterpret_cast<T*>(block->control);
     }
-    void deallocate(T*, std::size_t) noexcept {
-        if (block->from == nullptr) return lay_down(*block);
-        block->from->give_back(block);
-    }
+    void deallocate(T*, std::size_t) noexcept { part_with(*block, StateBlock::without_owner); }
     friend bool operator==(const InStateBlock&, const InStateBlock&) noexcept = default;
     StateBlock* block;
 };
@@ -48,6 +45,7 @@ std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
     auto* const block = ::new (kept.take(sizeof(StateBlock))) StateBlock;
     block->from = &kept;
     block->words[0] = block->words[1] = 0;
+    block->rests = false;
     ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
     return own(*block);
 }
@@ -55,10 +53,19 @@ std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
 }  // namespace
 
 std::shared_ptr<BufferState> own(StateBlock& block) {
-    BufferState& state = block.buffer();
-    std::shared_ptr<BufferState> owner(&state, EndWithLastView(), InStateBlock<BufferState>(block));
-    state.self_ = owner;
-    return owner;
+    block.ended.store(0, std::memory_order_relaxed);
+    return std::shared_ptr<BufferState>(&block.buffer(), EndWithLastView(), InStateBlock<BufferState>(block));
+}
+
+void part_with(StateBlock& block, std::uint8_t which) noexcept {
+    constexpr std::uint8_t both = StateBlock::without_state | StateBlock::without_owner;
+    // Where the other one has ended, nobody else changes the word any more.
+    if ((block.ended.load(std::memory_order_acquire) | which) != both &&
+        (block.ended.fetch_or(which, std::memory_order_acq_rel) | which) != both) {
+        return;
+    }
+    if (block.rests) return lay_down(block);
+    block.from->give_back(&block);
 }
 
 bool begin_again(StateBlock& block, const StreamState* order) {

@@ -259,8 +259,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         const Entry& entry = entries_[at];
         // Memory of the graph needs no claim outside the graph.
         if (entry.buffer->memory->recorded_in != 0) continue;
-        operation.uses.emplace_back(entry.buffer->weak_from_this().lock(), rules::recorded_use(entry.use, span_of(at)),
-                                    entry.argument);
+        operation.uses.emplace_back(*entry.held, rules::recorded_use(entry.use, span_of(at)), entry.argument);
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
@@ -302,7 +301,7 @@ Result<void> Operation::refuse_views() const {
 
 // Expects the buffer's lock.
 Result<void> Operation::refuse_views(std::size_t entry) const {
-    const auto& [buffer, asked, argument] = entries_[entry];
+    const auto& [buffer, asked, argument, held] = entries_[entry];
     if (buffer->views.released()) return refuse_released(entries_[entry]);
     const rules::ByteSpan part = span_of(entry);
     // While the memory is attached to a stream, even a read by the host is a fault (89=0).

@@ -38,14 +38,17 @@ public:
     // `name` has static storage and is used in messages; `kernel` names the arguments, or is nullptr.
     Operation(StreamState& stream, const char* name, const KernelInfo* kernel);
 
-    void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
-        entries_.push_back({&buffer, use, argument});
+    // A reference to `held` lives as long as the operation.
+    void uses(const std::shared_ptr<BufferState>& held, ArgumentUse use, std::uint32_t argument) {
+        BufferState& buffer = *held;
+        entries_.push_back({&buffer, use, argument, &held});
         if (buffer.memory->host != nullptr) add_viewable(buffer);
         if (buffer.uses.ordered()) special_ = true;
     }
 
     // The same for these bytes of the buffer.
-    void uses_part(BufferState& buffer, ArgumentUse use, std::uint32_t argument, const rules::ByteSpan& span) {
+    void uses_part(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, std::uint32_t argument,
+                   const rules::ByteSpan& span) {
         uses(buffer, use, argument);
         if (!span.whole()) only({.offset = span.begin, .width = span.end - span.begin}, span);
     }
@@ -87,6 +90,7 @@ private:
         BufferState* buffer;
         ArgumentUse use;
         std::uint32_t argument;
+        const std::shared_ptr<BufferState>* held;  // the caller's reference, for a graph
     };
     struct Upload {
         BufferState* buffer;

@@ -64,7 +64,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     if (Result<void> part = refuse_part(stream, driver); !part) return part;
     detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
-    for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, use.use, 0);
+    for (const detail::RecordedUse& use : uses) operation.uses(use.buffer, use.use, 0);
     // Only the closures: keeping them on a lost device must not keep that device open.
     if (!driver.closures.empty()) {
         operation.keeps(std::make_shared<std::vector<std::shared_ptr<void>>>(driver.closures));
@@ -219,8 +219,8 @@ Result<void> Capture::end_body(Capture& inside, const std::shared_ptr<detail::Bu
     Result<std::shared_ptr<detail::StreamState>> origin = origin_of(recording_.get());
     if (!origin) return std::move(origin).error();
     detail::Operation operation(**origin, what, nullptr);
-    operation.uses(*word, ArgumentUse::read, 0);
-    for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, perhaps(use.use), 0);
+    operation.uses(word, ArgumentUse::read, 0);
+    for (const detail::RecordedUse& use : uses) operation.uses(use.buffer, perhaps(use.use), 0);
     // The node is there already.
     Result<std::uint64_t> recorded = operation.issue([&] {
         const bool open = (*origin)->recording == recording_;
@@ -244,10 +244,10 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     const Result<std::optional<detail::CallInFlight>> loading = enter_loading(*stream.device, what);
     if (!loading) return loading.error();
     detail::Operation operation(stream, what, nullptr);
-    operation.uses(*word, ArgumentUse::read, 0);
+    operation.uses(word, ArgumentUse::read, 0);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
     for (const detail::RecordedUse& use : uses) {
-        operation.uses(*use.buffer, perhaps(use.use), 0);
+        operation.uses(use.buffer, perhaps(use.use), 0);
     }
     operation.keeps_code(body.code);
     const std::lock_guard lock(body.mutex);

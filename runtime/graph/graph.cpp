@@ -325,7 +325,7 @@ Result<void> launch_untold(detail::StreamState& stream, detail::InstanceState& l
     detail::Operation operation(stream, "a graph", nullptr);
     if (!stream.device->synchronous) {
         for (const detail::GraphUses::Entry& entry : launched.made.uses.entries()) {
-            operation.uses(*entry.held.buffer, entry.held.use, 0);
+            operation.uses(entry.held.buffer, entry.held.use, 0);
         }
         if (stream.device->books->order != nullptr) {
             for (const detail::InstanceOperation& inside : launched.operations) {

@@ -220,9 +220,9 @@ void claim_argument(Operation& operation, const LaunchArgument& argument, const 
                     std::uint32_t at) {
     BufferState& buffer = **argument.buffer;
     if (!argument.is_part) {
-        if (buffer.memory->bytes > 0) operation.uses(buffer, parameter.use, at);
+        if (buffer.memory->bytes > 0) operation.uses(*argument.buffer, parameter.use, at);
     } else if (argument.raw_count > 0) {
-        operation.uses_part(buffer, parameter.use, at, span_of(argument, parameter));
+        operation.uses_part(*argument.buffer, parameter.use, at, span_of(argument, parameter));
     }
 }
 
@@ -273,7 +273,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, void* 
         ranges.push_back(argument.range);
         if (argument.buffer == nullptr) continue;
         if (argument.range.ordinal >= 0) {
-            operation.uses_part(**argument.buffer, argument.range.use, argument.argument,
+            operation.uses_part(*argument.buffer, argument.range.use, argument.argument,
                                 span_of(arguments[argument.argument], kernel.parameter[argument.argument]));
         } else if (Result<void> opened = scopes.open(argument.argument); !opened) {
             return opened;

@@ -208,7 +208,7 @@ TEST(SynchronousRefusals, AnOperationThatIsNoLongerCapturedIsNotDone) {  // keep
     Device device{runtime.open(world)};
     const Buffer<int> data = device.allocate<int>(8).value();
     isthmus::detail::Operation operation(*device.stream().state(), "a test", nullptr);
-    operation.uses(*data.state(), ArgumentUse::read, 0);
+    operation.uses(data.state(), ArgumentUse::read, 0);
     bool done = false;
     const auto issued = operation.issue([&] { return done = true, platform::Status{}; });
     EXPECT_TRUE(refused_with<errors::capture_ended_during_recording>(issued));
