@@ -47,6 +47,8 @@ RULES = {
     'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     # EGL images of a Jetson: a program's own use of the driver's API.
     'examples/nvmm_frames.cpp': {'platform', 'backend', 'machines', 'abi'},
+    # NCCL takes the runtime API's current device.
+    'examples/nccl_all_reduce.cpp': {'platform', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
 # Public headers of every room, in addition to what their room may not include: they are installed, platform/ is not.
