@@ -56,7 +56,7 @@ typedef struct isthmus_sim_statistics {
     uint64_t dropped;                /* answers and messages beyond the places */
     isthmus_sim_amount copies[3][3]; /* from and to: 0 host memory, 1 device memory, 2 managed memory; as they run */
     isthmus_sim_amount fills;
-    uint64_t kernels; /* that ran; launches of graphs included */
+    uint64_t kernels;          /* that ran; launches of graphs included */
     uint64_t kernels_from_ptx; /* those of them that ran from PTX */
     isthmus_sim_fault faults[isthmus_sim_statistics_faults];
     isthmus_sim_calls calls[isthmus_sim_statistics_calls];
