@@ -44,7 +44,7 @@ class Amount(ctypes.Structure):
 class Statistics(ctypes.Structure):
     _fields_ = [('magic', ctypes.c_uint64), ('size_bytes', ctypes.c_uint64), ('processes', ctypes.c_uint64),
                 ('dropped', ctypes.c_uint64), ('copies', Amount * 9), ('fills', Amount), ('kernels', ctypes.c_uint64),
-                ('faults', Keyed * 16), ('calls', Calls * 1024), ('refused', Calls * 1024), ('answers', Keyed * 1024),
+                ('kernels_from_ptx', ctypes.c_uint64), ('faults', Keyed * 16), ('calls', Calls * 1024), ('refused', Calls * 1024), ('answers', Keyed * 1024),
                 ('messages', Message * 256)]
 
 
@@ -84,7 +84,7 @@ def report(machine: str, file: bytes) -> str:
     if counts.fills.count:
         moved.append((counts.fills.count, f'fills, {counts.fills.bytes} bytes'))
     if counts.kernels:
-        moved.append((counts.kernels, 'kernels'))
+        moved.append((counts.kernels, f'kernels, {counts.kernels_from_ptx} of them from PTX'))
     lost = ', '.join(str(one.key) for one in counts.faults if one.key) or 'none'
     calls = [(one.count, name) for one, name in zip(counts.calls, names) if name and one.count]
     return '\n'.join([f'simulated on {machine}; devices lost: {lost}', *section('caught', caught),
