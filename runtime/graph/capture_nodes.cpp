@@ -62,8 +62,8 @@ Result<void> refuse_part(const detail::StreamState& stream, const detail::Driver
 Result<void> append_to(detail::StreamState& stream, const detail::GraphState& graph) {
     detail::DriverGraph& driver = *graph.driver;
     if (Result<void> part = refuse_part(stream, driver); !part) return part;
-    detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
+    detail::Operation operation(stream, "a graph", nullptr);
     for (const detail::RecordedUse& use : uses) operation.uses(use.buffer, use.use, 0);
     // Only the closures: keeping them on a lost device must not keep that device open.
     if (!driver.closures.empty()) {
@@ -243,9 +243,9 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     if (Result<void> fits = refuse_word(stream, word); !fits) return fits;
     const Result<std::optional<detail::CallInFlight>> loading = enter_loading(*stream.device, what);
     if (!loading) return loading.error();
+    std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
     detail::Operation operation(stream, what, nullptr);
     operation.uses(word, ArgumentUse::read, 0);
-    std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
     for (const detail::RecordedUse& use : uses) {
         operation.uses(use.buffer, perhaps(use.use), 0);
     }

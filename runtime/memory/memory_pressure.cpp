@@ -54,8 +54,9 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
         .from_call(last.call(), last.driver_code());
 }
 
-// Gives back what the devices of the runtime keep of released memory, also what work still uses of dropped buffers: the
-// host's memory serves all of them. A free would wait for a running service.
+}  // namespace
+
+// A free would wait for a running service.
 bool give_back_kept(DeviceState& device) {
     std::uint64_t bytes = 0;
     const auto trim = [&](DeviceState& other) {
@@ -70,8 +71,6 @@ bool give_back_kept(DeviceState& device) {
     }
     return bytes > 0;
 }
-
-}  // namespace
 
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes) {
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;

@@ -19,6 +19,10 @@ struct DeviceState;
 // memory; on machines with one DRAM, every kind beyond the system's available memory.
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
 
+// Gives back what the devices of the runtime keep of released memory, also what work still uses of dropped buffers: the
+// host's memory serves all of them. False: nothing was kept.
+bool give_back_kept(DeviceState& device);
+
 using Attempt = std::function<Result<void>()>;
 // Retries after each step that may free memory (K19): released memory that is kept, caches of slabs and pools, frees
 // that wait for work, the user's handler. The final error states the amounts available, cached and pending.

@@ -250,8 +250,10 @@ Result<void> MemorySource::within_memory(const AllocationRequest& request, const
     // Around the budget too: cached memory counts against it, so making room helps.
     return with_room(*device_, kind_, amounts.asked_bytes, [&] {
         Result<void> made = attempt(request.bytes);
-        const bool smaller = made.code() == Code::out_of_memory && amounts.least_bytes < request.bytes;
-        return smaller ? attempt(amounts.least_bytes) : made;
+        const auto smaller = [&] { return made.code() == Code::out_of_memory && amounts.least_bytes < request.bytes; };
+        // Before a page serves: else each further page would, and what is kept would stay so.
+        if (smaller() && give_back_kept(*device_)) made = attempt(request.bytes);
+        return smaller() ? attempt(amounts.least_bytes) : made;
     });
 }
 

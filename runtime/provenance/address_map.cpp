@@ -56,7 +56,7 @@ struct AddressMap::State {
     Tree tree{budget};
     BlockPool slots{budget, sizeof(Slot), construct_slot};
     std::atomic<bool> ever_parked{false};  // without it, no parked record need be searched for
-    mutable std::mutex mutex;              // held while the tree changes
+    alignas(64) mutable std::mutex mutex;  // held while the tree changes; not on the line of the flag
 };
 
 AddressMap::AddressMap(std::size_t max_bytes) : state_(std::make_unique<State>(max_bytes)) {}

@@ -294,6 +294,11 @@ TEST(SmallSources, ShortOfMemoryForASlabTheSizeThatWasAskedForIsNamed) {  // kee
     world.fail_code = Code::out_of_memory;
     EXPECT_TRUE(until_the_driver_is_asked().ok()) << "a page serves where a larger slab does not";
     EXPECT_TRUE(asked.empty());
+    { const auto kept = device.allocate_shared<std::uint8_t>(4 << 20, use); }
+    ASSERT_GE(device.state()->cache.usage().bytes, 4u << 20);
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_TRUE(until_the_driver_is_asked().ok());
+    EXPECT_EQ(device.state()->cache.usage().bytes, 0u) << "what is kept goes back before pages serve";
     world.fail_at = static_cast<int>(world.calls.size()) + 1;
     world.sticky = true;
     const Result<void> refused = until_the_driver_is_asked();

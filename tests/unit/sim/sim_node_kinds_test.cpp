@@ -13,6 +13,7 @@ struct NodeScene {
     NodeScene() {
         REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
         REQUIRE_CODE(cuMemsetD8_v2(scene.memory, 0, 4096), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);  // the fill is asynchronous, and the scene's stream does not wait for it
     }
     GraphExec* instance() {
         GraphExec* made = nullptr;
