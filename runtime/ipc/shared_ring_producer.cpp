@@ -110,7 +110,7 @@ struct RingProducerCore::Parts {
             facts.reason = reader.info.why;
             return facts;
         });
-        reader.page = SealedMemory();
+        // Its page stays mapped until another reader gets the place: a turn of a sealed loop unmaps nothing.
         // shutdown, because a forked child may hold a copy that close() alone would leave open
         calls.shutdown(reader.line.get(), SHUT_RDWR);
         reader.line.close();
