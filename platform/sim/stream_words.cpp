@@ -145,8 +145,8 @@ Result check_word(const Driver& d, int device, const MemoryOperation& asked, Wor
     const Found found = d.regions.find(asked.address);
     // Documented: registered memory goes by the address of cuMemHostGetDevicePointer.
     if (found && found.by_host_name && d.fact(device, attribute::pageable) == 0) return result::invalid_value;
-    // Documented for waits; the code is assumed.
-    if (found && is_wait(asked.type) && found.region->kind == Kind::managed) return result::invalid_value;
+    // Documented: not with managed memory; the code is assumed.
+    if (found && found.region->kind == Kind::managed) return result::invalid_value;
     const CopySide side = check_copy_side(d, device, asked.address, bytes, true);
     if (side.code != result::ok) return side.code;
     out.pointer = side.pointer;

@@ -134,10 +134,12 @@ TEST(SimStreamWords, WrongOnesAreRefused) {
         REQUIRE_CODE(cuStreamBatchMemOp(stream, 1, &flush, 0), first);
         Address managed = 0;
         if (fact(attribute::managed) != 0 && cuMemAllocManaged(&managed, 4096, 1) == 0) {
-            REQUIRE_CODE(cuStreamWaitValue32_v2(stream, managed, 0, at_least), 1);  // documented
-            REQUIRE_CODE(cuStreamWriteValue32_v2(stream, managed, 3, 0), 0);
+            REQUIRE_CODE(cuStreamWaitValue32_v2(stream, managed, 0, at_least), 1);  // documented, for both
+            REQUIRE_CODE(cuStreamWriteValue32_v2(stream, managed, 3, 0), 1);
+            MemoryOperation write = operation(2, managed, 3);
+            REQUIRE_CODE(cuStreamBatchMemOp_v2(stream, 1, &write, 0), 1);
             w.synchronize();
-            REQUIRE_THAT(*as_pointer(managed) == 3);
+            REQUIRE_THAT(*as_pointer(managed) == 0);
         }
         static std::uint32_t unknown = 0;
         REQUIRE_CODE(cuStreamWaitValue32_v2(stream, reinterpret_cast<Address>(&unknown), 0, at_least),
