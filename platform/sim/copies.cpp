@@ -141,6 +141,9 @@ MemoryNode::Operand operand_of(const CopySide& side) {
 
 bool MemoryNode::may_become(const MemoryNode& other) const {
     if (context != other.context || !(to == other.to) || !(from == other.from) || height != other.height) return false;
+    // Documented: the types of memory of a copy do not change. Those of a fill are 0.
+    const Copy3DEnd &source = other.copy.source, &destination = other.copy.destination;
+    if (copy.source.type != source.type || copy.destination.type != destination.type) return false;
     if (height == 1) return true;
     return width_bytes == other.width_bytes && pitch == other.pitch && element_bytes == other.element_bytes;
 }

@@ -108,6 +108,9 @@ TEST(SimCopyNodes, CopyAtEachLaunchAndAreSet) {
         REQUIRE_THAT(known.source.host == &values[0] && known.destination.device == s.scene.memory &&
                      known.width_bytes == 4);
         copy.source.host = &values[1];
+        Copy3D unified = copy;  // documented: the type of memory does not change
+        unified.destination.type = 4;
+        REQUIRE_CODE(cuGraphExecMemcpyNodeSetParams(instance, s.node, &unified, s.scene.context), 1);
         REQUIRE_CODE(cuGraphExecMemcpyNodeSetParams(instance, s.node, &copy, s.scene.context), 0);
         s.launch(instance);
         REQUIRE_THAT(s.read() == 22);
