@@ -14,8 +14,9 @@ namespace {
 constexpr int kernel = 0, copy = 1, fill = 2, host = 3, graph = 4, empty = 5, wait = 6, record = 7,
               semaphore_signal = 8, semaphore_wait = 9, allocation = 10, release = 11, words = 12, conditional = 13;
 
-// Documented: reserved words are 0.
+// Documented: reserved words are 0, also those of a copy, and so are its flags.
 bool is_clean(const NodeParameters& p) {
+    if (p.type == copy && (p.copy.flags != 0 || p.copy.reserved != 0)) return false;
     return p.reserved_too == 0 &&
            std::all_of(std::begin(p.reserved), std::end(p.reserved), [](int r) { return r == 0; });
 }
@@ -37,9 +38,7 @@ Result add_child(Driver& d, CallId id, const NodePlace& place, const ChildNodePa
 Result add_by_type(Driver& d, CallId id, const NodePlace& place, NodeParameters& p) {
     switch (p.type) {
         case kernel: return add_kernel_node(d, place, p.kernel);
-        case copy:
-            if (p.copy.flags != 0 || p.copy.reserved != 0) return result::invalid_value;
-            return add_copy_node(d, place, &p.copy.copy, p.copy.context);
+        case copy: return add_copy_node(d, place, &p.copy.copy, p.copy.context);
         case fill: return add_fill_node(d, place, &p.fill.fill, p.fill.context);
         case host: return add_host_node(d, place, &p.host);
         case graph: return add_child(d, id, place, p.child);
@@ -96,6 +95,8 @@ Result set(CallId id, const NodeChange& change, const NodeParameters* p) {
                 return type_of(node) == p->type ? result::ok : result::invalid_value;
             };
             if (const Result code = look_at_node(d, change.node, same_type)) return code;
+            const bool elsewhere = change.instance && !(*change.instance)->instance->graph.find(change.node->id);
+            if (elsewhere) return result::invalid_value;  // a node of another graph
         }
         return set_by_type(d, id, change, *p);
     });

@@ -244,6 +244,40 @@ TEST(SimAnyNodes, ParametersAreSetByOneStructure) {
         p.type = 3;
         REQUIRE_CODE(cuGraphExecNodeSetParams(nullptr, s.node, &p), 1);
         REQUIRE_CODE(cuGraphNodeSetParams(nullptr, &p), 1);
+        GraphObject* another = nullptr;
+        NodeObject* stranger = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&another, 0), 0);
+        REQUIRE_CODE(cuGraphAddEmptyNode(&stranger, another, nullptr, 0), 0);
+        p.type = 5;
+        REQUIRE_CODE(cuGraphNodeSetParams(stranger, &p), 0);
+        REQUIRE_CODE(cuGraphExecNodeSetParams(instance, stranger, &p), 1);  // the instance has no such node
+    });
+}
+
+TEST(SimAnyNodes, FlagsOfACopyAreRefusedWhenItIsAddedAndWhenItIsSet) {
+    in_own_process([] {
+        NodeScene s;
+        int values[2] = {11, 22};
+        NodeParameters p = {};
+        p.type = 1;
+        p.copy = {1, 0, s.scene.context, line(s.scene.memory, &values[0], 4)};
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &p), 1);
+        p.copy.flags = 0;
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &p), 0);
+        GraphExec* const instance = s.instance();
+        p.copy.copy.source.host = &values[1];
+        p.copy.flags = 1;
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 1);
+        REQUIRE_CODE(cuGraphExecNodeSetParams(instance, s.node, &p), 1);
+        p.copy.flags = 0;
+        p.copy.reserved = 1;
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 1);
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 11);
+        p.copy.reserved = 0;
+        REQUIRE_CODE(cuGraphExecNodeSetParams(instance, s.node, &p), 0);
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 22);
     });
 }
 
