@@ -252,6 +252,7 @@ Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& 
         if (one.source_during_call && operand_of(checked.from).host) {
             staged = stage(rows);
             if (!staged) return result::illegal_address;
+            checked.reached_from.region = 0;  // read: it may be freed from here on
         } else if (one.source_during_call) {
             wait = true;  // device memory is read in stream order, which the driver may do as well
         }

@@ -2,6 +2,8 @@
 // Batches of copies, of lines and of boxes.
 #include "sim_capture_scene.hpp"
 
+#include <cstring>
+
 namespace isthmus::sim::test {
 namespace {
 
@@ -63,6 +65,28 @@ TEST(SimCopyBatch, ASourceOfTheCallIsReadBeforeItReturns) {
         gate.released = 1;
         const std::vector<unsigned char>& got = b.result();
         REQUIRE_THAT(got[0] == 0 && got[127] == 127 && got[128] == 128);
+    });
+}
+
+TEST(SimCopyBatch, ASourceThatWasReadMayBeFreedBeforeTheBatchRuns) {
+    in_own_process([] {
+        int devices = 0;
+        void* pinned = nullptr;
+        open_device();
+        REQUIRE_CODE(cuDeviceGetCount(&devices), 0);
+        if (devices < 2) return;
+        open_device(1);
+        REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 1), 0);  // portable; its end waits for device 1 alone
+        std::memset(pinned, 7, 4096);
+        Batch b;
+        Gate gate;
+        b.add(b.scene.memory, reinterpret_cast<Address>(pinned), 256);
+        b.attributes[0].source_order = during_call;
+        REQUIRE_CODE(launch_hold(b.scene.stream, gate), 0);
+        REQUIRE_CODE(b.go(), 0);
+        REQUIRE_CODE(cuMemFreeHost(pinned), 0);
+        gate.released = 1;
+        REQUIRE_THAT(b.result() == std::vector<unsigned char>(256, 7));
     });
 }
 
