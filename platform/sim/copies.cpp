@@ -234,7 +234,7 @@ Result make_copy_node(Driver& d, const GpuAgent& agent, const CopyRequest& reque
     return result::ok;
 }
 
-Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& batch) {
+Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& batch, std::size_t* failed) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     const GpuAgent agent = {stream.device, stream.context, stream.id};
@@ -245,12 +245,15 @@ Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& 
         Checked checked;
         {
             const std::lock_guard lock(d.mutex);
-            if (const Result code = check_sides(d, stream.device, one.copy, without_context, checked)) return code;
+            const Result code = check_sides(d, stream.device, one.copy, without_context, checked);
+            if (code != result::ok && failed) *failed = one.index;
+            if (code != result::ok) return code;
         }
         Rows rows = {checked.to.pointer, checked.from.pointer, one.copy.box, one.copy.to, one.copy.from};
         std::shared_ptr<std::vector<std::byte>> staged;
         if (one.source_during_call && operand_of(checked.from).host) {
             staged = stage(rows);
+            if (!staged && failed) *failed = one.index;
             if (!staged) return result::illegal_address;
             checked.reached_from.region = 0;  // read: it may be freed from here on
         } else if (one.source_during_call) {
@@ -258,6 +261,7 @@ Result copy_batch(Driver& d, Stream* handle, const std::vector<BatchedRequest>& 
         }
         parts.push_back(copy_operation(d, agent, checked, rows, parameters_of(one.copy, checked), staged));
     }
+    check_independence(batch);
     engine::Operation whole;
     whole.kind = engine::Kind::copy;
     whole.label = "a batch of copies";

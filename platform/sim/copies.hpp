@@ -40,10 +40,13 @@ Result make_copy_node(Driver& d, const GpuAgent& agent, const CopyRequest& reque
 
 struct BatchedRequest {
     CopyRequest copy;
+    std::size_t index = 0;            // in the program's batch
     bool source_during_call = false;  // the source is read before the call returns, else in stream order
 };
-// All copies as one operation of the stream; none if one of them is refused.
-Result copy_batch(Driver& d, Stream* stream, const std::vector<BatchedRequest>& batch);
+// Documented as undefined: copies of one batch that depend on each other. Reports them. All sides were checked.
+void check_independence(const std::vector<BatchedRequest>& batch);
+// All copies as one operation of the stream; none if one of them is refused: `failed`, if any, is then its index.
+Result copy_batch(Driver& d, Stream* stream, const std::vector<BatchedRequest>& batch, std::size_t* failed);
 
 // The bytes from the first to the last byte of the box; false: more than the address space.
 bool measure(const Box& box, const Layout& layout, std::size_t& bytes);

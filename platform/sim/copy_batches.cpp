@@ -17,35 +17,64 @@ bool are_lawful(int source_order, unsigned flags) {
     return source_order >= in_stream_order && source_order <= any_order && flags <= overlap_with_compute;
 }
 
-struct Range {
-    Address begin, end;
-    std::size_t copy;
-    bool written;
+// The bytes of one side of a copy: rows with gaps between them, or one row without any.
+struct Shape {
+    Address begin = 0, end = 0;
+    Box box;
+    Layout layout;
+    std::size_t copy = 0;  // the program's index
+    bool written = false;
+    std::size_t rows() const { return box.height * box.depth; }
+    Address row(std::size_t i) const { return begin + i / box.height * layout.slice + i % box.height * layout.pitch; }
 };
 
-Range range_of(const Side& side, const Box& box, const Layout& layout, std::size_t copy, bool written) {
+Shape shape_of(const Side& side, const Box& box, const Layout& layout, std::size_t copy, bool written) {
     std::size_t bytes = 0;
-    (void)measure(box, layout, bytes);
-    return {side.address, side.address + bytes, copy, written};
+    (void)measure(box, layout, bytes);  // the side was checked
+    Shape shape = {side.address, side.address + bytes, box, layout, copy, written};
+    if (bytes == box.width_bytes * box.height * box.depth) {
+        shape.box = {bytes, 1, 1};
+        shape.layout = {bytes, bytes};
+    }
+    return shape;
 }
 
-// Documented as undefined: copies of one batch that depend on each other.
-void check_independence(const std::vector<BatchedRequest>& batch) {
-    std::vector<Range> ranges;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-        ranges.push_back(range_of(batch[i].copy.destination, batch[i].copy.box, batch[i].copy.to, i, true));
-        ranges.push_back(range_of(batch[i].copy.source, batch[i].copy.box, batch[i].copy.from, i, false));
+// Whether a row of `bytes` from `distance` on meets one of `count` pieces that begin every `step` bytes: the first that
+// ends behind its begin is the only one to look at. `index` is that piece.
+bool meets(std::size_t distance, std::size_t bytes, std::size_t piece, std::size_t step, std::size_t count,
+           std::size_t& index) {
+    index = distance < piece ? 0 : (distance - piece) / step + 1;
+    return index < count && index * step < distance + bytes;
+}
+
+// Rows of a shape ascend and do not overlap, nor do its layers.
+bool meets(const Shape& shape, Address begin, std::size_t bytes) {
+    if (begin + bytes <= shape.begin || begin >= shape.end) return false;
+    if (begin < shape.begin) {
+        bytes -= shape.begin - begin;
+        begin = shape.begin;
     }
-    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        for (std::size_t k = i + 1; k < ranges.size() && ranges[k].begin < ranges[i].end; ++k) {
-            if (ranges[i].copy == ranges[k].copy || (!ranges[i].written && !ranges[k].written)) continue;
-            say("copies %zu and %zu of a batch touch the same memory at %#llx, and a batch has no order",
-                ranges[i].copy, ranges[k].copy, ranges[k].begin);
-            undefined("copies of one batch that depend on each other");
-            return;
-        }
+    const Box& box = shape.box;
+    const std::size_t layer_bytes = (box.height - 1) * shape.layout.pitch + box.width_bytes;
+    std::size_t layer = 0, row = 0;
+    while (meets(begin - shape.begin, bytes, layer_bytes, shape.layout.slice, box.depth, layer)) {
+        const Address from = shape.begin + layer * shape.layout.slice;
+        const Address first = std::max(begin, from);
+        if (meets(first - from, begin + bytes - first, box.width_bytes, shape.layout.pitch, box.height, row))
+            return true;
+        if (begin + bytes <= from + layer_bytes) return false;
+        bytes -= from + layer_bytes - begin;
+        begin = from + layer_bytes;
     }
+    return false;
+}
+
+bool meet(const Shape& a, const Shape& b) {
+    const Shape &few = a.rows() <= b.rows() ? a : b, &many = a.rows() <= b.rows() ? b : a;
+    for (std::size_t i = 0; i < few.rows(); ++i) {
+        if (meets(many, few.row(i), few.box.width_bytes)) return true;
+    }
+    return false;
 }
 
 // Assumed, as for batches of prefetches: the legacy stream is refused, and a capture is lost.
@@ -79,7 +108,7 @@ bool well_formed(const Lines& lines) {
     return true;
 }
 
-Result copy_lines(Driver& d, const Lines& lines, Stream* stream) {
+Result copy_lines(Driver& d, const Lines& lines, Stream* stream, std::size_t* failed) {
     if (const Result code = check_stream(d, stream)) return code;
     if (!well_formed(lines)) return result::invalid_value;
     std::vector<BatchedRequest> batch;
@@ -93,10 +122,10 @@ Result copy_lines(Driver& d, const Lines& lines, Stream* stream) {
         one.copy.source = {lines.from[i], false};
         one.copy.box = {bytes, 1, 1};
         one.copy.to = one.copy.from = {bytes, bytes};
+        one.index = i;
         one.source_during_call = lines.attributes[current].source_order == during_call;
     }
-    check_independence(batch);
-    return copy_batch(d, stream, batch);
+    return copy_batch(d, stream, batch, failed);
 }
 
 // Documented: a row or layer that is shorter than the copy is an error, and 0 means without gaps.
@@ -115,31 +144,56 @@ Result lay_out(const BatchedEnd& end, const Box& box, Side& side, Layout& layout
     return result::ok;
 }
 
-Result copy_boxes(Driver& d, std::size_t count, const BatchedCopy* copies, unsigned long long flags, Stream* stream) {
+Result read_box(const BatchedCopy& asked, BatchedRequest& out) {
+    out.copy.box = {asked.width_bytes, asked.height, asked.depth};
+    if (out.copy.box.empty() || !are_lawful(asked.source_order, asked.flags)) return result::invalid_value;
+    const Box& box = out.copy.box;
+    if (const Result code = lay_out(asked.destination, box, out.copy.destination, out.copy.to)) return code;
+    if (const Result code = lay_out(asked.source, box, out.copy.source, out.copy.from)) return code;
+    out.source_during_call = asked.source_order == during_call;
+    return result::ok;
+}
+
+Result copy_boxes(Driver& d, std::size_t count, const BatchedCopy* copies, unsigned long long flags, Stream* stream,
+                  std::size_t* failed) {
     if (const Result code = check_stream(d, stream)) return code;
     if (count == 0 || !copies || flags != 0) return result::invalid_value;
     std::vector<BatchedRequest> batch;
     for (std::size_t i = 0; i < count; ++i) {
-        const BatchedCopy& asked = copies[i];
         BatchedRequest& one = batch.emplace_back();
-        one.copy.box = {asked.width_bytes, asked.height, asked.depth};
-        if (one.copy.box.empty() || !are_lawful(asked.source_order, asked.flags)) return result::invalid_value;
-        const Box& box = one.copy.box;
-        if (const Result code = lay_out(asked.destination, box, one.copy.destination, one.copy.to)) return code;
-        if (const Result code = lay_out(asked.source, box, one.copy.source, one.copy.from)) return code;
-        one.source_during_call = asked.source_order == during_call;
+        one.index = i;
+        const Result code = read_box(copies[i], one);
+        if (code != result::ok && failed) *failed = i;
+        if (code != result::ok) return code;
     }
-    check_independence(batch);
-    return copy_batch(d, stream, batch);
+    return copy_batch(d, stream, batch, failed);
 }
 
-// The first version reports the copy that failed. Documented: SIZE_MAX where it is none in particular, which is all
-// that is told here.
+// The first version reports the copy that failed. Documented: SIZE_MAX where it is none in particular.
 void report_none(std::size_t* failed) {
     if (failed) *failed = static_cast<std::size_t>(-1);
 }
 
 }  // namespace
+
+void check_independence(const std::vector<BatchedRequest>& batch) {
+    std::vector<Shape> shapes;
+    for (const BatchedRequest& one : batch) {
+        shapes.push_back(shape_of(one.copy.destination, one.copy.box, one.copy.to, one.index, true));
+        shapes.push_back(shape_of(one.copy.source, one.copy.box, one.copy.from, one.index, false));
+    }
+    std::sort(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) { return a.begin < b.begin; });
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        for (std::size_t k = i + 1; k < shapes.size() && shapes[k].begin < shapes[i].end; ++k) {
+            if (shapes[i].copy == shapes[k].copy || (!shapes[i].written && !shapes[k].written)) continue;
+            if (!meet(shapes[i], shapes[k])) continue;
+            say("copies %zu and %zu of a batch touch the same memory from %#llx on, and a batch has no order",
+                shapes[i].copy, shapes[k].copy, shapes[k].begin);
+            undefined("copies of one batch that depend on each other");
+            return;
+        }
+    }
+}
 
 extern "C" {
 
@@ -147,7 +201,7 @@ Result cuMemcpyBatchAsync_v2(Address* to, Address* from, std::size_t* sizes, std
                              CopyAttributes* attributes, std::size_t* first_of, std::size_t attribute_count,
                              Stream* stream) {
     return call(CallId::cuMemcpyBatchAsync_v2, [&](Driver& d) {
-        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream);
+        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream, nullptr);
     });
 }
 
@@ -155,20 +209,20 @@ Result cuMemcpyBatchAsync(Address* to, Address* from, std::size_t* sizes, std::s
                           std::size_t* first_of, std::size_t attribute_count, std::size_t* failed, Stream* stream) {
     return call(CallId::cuMemcpyBatchAsync, [&](Driver& d) {
         report_none(failed);
-        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream);
+        return copy_lines(d, {to, from, sizes, count, attributes, first_of, attribute_count}, stream, failed);
     });
 }
 
 Result cuMemcpy3DBatchAsync_v2(std::size_t count, BatchedCopy* copies, unsigned long long flags, Stream* stream) {
     return call(CallId::cuMemcpy3DBatchAsync_v2,
-                [&](Driver& d) { return copy_boxes(d, count, copies, flags, stream); });
+                [&](Driver& d) { return copy_boxes(d, count, copies, flags, stream, nullptr); });
 }
 
 Result cuMemcpy3DBatchAsync(std::size_t count, BatchedCopy* copies, std::size_t* failed, unsigned long long flags,
                             Stream* stream) {
     return call(CallId::cuMemcpy3DBatchAsync, [&](Driver& d) {
         report_none(failed);
-        return copy_boxes(d, count, copies, flags, stream);
+        return copy_boxes(d, count, copies, flags, stream, failed);
     });
 }
 }

@@ -139,6 +139,106 @@ TEST(SimCopyBatch, DependentCopiesAreNamed) {
         "touch the same memory");
 }
 
+// Halves of an image: rows of 256 bytes, each half at its own column.
+struct Halves {
+    Batch b;
+    std::vector<unsigned char> image = std::vector<unsigned char>(1024);
+    BatchedCopy all[2] = {};
+    Halves() {
+        for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<unsigned char>(i / 4);
+        for (std::size_t i = 0; i < 2; ++i) {
+            all[i].source.type = all[i].destination.type = 1;
+            all[i].source.pointer = {reinterpret_cast<Address>(image.data()) + i * 128, 256, 2, {}};
+            all[i].destination.pointer = {b.scene.memory + i * 128, 256, 2, {}};
+            all[i].width_bytes = 128;
+            all[i].height = all[i].depth = 2;
+            all[i].source_order = in_stream_order;
+        }
+    }
+    Result go() { return cuMemcpy3DBatchAsync_v2(2, all, 0, b.scene.stream); }
+    void synchronize() { REQUIRE_CODE(cuStreamSynchronize(b.scene.stream), 0); }
+};
+
+TEST(SimCopyBatch, RowsThatLieBetweenThoseOfAnotherAreIndependent) {
+    in_own_process([] {
+        ::setenv("ISTHMUS_SIM_STRICT", "1", 1);
+        Halves h;
+        REQUIRE_CODE(h.go(), 0);
+        h.synchronize();
+        std::vector<unsigned char> got(1024);
+        REQUIRE_CODE(cuMemcpyDtoH_v2(got.data(), h.b.scene.memory, got.size()), 0);
+        REQUIRE_THAT(got == h.image);
+        h.all[1].destination.pointer = {h.b.scene.memory + 400, 300, 1, {}};  // other distances, between the rows too
+        h.all[1].width_bytes = 1;
+        h.all[1].height = 1;
+        REQUIRE_CODE(h.go(), 0);
+        h.synchronize();
+    });
+}
+
+TEST(SimCopyBatch, OneCommonByteOfTwoRowsIsNamed) {
+    const auto is_named = [](std::size_t offset, std::size_t row_bytes, std::size_t bytes, std::size_t rows) {
+        in_own_process(
+            [&] {
+                Halves h;  // the rows of the first begin at 0, 256, 512 and 768
+                h.all[1].destination.pointer = {h.b.scene.memory + offset, row_bytes, 0, {}};
+                h.all[1].width_bytes = bytes;
+                h.all[1].height = rows;
+                h.all[1].depth = 1;
+                REQUIRE_CODE(h.go(), 0);
+                h.synchronize();
+            },
+            "copies 0 and 1 of a batch touch the same memory");
+    };
+    for (const std::size_t offset : {0, 127, 256 + 127, 512, 768, 768 + 127}) is_named(offset, 0, 1, 1);
+    is_named(200, 0, 57, 1);   // ends in the second row
+    is_named(400, 0, 113, 1);  // ends in the second layer
+    is_named(400, 367, 4, 2);  // rows at other distances: the last byte of the second
+}
+
+TEST(SimCopyBatch, ARefusedBatchIsNotJudged) {
+    in_own_process([] {
+        ::setenv("ISTHMUS_SIM_STRICT", "1", 1);
+        Halves h;
+        h.all[0].destination.pointer = h.all[1].destination.pointer;
+        h.all[1].height = std::size_t{1} << 20;  // leaves its allocation
+        h.all[1].source.pointer.layer_rows = h.all[1].destination.pointer.layer_rows = 0;
+        REQUIRE_CODE(h.go(), 1);
+        h.all[1].destination.pointer.row_bytes = h.all[1].source.pointer.row_bytes = std::size_t{1} << 43;
+        h.all[1].depth = 4;  // its size is no number of 64 bits
+        REQUIRE_CODE(h.go(), 1);
+    });
+}
+
+TEST(SimCopyBatch, TheIndexIsThatOfTheProgram) {
+    in_own_process(
+        [] {
+            Batch b;
+            std::size_t failed = 7;
+            const auto go = [&] {
+                return cuMemcpyBatchAsync(b.to.data(), b.from.data(), b.sizes.data(), b.to.size(), b.attributes.data(),
+                                          b.first_of.data(), 1, &failed, b.scene.stream);
+            };
+            b.add_halves();
+            b.add(b.scene.memory + 256, reinterpret_cast<Address>(b.source.data()), 64);
+            b.sizes[0] = 0;
+            b.sizes[2] = 1 << 20;  // leaves its allocation
+            REQUIRE_CODE(go(), 1);
+            REQUIRE_THAT(failed == 2);
+            b.sizes[2] = 64;
+            REQUIRE_CODE(go(), 0);
+            REQUIRE_THAT(failed == ~std::size_t{0});
+            b.to[2] = b.to[1];
+            REQUIRE_CODE(go(), 0);
+            REQUIRE_CODE(cuStreamSynchronize(b.scene.stream), 0);
+            Halves h;
+            h.all[1].width_bytes = 0;
+            REQUIRE_CODE(cuMemcpy3DBatchAsync(2, h.all, &failed, 0, b.scene.stream), 1);
+            REQUIRE_THAT(failed == 1);
+        },
+        "copies (1 and 2|2 and 1) of a batch touch the same memory");
+}
+
 TEST(SimCopyBatch, ACaptureIsLost) {
     in_own_process([] {
         Batch b;
