@@ -42,12 +42,15 @@ struct DriverHooks final : engine::Hooks {
     explicit DriverHooks(Driver& driver) : d(driver) {}
     Driver& d;
     void thread_begins() override { d.protection.thread_begins(); }
+    // Operations on values open memory for each access alone: a wait may take long.
     void gpu_work_begins(const engine::Operation& operation) override {
+        if (operation.kind == engine::Kind::words) return;
         if (operation.kind == engine::Kind::kernel) count_kernel();
         d.gpu_work.fetch_add(1, std::memory_order_relaxed);
         d.protection.gpu_work_begins(reachable_devices(d, operation));
     }
-    void gpu_work_ends(const engine::Operation&) override {
+    void gpu_work_ends(const engine::Operation& operation) override {
+        if (operation.kind == engine::Kind::words) return;
         d.protection.gpu_work_ends();
         d.gpu_work.fetch_sub(1, std::memory_order_release);  // pairs with the load in isthmus_sim_live
     }

@@ -152,7 +152,7 @@ public:
     std::map<std::uint64_t, GraphObject*> captured_graphs;
     std::uint64_t next_context_id = 1;
     std::atomic<std::uint64_t> context_changes{1};  // incremented when a context ends or is revived
-    std::atomic<int> gpu_work{0};                   // operations that are running
+    std::atomic<int> gpu_work{0};                   // operations that are running, but for those on values in memory
 
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }

@@ -36,6 +36,7 @@ struct Word {
     MemoryOperation asked;
     void* pointer = nullptr;
     Reached reached;
+    bool on_host = true;
 };
 
 // `details` of the operation.
@@ -76,15 +77,28 @@ void write(const Word& word) {
     written_bytes::written(word.pointer, bytes_of(word.asked.type));
 }
 
+// Body: void(). Accesses the word, with the driver's mutex: meanwhile its memory is not moved into a file. Other work
+// does not notice a wait between two looks, and memory is closed to the CPU then.
+template <class Body>
+Result access(Driver& d, const GpuAgent& agent, const Word& word, const char* what, Body body) {
+    if (const Result lost = check_reached(d, agent, what, {word.reached})) return lost;
+    const std::lock_guard lock(d.mutex);
+    constexpr std::uint64_t all_devices = ~std::uint64_t{0};  // what this one reaches was checked
+    if (!word.on_host) d.protection.gpu_work_begins(all_devices);
+    std::uintptr_t fault = 0;
+    const bool there = Protection::run_guarded(body, fault);
+    if (!word.on_host) d.protection.gpu_work_ends();
+    return there ? result::ok : result::illegal_address;
+}
+
 // The memory is checked at every look: it may be freed meanwhile. A lost device ends the wait.
 Result wait(Driver& d, const GpuAgent& agent, const Word& word) {
     constexpr int spins = 200;
     constexpr auto pause = std::chrono::microseconds(50);
     for (int looks = 0;; ++looks) {
-        if (const Result lost = check_reached(d, agent, "a wait for a value", {word.reached})) return lost;
         bool done = false;
-        std::uintptr_t fault = 0;
-        if (!Protection::run_guarded([&] { done = holds_now(word); }, fault)) return result::illegal_address;
+        const auto look = [&] { done = holds_now(word); };
+        if (const Result lost = access(d, agent, word, "a wait for a value", look)) return lost;
         if (done || d.engine().device_code(agent.device) != result::ok) return result::ok;
         if (looks < spins) {
             std::this_thread::yield();
@@ -104,9 +118,7 @@ Result run(Driver& d, const GpuAgent& agent, const Word& word) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
         return result::ok;
     }
-    if (const Result lost = check_reached(d, agent, "a write of a value", {word.reached})) return lost;
-    std::uintptr_t fault = 0;
-    return Protection::run_guarded([&] { write(word); }, fault) ? result::ok : result::illegal_address;
+    return access(d, agent, word, "a write of a value", [&] { write(word); });
 }
 
 // Flags, and what the device's attributes allow. The codes are assumed.
@@ -150,6 +162,7 @@ Result check_word(const Driver& d, int device, const MemoryOperation& asked, Wor
     const CopySide side = check_copy_side(d, device, asked.address, bytes, true);
     if (side.code != result::ok) return side.code;
     out.pointer = side.pointer;
+    out.on_host = operand_of(side).host;
     out.reached = {side.region ? side.region->id : 0, !is_wait(asked.type), true, asked.address, bytes};
     return result::ok;
 }

@@ -165,6 +165,43 @@ TEST(SimStreamWords, AWriteToFreedMemoryLosesTheDevice) {
         "a write of a value of device 0 cannot reach its memory: it was freed");
 }
 
+TEST(SimStreamWords, AMemoryHandleIsTakenWhileAStreamWaits) {
+    in_own_process([] {
+        WordScene w;
+        Address memory = 0;
+        ShareableBytes bytes = {};
+        REQUIRE_CODE(cuMemAlloc_v2(&memory, 4096), 0);
+        REQUIRE_CODE(cuMemsetD32_v2(memory, 5, 1024), 0);
+        REQUIRE_CODE(cuStreamWaitValue32_v2(w.scene.stream, memory, 6, equal), 0);
+        REQUIRE_CODE(cuStreamWriteValue32_v2(w.scene.stream, memory + 4, 7, 0), 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const Result code = cuIpcGetMemHandle(&bytes, memory);
+        REQUIRE_THAT(code == 0 || code == 801);
+        REQUIRE_CODE(cuStreamQuery(w.scene.stream), 600);
+        REQUIRE_CODE(cuStreamWriteValue32_v2(w.scene.other, memory, 6, 0), 0);  // the wait looks at the same memory
+        w.synchronize();
+        int values[3] = {};
+        REQUIRE_CODE(cuMemcpyDtoH_v2(values, memory, sizeof(values)), 0);
+        REQUIRE_THAT(values[0] == 6 && values[1] == 7 && values[2] == 5);
+    });
+}
+
+TEST(SimStreamWords, TheCpuFaultsOnDeviceMemoryWhileAStreamWaits) {  // keeps A6
+    const auto read_during_a_wait = [](bool in_host_memory) {
+        WordScene w;
+        const Address memory = device_memory(4096);
+        const Address word = in_host_memory ? w.device : memory;
+        REQUIRE_CODE(cuMemsetD32_v2(memory, 0, 1024), 0);
+        REQUIRE_CODE(cuStreamWaitValue32_v2(w.scene.stream, word, 1, equal), 0);
+        for (int looks = 0; looks < 2000; ++looks) {  // memory is open for each look alone
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+            static_cast<void>(*as_pointer(memory + 64));
+        }
+    };
+    in_own_process_faults([&] { read_during_a_wait(true); }, "no CPU can reach");
+    in_own_process_faults([&] { read_during_a_wait(false); }, "no CPU can reach");
+}
+
 TEST(SimStreamWords, ALostDeviceEndsWaits) {
     in_own_process([] {
         WordScene w;
