@@ -9,6 +9,7 @@
 
 #include <linux/videodev2.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ std::vector<AllowedCall> allowed(const SealedLoop& loop, int device) {
         if (std::string_view(loop.name).substr(0, one.loop.size()) != one.loop) continue;
         if (one.on != LoopReport::none && one.on != device) continue;
         for (const long number : one.calls) {
+            EXPECT_FALSE(number == SYS_ioctl && one.requests.empty()) << "no request is listed: " << one.why;
             for (const Origin by : {Origin::library, Origin::driver, Origin::program, Origin::system}) {
                 if (one.by != Origin::system && one.by != by) continue;
                 if (one.requests.empty()) all.push_back({by, number});
