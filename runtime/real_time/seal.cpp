@@ -3,27 +3,17 @@
 #include <isthmus/seal.hpp>
 
 #include "device_state.hpp"
+#include "error_places.hpp"
 #include "process.hpp"
 #include "real_time_errors.hpp"
 #include "seal_state.hpp"
 
-#include <cstddef>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
-
-// Errors have places of their own, in pages that nothing may have touched so far: a loop's first error would meet a
-// page fault.
-void touch_places_of_errors() {
-    constexpr std::size_t places = 32;
-    std::vector<Error> made;
-    made.reserve(places);
-    while (made.size() < places) made.emplace_back(Code::ok, std::string());
-}
 
 Result<std::unique_ptr<SealState>> seal_thread(SealMode mode) {
     if (sealed_here != nullptr) return make_error<errors::sealed_already>("this thread");
@@ -36,15 +26,16 @@ Result<std::unique_ptr<SealState>> seal_thread(SealMode mode) {
 
 Result<Seal> begin_seal(const SealOptions& options, std::shared_ptr<Books> books,
                         std::vector<std::shared_ptr<DeviceState>> devices) {
-    touch_places_of_errors();
     if (options.scope == SealScope::thread) {
         Result<std::unique_ptr<SealState>> made = seal_thread(options.mode);
         if (!made) return std::move(made).error();
+        touch_places_of_errors();
         return Seal(std::move(made).value());
     }
     if (books->sealed.taken.exchange(true, std::memory_order_acquire)) {
         return make_error<errors::sealed_already>("this runtime");
     }
+    touch_places_of_errors();
     auto state = std::make_unique<SealState>();
     state->book = &books->sealed.book;
     state->book->begin(options.mode == SealMode::refuse);

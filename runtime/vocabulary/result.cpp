@@ -3,6 +3,7 @@
 #include <isthmus/result.hpp>
 
 #include "error_entry.hpp"
+#include "error_places.hpp"
 
 #include <atomic>
 #include <bit>
@@ -121,13 +122,23 @@ public:
         if (place->owner == nullptr) return delete place;
         place->owner->fetch_and(~place->bit, std::memory_order_release);
     }
+    // Writes to each place and changes nothing; another thread may take, use and give back places meanwhile.
+    void touch() noexcept {
+        for (Place& place : places_) {
+            place.touched.fetch_or(0, std::memory_order_relaxed);
+            place.end.fetch_or(0, std::memory_order_relaxed);
+        }
+    }
 
 private:
     struct Place {
         std::atomic<std::uint32_t>* owner = nullptr;  // nullptr: from the heap
         std::uint32_t bit = 0;
+        std::atomic<std::uint32_t> touched{0};  // always 0
         alignas(std::max_align_t) unsigned char room[sizeof(T)] = {};
+        std::atomic<std::uint32_t> end{0};  // always 0
     };
+    static_assert(sizeof(Place) < 4096, "a page between the two words would not be touched");
     static constexpr std::uint32_t all = ~std::uint32_t{0};
     std::atomic<std::uint32_t> taken_{0};
     Place places_[32] = {};
@@ -152,6 +163,7 @@ struct Error::Detail {
           values(other.values),
           texts(other.entry == nullptr && other.texts.load() != nullptr ? new Texts(*other.texts.load()) : nullptr) {}
     Detail& operator=(const Detail&) = delete;
+    static Places<Detail>& places() noexcept;
     static void* operator new(std::size_t);
     static void operator delete(void* memory) noexcept;
     ~Detail() { delete texts.load(std::memory_order_acquire); }
@@ -182,9 +194,12 @@ private:
     }
 };
 
-void* Error::Detail::operator new(std::size_t) {
+Places<Error::Detail>& Error::Detail::places() noexcept {
     static constinit Places<Detail> places;
-    return places.take();
+    return places;
+}
+void* Error::Detail::operator new(std::size_t) {
+    return places().take();
 }
 void Error::Detail::operator delete(void* memory) noexcept {
     Places<Detail>::give_back(memory);
@@ -200,6 +215,7 @@ struct ErrorMaker {
         for (const TextField& field : fields) made->values.add(field);
         return Error(std::move(made));
     }
+    static void touch_places() noexcept { Error::Detail::places().touch(); }
     static Sentence words(const Error& error, std::string_view (*format_of)(AnyErrorEntry),
                           std::string_view (Error::*text)() const noexcept) {
         const Error::Detail* const told = error.detail_.get();
@@ -219,6 +235,10 @@ Sentence remedy_in_words(const Error& error) {
 
 ErrorLine text_in_words(const Error& error) {
     return in_one_line<ErrorLine>(error, message_in_words(error), remedy_in_words(error));
+}
+
+void touch_places_of_errors() noexcept {
+    ErrorMaker::touch_places();
 }
 
 Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields) {

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace conformance {
 namespace {
@@ -481,6 +482,23 @@ TEST_F(SealedFaults, AServiceThatHangsEndsEachWaitAtItsDeadlineWithoutTheHeap) {
 }
 TEST_F(SealedFaults, AnotherProcessThatDiesEndsEachWaitWithoutTheHeap) {  // keeps T2, I6
     expect_all_end(dead_processes);
+}
+
+// keeps T2: a scope begins while the errors of other threads have all places that errors have without the heap
+TEST_F(SealedFaults, AScopeThatBeginsTakesNoPlaceOfAnError) {
+    Runtime runtime = Runtime::open({}).value();
+    const auto begun = [&] {
+        Counting counting;
+        { const Seal seal = runtime.seal({.scope = SealScope::thread}).value(); }
+        return counting.end();
+    };
+    const Counts before = begun();
+    std::vector<Error> held;
+    while (held.size() < 64) held.emplace_back(Code::in_use, "held");
+    const Counts counts = begun();
+    EXPECT_EQ(counts.allocations, before.allocations) << counts.where;
+    EXPECT_LT(counts.allocations, 8) << counts.where;
+    for (const Error& error : held) EXPECT_EQ(error.message(), "held");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the catalogue: their fields, their texts, and when the texts are built.
 #include <error_entry.hpp>
+#include <error_places.hpp>
 
 #include <gtest/gtest.h>
 
@@ -99,6 +100,19 @@ TEST(ErrorEntry, GivesItsTextsToAnotherErrorWithoutComposingItsOwn) {
     const Error own(Code::in_use, "a text", "a remedy");
     EXPECT_EQ(detail::message_in_words(own).view(), "a text");
     EXPECT_EQ(detail::remedy_in_words(own).view(), "a remedy");
+}
+
+TEST(ErrorEntry, KeepsItsTextsWhileThePlacesAreTouched) {
+    std::vector<Error> many;
+    for (int at = 0; at < 40; ++at) {
+        many.push_back(make_error<too_large>(at, "pinned", at));
+        detail::touch_places_of_errors();
+    }
+    for (int at = 0; at < 40; ++at) {
+        const std::string number = std::to_string(at);
+        EXPECT_EQ(many[static_cast<std::size_t>(at)].message(),
+                  number + " bytes of pinned memory; at most " + number + " are there");
+    }
 }
 
 TEST(ErrorEntry, IsPutIntoWordsOnceByManyThreads) {
