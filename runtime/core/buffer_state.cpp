@@ -4,10 +4,10 @@
 
 #include "access_rules.hpp"
 #include "buffer_lanes.hpp"
-#include "composed.hpp"
 #include "core_errors.hpp"
 #include "cpu_use.hpp"
 #include "device_state.hpp"
+#include "error_entry.hpp"
 #include "piece_release.hpp"
 #include "state_block.hpp"
 #include "stream_state.hpp"
@@ -149,9 +149,15 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end(Wait wait) {
     if (!after) {
         // The device may still write to the memory, which would be handed out again if it were released (R5). The
         // ledger keeps it until the device closes.
-        device->config->say(Severity::error, composed("memory was given up: {}", after.error().text()));
+        if (device->config->log) {
+            device->config->say(Severity::error,
+                                ErrorLine().append("memory was given up: ").append(text_in_words(after.error())));
+        }
     } else if (Result<void> freed = give_back(*after); !freed) {
-        device->config->say(Severity::warning, composed("releasing a buffer: {}", freed.error().text()));
+        if (device->config->log) {
+            device->config->say(Severity::warning,
+                                ErrorLine().append("releasing a buffer: ").append(text_in_words(freed.error())));
+        }
         held.leave(*device, memory->adopted);
     }
     return standing;

@@ -31,8 +31,8 @@ Result<void> begin_cpu_use(const BufferState& buffer, platform::os::CpuUse use) 
 void end_cpu_use(const BufferState& buffer, platform::os::CpuUse use) noexcept {
     const platform::os::DmaBuf* const dma_buf = buffer.memory->dma_buf;
     if (dma_buf == nullptr) return;
-    if (const int error = dma_buf->end(use); error != 0) {
-        buffer.device->config->say(Severity::error, not_synchronised(error).text());
+    if (const int error = dma_buf->end(use); error != 0 && buffer.device->config->log) {
+        buffer.device->config->say(Severity::error, text_in_words(not_synchronised(error)));
     }
 }
 

@@ -80,7 +80,11 @@ rules::DriverUse free_use(const Piece& piece) {
 
 // Logs an error whose caller is gone, and keeps the piece.
 void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
-    device.config->say(Severity::warning, composed("releasing memory {}: {}", when, why.text()));
+    if (device.config->log) {
+        ErrorLine line;
+        line.append("releasing memory ").append(when).append(": ").append(text_in_words(why));
+        device.config->say(Severity::warning, line);
+    }
     if (piece.pool) {
         // Work that the free cannot be ordered behind still runs: the ledger keeps the piece until the device closes
         // (R5).
@@ -359,14 +363,20 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
         if (device.is_lost()) {
             keep_mappings(piece);
         } else if (!still_has(*given)) {
-            device.config->say(Severity::warning, composed("released memory was gone already: {}", why.text()));
+            if (device.config->log) {
+                device.config->say(Severity::warning,
+                                   ErrorLine().append("released memory was gone already: ").append(text_in_words(why)));
+            }
         } else {
             if (piece.adopted && piece.adopted->registered) {
                 return make_error_as<errors::adopted_memory_still_registered>(why.code(), why.message())
                     .from_call(why.call(), why.driver_code());
             }
-            device.config->say(Severity::warning,
-                               composed("released memory is kept until the driver takes it: {}", why.text()));
+            if (device.config->log) {
+                ErrorLine line;
+                line.append("released memory is kept until the driver takes it: ").append(text_in_words(why));
+                device.config->say(Severity::warning, line);
+            }
             device.unreturned.add(std::exchange(piece, {}));
             return {};
         }

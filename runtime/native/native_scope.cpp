@@ -233,8 +233,9 @@ void OpenedNative::drop() noexcept {
             [scope = std::make_shared<OpenedNative>(std::move(*this))]() mutable { scope.reset(); });
         return;
     }
-    if (Result<std::uint64_t> ended = state_->end(); !ended) {
-        device.config->say(Severity::warning, composed("closing a native scope: {}", ended.error().text()));
+    if (Result<std::uint64_t> ended = state_->end(); !ended && device.config->log) {
+        device.config->say(Severity::warning,
+                           ErrorLine().append("closing a native scope: ").append(text_in_words(ended.error())));
     }
     if (state_->position != 0) return state_.reset();
     // Another thread is blocked in the driver behind a kernel that hangs, and the memory may be in use for ever (R5).
@@ -262,7 +263,7 @@ Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& re
     ObservedSpan span(device.observer(), Span::native_scope, request.name, [&] { return on.state()->observed(); });
     if (device.bars(rules::PublicCall::open_native_scope)) {
         return span.over(device.refusal(rules::PublicCall::open_native_scope,
-                                        composed("opening a native scope for the work '{}'", request.name)));
+                                        worded("opening a native scope for the work '{}'", request.name)));
     }
     if (span.facts() != nullptr) {
         StreamState& stream = *on.state();

@@ -195,6 +195,32 @@ void loses_device_by_a_memory_error(Ending& ending, std::size_t index) {
     loses_device(ending, index, "call=cuEventRecord:n=1:code=214:sticky");
 }
 
+// The destructor of a native scope finds that the device is lost, and has the log alone to tell it.
+void loses_device_in_a_destructor(Ending& ending, std::size_t index) {
+    on_device(ending, index, [&](Runtime& runtime, Device& device) {
+        if (device.is_cpu()) {
+            ending.skipped = Ending::for_gpus;
+            return;
+        }
+        Buffer<std::int32_t> data = pinned(device, items, 0);
+        Stream stream = device.create_stream().value();
+        const auto turn = [&] {
+            Calls calls;
+            calls.made(stream.open_native_scope("work", updates(data)));  // ends at once
+            calls.made(stream.synchronize(within(patient)));
+            return calls.code();
+        };
+        for (int warm = 0; warm < 200; ++warm) {
+            if (turn() != Code::ok) throw std::runtime_error("a turn before the fault did not work");
+        }
+        if (planned("call=cuEventRecord:n=1:code=714:sticky")) {
+            watch(ending, runtime, 100, 100, turn);
+        } else {
+            ending.skipped = Ending::no_plan;
+        }
+    });
+}
+
 struct Flag {
     Buffer<std::uint32_t> word;
     ConcurrentView<std::uint32_t> view;
@@ -391,6 +417,7 @@ constexpr Failing lost_devices[] = {
     {"a fault found by a query", loses_device_in_a_query, Code::device_lost, patient},
     {"a fault found by a graph", loses_device_in_a_graph, Code::device_lost, patient},
     {"an error of the GPU's memory", loses_device_by_a_memory_error, Code::device_lost, patient},
+    {"a fault found by a destructor", loses_device_in_a_destructor, Code::device_lost, patient},
     {"a service on a lost device", asks_a_service_of_a_lost_device, Code::device_lost, patient},
 };
 constexpr Failing hung_services[] = {
