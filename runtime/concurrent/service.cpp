@@ -8,6 +8,7 @@
 #include "load_kernel.hpp"
 #include "running_services.hpp"
 #include "service_rules.hpp"
+#include "short_name.hpp"
 #include "stream_state.hpp"
 #include "wait_pause.hpp"
 
@@ -168,7 +169,7 @@ Result<void> ServiceCore::stop(const Wait& wait) {
     if (ended.code() != Code::timed_out) return ended;
     abandoned_ = true;
     mailbox_.command(ServiceCommand::abandon);
-    return make_error<errors::service_does_not_end>(kernel_.name, message_in_words(ended.error()));
+    return make_error<errors::service_does_not_end>(short_name(kernel_.name), message_in_words(ended.error()));
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "far_buffers.hpp"
 #include "launch_access.hpp"
+#include "short_name.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -20,10 +21,23 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-void append(Suspects& text, const WorkInFlight& work) {
-    if (work.name != nullptr) text.append("'").append(work.name).append("' (");
+// What an error and its line in the log have room for beside the driver's sentence and the remedy.
+constexpr std::size_t most_bytes = 704;
+constexpr std::size_t kept_for_the_count = 56;  // of the buffers that are not named
+constexpr std::size_t kept_for_the_end = 140;   // the count of other work, and the sentences behind it
+
+using Suspect = TextOf<640>;
+void append(Suspect& text, const WorkInFlight& work) {
+    if (work.name != nullptr) text.append("'").append(short_name(work.name)).append("' (");
     text.append(worded("operation {} of stream {}", work.position, work.stream));
     if (work.name != nullptr) text.append(")");
+}
+
+// true: the suspect has room beside the others.
+bool took(Suspects& text, const Suspect& suspect, std::size_t kept) {
+    if (text.view().size() + suspect.view().size() > most_bytes - kept) return false;
+    text.append(suspect);
+    return true;
 }
 
 // The elements of a list that have room in an array: the first ones. The others are counted.
@@ -47,28 +61,33 @@ Suspects fault_suspects(Blame blame, const FaultFacts& facts) {
     Suspects text;
     if (blame == Blame::nobody || (facts.work.empty() && facts.buffers.empty())) return text;
     const bool about_memory = blame == Blame::memory;
-    std::size_t named = 0;
+    std::size_t count = 0;
     for (const SuspectBuffer& buffer : facts.buffers) {
-        if (!about_memory || named == most_buffers_named) break;
-        text.append(named == 0 ? "; it may have been caused by " : ", or by ")
+        if (!about_memory || count == most_buffers_named) break;
+        Suspect suspect;
+        suspect.append(count == 0 ? "; it may have been caused by " : ", or by ")
             .append(worded("a buffer of {} bytes, ", buffer.bytes))
             .append(buffer.memory)
             .append(", used by ");
-        append(text, buffer.last_use);
-        text.append(": ").append(buffer.reason);
-        ++named;
+        append(suspect, buffer.last_use);
+        suspect.append(": ").append(buffer.reason);
+        if (!took(text, suspect, kept_for_the_count + kept_for_the_end)) break;
+        ++count;
     }
-    const std::uint64_t other_buffers = facts.more_buffers + (facts.buffers.size() - named);
+    const std::uint64_t other_buffers = facts.more_buffers + (facts.buffers.size() - count);
     if (about_memory && other_buffers > 0) text.append(worded(", or by {} more buffers of this kind", other_buffers));
-    if (about_memory && named == 0) text.append("; each buffer that its work is known to use is within its reach");
-    named = 0;
+    if (about_memory && facts.buffers.empty() && facts.more_buffers == 0)
+        text.append("; each buffer that its work is known to use is within its reach");
+    count = 0;
     for (const WorkInFlight& work : facts.work) {
-        if (named == most_work_named) break;
-        append(text.append(named == 0 ? "; not known to have ended: " : ", "), work);
-        ++named;
+        if (count == most_work_named) break;
+        Suspect suspect;
+        append(suspect.append(count == 0 ? "; not known to have ended: " : ", "), work);
+        if (!took(text, suspect, kept_for_the_end)) break;
+        ++count;
     }
-    const std::uint64_t more = facts.more_work + (facts.work.size() - named);
-    if (more > 0) text.append(worded(" and {} more", more));
+    const std::uint64_t more = facts.more_work + (facts.work.size() - count);
+    if (more > 0) text.append(worded(count == 0 ? "; not known to have ended: {} operations" : " and {} more", more));
     if (about_memory) {
         text.append("; raw views and addresses that launches passed are not recorded");
         if (!facts.all_asked) text.append("; not every buffer could be asked");

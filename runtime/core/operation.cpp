@@ -8,6 +8,7 @@
 #include "launch_access.hpp"
 #include "process.hpp"
 #include "recording.hpp"
+#include "short_name.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -186,7 +187,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     stream_.gives(name_);
     const platform::Status status = action(erased);
     position_ = stream_.advance(name_);
-    if (!status.ok() && !native_) return device_.failure(status, name_);
+    if (!status.ok() && !native_) return device_.failure(status, short_name(name_));
     unordered_ = order.happened(position_);
     stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
@@ -201,7 +202,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         const std::lock_guard lock(side.buffer->views);
         side.buffer->sides.brought(stream_, position_);
     }
-    return device_.failure(status, name_);
+    return device_.failure(status, short_name(name_));
 }
 
 // The runtime does not see the launches of a graph that other code captures: it can do nothing around a launch, and
@@ -218,7 +219,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
     for (const Entry& entry : entries_) entry.buffer->exposed.store(true, std::memory_order_relaxed);
     const platform::Status status = action(erased);
     failed_in_capture_ = native_ && !status.ok();
-    if (!status.ok()) return device_.failure(status, name_);
+    if (!status.ok()) return device_.failure(status, short_name(name_));
     return true;
 }
 
@@ -273,7 +274,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         recording.operations.push_back(std::move(operation));
         failed_in_capture_ = native_;
         if (native_) recording.failed_work = name_;
-        return device_.failure(status, name_);
+        return device_.failure(status, short_name(name_));
     }
     if (checker != nullptr) checker->count(*ordered);
     unordered_ = ordered ? ordered->violations : 0;

@@ -14,6 +14,7 @@
 #include "operation.hpp"
 #include "process.hpp"
 #include "recording.hpp"
+#include "short_name.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 #include "told.hpp"
@@ -81,7 +82,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
         const char* const name = stream.name_of(kernel);
         stream.gives(name);
         if (status.ok()) status = stream.device->driver->execution().launch(request);
-        if (!status.ok()) return stream.device->failure(status, kernel.name);
+        if (!status.ok()) return stream.device->failure(status, short_name(kernel.name));
         report.position = stream.advance(name);
         return {};
     }
@@ -107,7 +108,7 @@ Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const K
                                    void* pack, const LaunchArgument* arguments, std::size_t count,
                                    std::uint32_t* node) {
     if (stream.device->bars(rules::PublicCall::launch)) {
-        return stream.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", kernel.name));
+        return stream.device->refusal(rules::PublicCall::launch, launching(kernel.name));
     }
     if (stream.device->observer()) [[unlikely]]
         detail::tell_arguments(stream, mode, arguments, kernel.parameter, count);
@@ -118,7 +119,7 @@ Result<LaunchReport> launch_untold(StreamState& stream, LaunchMode mode, const K
     // Checked before anything is claimed. resolve() detects a service that starts after this check.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
         Result<void> fine = stream.device->services.allow(
-            rules::DriverUse::load_code, worded("launching kernel '{}', whose code is not loaded yet,", kernel.name));
+            rules::DriverUse::load_code, worded("{}, whose code is not loaded yet,", launching(kernel.name)));
         if (!fine) return std::move(fine).error();
     }
     LaunchReport report;
@@ -190,7 +191,7 @@ bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kern
     platform::Status status;
     const detail::AtOnce at_once =
         detail::launch_at_once(stream, kernel, extent, pack, buffers, report->position, status);
-    if (at_once == detail::AtOnce::failed) report = stream.device->failure(status, kernel.name);
+    if (at_once == detail::AtOnce::failed) report = stream.device->failure(status, short_name(kernel.name));
     return at_once != detail::AtOnce::not_so_simple;
 }
 

@@ -10,6 +10,7 @@
 #include "kernel_argument.hpp"
 #include "launch_errors.hpp"
 #include "launch_judge.hpp"
+#include "short_name.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -290,8 +291,7 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     }
     if (stream.device->bars(rules::PublicCall::launch)) {
         explained.driver_calls = 0;
-        explained.refusal =
-            stream.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", kernel.name));
+        explained.refusal = stream.device->refusal(rules::PublicCall::launch, launching(kernel.name));
     }
     return explained;
 }

@@ -7,6 +7,7 @@
 #include "module_errors.hpp"
 #include "module_rules.hpp"
 #include "module_state.hpp"
+#include "short_name.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -249,7 +250,7 @@ Result<LaunchReport> launch_module_kernel(const Stream& stream, const LaunchOpti
     StreamState& target = *stream.state();
     const KernelInfo& info = *kernel.info;
     if (target.device->bars(rules::PublicCall::launch)) {
-        return target.device->refusal(rules::PublicCall::launch, worded("launching kernel '{}'", info.name));
+        return target.device->refusal(rules::PublicCall::launch, launching(info.name));
     }
     if (Result<void> lawful = check_launch(*target.device, kernel, shape); !lawful) return std::move(lawful).error();
     ModuleState::Launch launch(*kernel.module);

@@ -13,6 +13,7 @@
 #include "operation.hpp"
 #include "order_check.hpp"
 #include "process.hpp"
+#include "short_name.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 #include "told.hpp"
@@ -263,7 +264,7 @@ Result<OpenedNative> open_native_scope(const Stream& on, const NativeRequest& re
     ObservedSpan span(device.observer(), Span::native_scope, request.name, [&] { return on.state()->observed(); });
     if (device.bars(rules::PublicCall::open_native_scope)) {
         return span.over(device.refusal(rules::PublicCall::open_native_scope,
-                                        worded("opening a native scope for the work '{}'", request.name)));
+                                        worded("opening a native scope for the work '{}'", short_name(request.name))));
     }
     if (span.facts() != nullptr) {
         StreamState& stream = *on.state();

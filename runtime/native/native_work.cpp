@@ -11,6 +11,7 @@
 #include "native_errors.hpp"
 #include "operation.hpp"
 #include "process.hpp"
+#include "short_name.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
 #include "told.hpp"
@@ -45,7 +46,8 @@ Error error_of(const DeviceState& device, const NativeOutcome& outcome, const ch
     if (!outcome.of_driver || device.synchronous) {
         return make_error<errors::native_work_answered>(name, outcome.code).from_call(name, outcome.code);
     }
-    return device.driver->explain(status_of(device, outcome, name), worded("work '{}' of other code", name));
+    return device.driver->explain(status_of(device, outcome, name),
+                                  worded("work '{}' of other code", short_name(name)));
 }
 
 // The work was called and failed. `told`: what the operation answers, which names the suspects where the device was
@@ -230,8 +232,8 @@ Result<std::uint64_t> enqueue_native(const Stream& on, const NativeRequest& requ
     DeviceState& device = *stream.device;
     ObservedSpan span(device.observer(), Span::native_work, request.name, [&] { return stream.observed(); });
     if (device.bars(rules::PublicCall::enqueue_native)) {
-        return span.over(
-            device.refusal(rules::PublicCall::enqueue_native, worded("giving a stream the work '{}'", request.name)));
+        return span.over(device.refusal(rules::PublicCall::enqueue_native,
+                                        worded("giving a stream the work '{}'", short_name(request.name))));
     }
     if (span.facts() != nullptr) {
         tell_arguments(stream, stream.mode.load(std::memory_order_relaxed), request.arguments, request.parameters,

@@ -28,6 +28,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -134,6 +135,14 @@ bool planned(const char* plan) {
     return set != nullptr && set(plan) == 0;
 }
 
+// add_one under a name that is longer than the texts which the library keeps without the heap.
+const std::string long_name = std::string(2000, 'n');
+KernelInfo with_long_name(KernelInfo info) {
+    info.name = long_name.c_str();
+    return info;
+}
+const std::remove_cvref_t<decltype(add_one)> add_one_with_a_long_name{with_long_name(add_one.info())};
+
 // All calls of a loop, on a device that is lost in one of them. `fault`: a plan of the simulator; nullptr: a kernel
 // that accesses an address that nothing is mapped at.
 void loses_device(Ending& ending, std::size_t index, const char* fault) {
@@ -154,7 +163,7 @@ void loses_device(Ending& ending, std::size_t index, const char* fault) {
             const View<std::int32_t> raw{reinterpret_cast<std::int32_t*>(address), items};
             Calls calls;
             calls.made(stream.launch(unchecked, add_one, items, raw));
-            calls.made(stream.launch(add_one, items, data));
+            calls.made(stream.launch(add_one_with_a_long_name, items, data));
             calls.made(stream.record(event));
             calls.made(event.synchronize(within(patient)));
             calls.made(instance.set_arguments(node, items, out, data, 2));

@@ -79,6 +79,25 @@ TEST(Suspects, TheWordsNameBuffersWorkAndWhatIsNotRecorded) {
     }
 }
 
+// keeps L14: an error and the log have room for so much without the heap
+TEST(Suspects, TheWordsHaveABoundWhateverTheKernelsAreCalled) {
+    const std::string name(5000, 'n');
+    const WorkInFlight work{name.c_str(), 1234567890123, 3};
+    const SuspectBuffer buffer{work, 1ull << 40, worded("device memory of {}", std::string(100, 'd')),
+                               "peer access to the owner is not enabled"};
+    for (std::size_t buffers = 0; buffers < 4; ++buffers) {
+        for (std::size_t works = 0; works < 8; ++works) {
+            const std::vector<SuspectBuffer> used(buffers, buffer);
+            const std::vector<WorkInFlight> flying(works, work);
+            const std::string text(fault_suspects(Blame::memory, {used, ~0ull / 2, flying, ~0ull / 2, false}).view());
+            EXPECT_LE(text.size(), 704u) << text;
+            EXPECT_EQ(says(text, std::string(96, 'n') + "...' (operation"), buffers + works > 0) << text;
+            EXPECT_FALSE(says(text, std::string(97, 'n'))) << text;
+            EXPECT_TRUE(buffers + works == 0 || says(text, "not every buffer could be asked")) << text;
+        }
+    }
+}
+
 // Two GPUs without peer access; faults come when the test says so.
 struct Pair {
     Pair() {

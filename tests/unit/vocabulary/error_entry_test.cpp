@@ -2,6 +2,7 @@
 // Errors of the catalogue: their fields, their texts, and when the texts are built.
 #include <error_entry.hpp>
 #include <error_places.hpp>
+#include <short_name.hpp>
 
 #include <gtest/gtest.h>
 
@@ -112,6 +113,24 @@ TEST(ErrorEntry, KeepsItsTextsWhileThePlacesAreTouched) {
         const std::string number = std::to_string(at);
         EXPECT_EQ(many[static_cast<std::size_t>(at)].message(),
                   number + " bytes of pinned memory; at most " + number + " are there");
+    }
+}
+
+TEST(ShortName, KeepsTheBeginningOfANameThatIsTooLong) {
+    const std::string most(most_name_bytes, 'n');
+    EXPECT_EQ(short_name("").view(), "");
+    EXPECT_EQ(short_name("scale").view(), "scale");
+    EXPECT_EQ(short_name(most).view(), most);
+    EXPECT_EQ(short_name(most + "n").view(), most + "...");
+    EXPECT_EQ(launching("scale").view(), "launching kernel 'scale'");
+    EXPECT_EQ(launching(std::string(5000, 'n')).view(), "launching kernel '" + most + "...'");
+    // A character of two, three or four bytes is kept whole or left out.
+    for (const std::string sign : {"\u00e9", "\u20ac", "\U0001f600"}) {
+        for (std::size_t left = 0; left <= sign.size(); ++left) {
+            const std::string before(most_name_bytes - left, 'n');
+            const std::string kept = left == sign.size() ? before + sign : before;
+            EXPECT_EQ(short_name(before + sign + "nnnn").view(), kept + "...") << sign << ' ' << left;
+        }
     }
 }
 
