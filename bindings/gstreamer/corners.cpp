@@ -233,10 +233,10 @@ const Buffer<std::uint8_t>* in_place(Run& run, GstBuffer* buffer, FrameShape& sh
             run.last = memory;
         }
     }
-    const Layout layout = layout_of(buffer, run.info);
-    if (whole == nullptr || layout.offset[0] != 0 || layout.stride[0] <= 0) return nullptr;
+    const Result<Layout> layout = layout_of(buffer, run.info);
+    if (whole == nullptr || !layout || layout->offset[0] != 0 || layout->stride[0] <= 0) return nullptr;
     Result<FrameShape> placed = tools::camera::make_frame_shape(shape.format, shape.width, shape.height,
-                                                                static_cast<std::uint64_t>(layout.stride[0]));
+                                                                static_cast<std::uint64_t>(layout->stride[0]));
     // Only luma is read: colour planes may lie anywhere behind it.
     if (!placed || whole->size() < std::size_t{placed->pitch_bytes} * placed->height) return nullptr;
     shape = *placed;

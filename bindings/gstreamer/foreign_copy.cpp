@@ -35,7 +35,9 @@ bool ForeignPlanes::has_foreign_memory(GstBuffer* buffer) noexcept {
 
 Result<ForeignPlanes> ForeignPlanes::of(GstBuffer* buffer, const GstVideoInfo& info, const OpenSession& opened) {
     ForeignPlanes made;
-    const Layout layout = layout_of(buffer, info);
+    const Result<Layout> found = layout_of(buffer, info);
+    if (!found) return found.error();
+    const Layout& layout = *found;
     std::vector<guint> numbers;
     for (guint plane = 0; plane < layout.planes; ++plane) {
         guint first = 0, length = 0;

@@ -35,7 +35,8 @@ public:
     // Whether some of the frame lies in memory that ForeignFrame knows; and whether that is memory of a device.
     static bool has_foreign_memory(GstBuffer* buffer) noexcept;
     static bool has_device_memory(GstBuffer* buffer) noexcept;
-    // Errors: those of ForeignFrame::of(); unsupported (rows in descending order, or a plane outside of its memory).
+    // Errors: those of ForeignFrame::of(); unsupported (rows in descending order, a plane outside of its
+    // memory, or a GstVideoMeta that does not suit the caps).
     static Result<ForeignPlanes> of(GstBuffer* buffer, const GstVideoInfo& info, const OpenSession& opened);
     FrameCopy way_to(const Stream& stream, const Buffer<std::uint8_t>& slot) const;
     // Copies the rows without their padding, and waits until that is done: the frame may go back to its owner. Errors:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace isthmus::gst {
 namespace {
@@ -63,10 +64,14 @@ Layout layout_of(const GstVideoInfo& info) noexcept {
     return layout;
 }
 
-Layout layout_of(GstBuffer* buffer, const GstVideoInfo& info) noexcept {
+Result<Layout> layout_of(GstBuffer* buffer, const GstVideoInfo& info) {
     Layout layout = layout_of(info);
     if (const GstVideoMeta* const meta = gst_buffer_get_video_meta(buffer)) {
-        layout.planes = meta->n_planes;
+        if (meta->format != GST_VIDEO_INFO_FORMAT(&info) || meta->n_planes != layout.planes ||
+            std::cmp_less(meta->width, GST_VIDEO_INFO_WIDTH(&info)) ||
+            std::cmp_less(meta->height, GST_VIDEO_INFO_HEIGHT(&info))) {
+            return Error(Code::unsupported, "the frame's GstVideoMeta does not suit the caps");
+        }
         std::copy_n(meta->offset, meta->n_planes, layout.offset);
         std::copy_n(meta->stride, meta->n_planes, layout.stride);
     }

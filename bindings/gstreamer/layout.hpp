@@ -38,8 +38,9 @@ struct Layout {
 };
 Layout layout_of(const FrameShape& shape) noexcept;
 Layout layout_of(const GstVideoInfo& info) noexcept;
-// As the buffer lies in memory: by its GstVideoMeta, else as its caps say.
-Layout layout_of(GstBuffer* buffer, const GstVideoInfo& info) noexcept;
+// As the buffer lies in memory: by its GstVideoMeta, else as its caps say. Errors: unsupported (the meta is of another
+// format, has other planes, or is of a smaller frame). GStreamer's map refuses such a frame, too.
+Result<Layout> layout_of(GstBuffer* buffer, const GstVideoInfo& info);
 bool same_planes(const Layout& one, const Layout& other) noexcept;
 
 // The shape whose layout is GStreamer's own wherever there is one; see has_usual_layout(). Errors: unsupported (the

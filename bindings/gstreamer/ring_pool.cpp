@@ -155,7 +155,8 @@ Ring::Slot* slot_of(GstBuffer* buffer, const GstVideoInfo& info, const Ring& rin
     GstMemory* const memory = gst_buffer_peek_memory(buffer, 0);
     auto* const slot = dynamic_cast<Ring::Slot*>(tenancy_of(memory));
     if (slot == nullptr || slot->ring() != &ring || memory->offset != 0) return nullptr;
-    return same_planes(layout_of(buffer, info), layout_of(ring.shape())) ? slot : nullptr;
+    const Result<Layout> layout = layout_of(buffer, info);
+    return layout && same_planes(*layout, layout_of(ring.shape())) ? slot : nullptr;
 }
 
 }  // namespace isthmus::gst

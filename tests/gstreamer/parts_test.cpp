@@ -222,7 +222,7 @@ TEST_F(Pool, ItsFramesLieAsTheirCapsSayInMemoryOfTheAllocator) {
     EXPECT_NE(whole_buffer(gst_buffer_peek_memory(buffer, 0), device()), nullptr);
     GstVideoInfo info;
     ASSERT_TRUE(gst_video_info_from_caps(&info, caps));
-    EXPECT_TRUE(same_planes(layout_of(buffer, info), layout_of(info)));
+    EXPECT_TRUE(same_planes(layout_of(buffer, info).value(), layout_of(info)));
     GstVideoFrame frame;
     ASSERT_TRUE(gst_video_frame_map(&frame, &info, buffer, GST_MAP_WRITE));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(GST_VIDEO_FRAME_PLANE_DATA(&frame, 0)) % 64, 0u);
@@ -805,6 +805,55 @@ TEST_F(Foreign, NoPoolIsProposedForMemoryOfItsOwnKind) {
         gst_query_unref(query);
         gst_caps_unref(caps);
     }
+}
+
+// keeps Y4
+TEST_F(Foreign, AMetaThatDoesNotSuitTheCapsIsNotFollowed) {
+    GstCaps* const caps = caps_of("I420", 64, 48);
+    GstVideoInfo info;
+    ASSERT_TRUE(gst_video_info_from_caps(&info, caps));
+    gst_caps_unref(caps);
+    struct Row {
+        GstVideoFormat format;
+        guint width, height, planes;
+        bool suits;
+    };
+    constexpr Row rows[] = {
+        {GST_VIDEO_FORMAT_I420, 64, 48, 3, true},  {GST_VIDEO_FORMAT_I420, 80, 50, 3, true},
+        {GST_VIDEO_FORMAT_NV12, 64, 48, 2, false}, {GST_VIDEO_FORMAT_YV12, 64, 48, 3, false},
+        {GST_VIDEO_FORMAT_I420, 62, 48, 3, false}, {GST_VIDEO_FORMAT_I420, 64, 46, 3, false},
+        {GST_VIDEO_FORMAT_I420, 64, 48, 2, false}, {GST_VIDEO_FORMAT_I420, 64, 48, 4, false},
+    };
+    for (const Row& row : rows) {
+        SCOPED_TRACE(&row - rows);
+        gsize offsets[GST_VIDEO_MAX_PLANES] = {0, 8000, 12000};
+        gint strides[GST_VIDEO_MAX_PLANES] = {80, 40, 40};
+        GstBuffer* const buffer = gst_buffer_new_allocate(nullptr, 16384, nullptr);
+        gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, row.format, row.width, row.height, row.planes,
+                                       offsets, strides);
+        const Result<Layout> layout = layout_of(buffer, info);
+        EXPECT_EQ(static_cast<bool>(layout), row.suits);
+        if (layout) {
+            EXPECT_EQ(layout->planes, 3u);
+            EXPECT_EQ(layout->offset[2], 12000u);
+            EXPECT_EQ(layout->stride[0], 80);
+        } else {
+            EXPECT_EQ(layout.code(), Code::unsupported);
+            EXPECT_EQ(ForeignPlanes::of(buffer, info, *opened_).error().message(), layout.error().message());
+        }
+        gst_buffer_unref(buffer);
+    }
+    RingAndPool some(device(), allocator_.get(), 0, "I420", 64);
+    GstBuffer* const lent = some.acquire();
+    ASSERT_NE(some.slot(lent), nullptr);
+    GstVideoMeta* const meta = gst_buffer_get_video_meta(lent);
+    if (meta != nullptr) {
+        meta->format = GST_VIDEO_FORMAT_YV12;
+    } else {
+        gst_buffer_add_video_meta(lent, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_YV12, 64, 48);
+    }
+    EXPECT_EQ(some.slot(lent), nullptr) << "the planes would change places";
+    gst_buffer_unref(lent);
 }
 
 // keeps Y5
