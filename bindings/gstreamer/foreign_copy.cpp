@@ -22,6 +22,32 @@ bool any_memory(GstBuffer* buffer, Predicate holds) noexcept {
     return false;
 }
 
+gsize rows_of(const FrameShape& shape, guint plane) noexcept {
+    return plane == 0 ? shape.height : (gsize{shape.height} + 1) / 2;
+}
+
+// Without padding behind the rows. The errors are those of shape_of() and make_frame_shape().
+Result<FrameShape> tight_shape(const GstVideoInfo& info) {
+    Result<FrameShape> shape = shape_of(info);
+    return shape ? tools::camera::make_frame_shape(shape->format, shape->width, shape->height) : std::move(shape);
+}
+
+// Whether each plane that begins in a memory ends there, too. `tight`: without padding behind the rows.
+bool planes_fit(GstBuffer* buffer, const Layout& layout, const FrameShape& tight) noexcept {
+    const Layout rows = layout_of(tight);
+    for (guint plane = 0; plane < layout.planes; ++plane) {
+        guint first = 0, length = 0;
+        gsize skip = 0;
+        const bool begins = gst_buffer_find_memory(buffer, layout.offset[plane], 1, &first, &length, &skip) != FALSE;
+        if (begins && layout.stride[plane] > 0 &&
+            !rows_fit(gst_buffer_peek_memory(buffer, first)->size, skip, static_cast<gsize>(layout.stride[plane]),
+                      rows_of(tight, plane), static_cast<gsize>(rows.stride[plane]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 bool ForeignPlanes::has_device_memory(GstBuffer* buffer) noexcept {
@@ -38,6 +64,13 @@ Result<ForeignPlanes> ForeignPlanes::of(GstBuffer* buffer, const GstVideoInfo& i
     const Result<Layout> found = layout_of(buffer, info);
     if (!found) return found.error();
     const Layout& layout = *found;
+    const Result<FrameShape> shape = tight_shape(info);
+    if (!shape) return shape.error();
+    // A map without a GstVideoMeta joins the memories. With one it would read behind the plane's memory: such a frame
+    // is left to copy(), which refuses it.
+    if (gst_buffer_get_video_meta(buffer) == nullptr && !planes_fit(buffer, layout, *shape)) {
+        return Error(Code::unsupported, "a plane of the frame goes on behind the end of its memory");
+    }
     std::vector<guint> numbers;
     for (guint plane = 0; plane < layout.planes; ++plane) {
         guint first = 0, length = 0;
@@ -80,11 +113,10 @@ Result<void> ForeignPlanes::copy(Stream& stream, Buffer<std::uint8_t>& slot, con
     const Layout to = layout_of(shape), rows = layout_of(*tight);
     Result<void> copied;
     for (guint plane = 0; plane < count_ && copied; ++plane) {
-        const std::size_t height = plane == 0 ? shape.height : (std::size_t{shape.height} + 1) / 2;
         copied = stream.copy_region(
             slot, {.offset = to.offset[plane], .row_pitch = static_cast<std::size_t>(to.stride[plane])},
             frames_[planes_[plane].memory].buffer(), planes_[plane].layout,
-            {.width = static_cast<std::size_t>(rows.stride[plane]), .height = height});
+            {.width = static_cast<std::size_t>(rows.stride[plane]), .height = rows_of(shape, plane)});
     }
     Result<void> ended = stream.synchronize();  // also behind an error: copies of earlier planes read the memory
     return copied ? std::move(ended) : std::move(copied);

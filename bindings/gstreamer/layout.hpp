@@ -41,6 +41,10 @@ Layout layout_of(const GstVideoInfo& info) noexcept;
 // As the buffer lies in memory: by its GstVideoMeta, else as its caps say. Errors: unsupported (the meta is of another
 // format, has other planes, or is of a smaller frame). GStreamer's map refuses such a frame, too.
 Result<Layout> layout_of(GstBuffer* buffer, const GstVideoInfo& info);
+// Whether `rows` rows of a plane, the first at `offset`, lie within `size` bytes. Pitch and rows are not 0.
+constexpr bool rows_fit(gsize size, gsize offset, gsize pitch, gsize rows, gsize row_bytes) noexcept {
+    return offset <= size && row_bytes <= size - offset && rows - 1 <= (size - offset - row_bytes) / pitch;
+}
 bool same_planes(const Layout& one, const Layout& other) noexcept;
 
 // The shape whose layout is GStreamer's own wherever there is one; see has_usual_layout(). Errors: unsupported (the

@@ -400,17 +400,20 @@ Result<bool> copy_into(Run& run, Ring::Slot& slot, const Ring& ring, GstBuffer* 
         if (planes) {
             if (!run.stream) {
                 Result<Stream> made = run.opened.device->create_stream();
-                if (!made) return std::move(made).error();
-                run.stream.emplace(std::move(made).value());
+                if (made) {
+                    run.stream.emplace(std::move(made).value());
+                } else {
+                    refusal.emplace(std::move(made).error());
+                }
             }
-            const FrameCopy found = planes->way_to(*run.stream, *slot.writable());
+            const FrameCopy found = run.stream ? planes->way_to(*run.stream, *slot.writable()) : FrameCopy{};
             if (found.way == CopyWay::runtime) {
                 Result<void> copied = planes->copy(*run.stream, *slot.writable(), ring.shape());
                 if (!copied) return std::move(copied).error();
                 GST_LOG("the runtime copied the frame%s", found.twice ? ", in two steps" : "");
                 return found.twice;
             }
-            refusal.emplace(Code::unsupported, "the device copies it by a way that the CPU has, too");
+            if (!refusal) refusal.emplace(Code::unsupported, "the device copies it by a way that the CPU has, too");
         } else {
             refusal.emplace(std::move(planes).error());
         }

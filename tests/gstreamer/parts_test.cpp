@@ -766,6 +766,69 @@ TEST_F(Foreign, CudaMemoryGoesIntoTheRingByOneCopyOfTheDevice) {
 }
 
 // keeps Y4
+TEST_F(Foreign, AFrameIsMappedWhereTheDeviceMakesNoStream) {
+    if (device().is_cpu()) {
+        GTEST_SKIP() << "the CPU device has no memory of CUDA";
+    }
+    MadeUpCuda cuda;
+    ASSERT_TRUE(cuda.make());
+    GstMemory* const memory = memory_of(cuda);
+    SinkAlone alone("");
+    alone.set_caps(cuda_caps_feature);
+    ASSERT_EQ(cuda.call("isthmus_sim_fault_plan", "call=cuStreamCreateWithPriority:code=2"), 0);
+    EXPECT_EQ(alone.push(memory), GST_FLOW_OK) << alone.error();
+    EXPECT_EQ(cuda.host_maps, 1);
+    EXPECT_EQ(alone.count("twice-copied-frames"), 1u);
+    cuda.refuses = true;
+    EXPECT_EQ(alone.push(memory), GST_FLOW_ERROR);
+    cuda.refuses = false;
+    EXPECT_EQ(cuda.call("isthmus_sim_fault_plan", ""), 0);
+    EXPECT_EQ(alone.push(memory), GST_FLOW_OK) << alone.error();
+    EXPECT_EQ(cuda.host_maps, 1) << "the next frame tries again";
+    EXPECT_EQ(alone.count("frames"), 2u);
+    gst_memory_unref(memory);
+}
+
+// keeps Y4
+TEST(Planes, FitIntoTheirMemoryUpToTheLastByte) {
+    static_assert(rows_fit(100, 0, 10, 10, 10));
+    static_assert(rows_fit(94, 0, 10, 10, 4));  // no padding behind the last row
+    static_assert(!rows_fit(93, 0, 10, 10, 4));
+    static_assert(rows_fit(100, 6, 10, 10, 4));
+    static_assert(!rows_fit(100, 7, 10, 10, 4));
+    static_assert(rows_fit(4, 0, 10, 1, 4));
+    static_assert(!rows_fit(4, 5, 10, 1, 4));
+    static_assert(!rows_fit(3, 0, 10, 1, 4));
+    constexpr gsize most = ~gsize{0};
+    static_assert(!rows_fit(100, most, 10, 10, 10));
+    static_assert(!rows_fit(100, 0, most, most, 10));
+    GstAllocator* const allocator = gst_dmabuf_allocator_new();
+    GstVideoInfo info;
+    gst_init(nullptr, nullptr);
+    gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, 64, 48);
+    const Result<OpenSession> opened = open_session({});
+    ASSERT_TRUE(opened);
+    constexpr gsize luma = 64 * 48, all = luma + 64 * 24;
+    // Where planes fit, the memory itself is asked for, and a memory file is no dma-buf.
+    for (const auto& [boundary, fits] :
+         {std::pair{luma, true}, {luma - 1, false}, {luma + 1, false}, {all - 1, false}}) {
+        SCOPED_TRACE(boundary);
+        GstBuffer* const buffer = gst_buffer_new();
+        for (const gsize bytes : {boundary, all - boundary}) {
+            const int file = ::memfd_create("no dma-buf", MFD_CLOEXEC);
+            ASSERT_EQ(::ftruncate(file, static_cast<off_t>(bytes)), 0);
+            gst_buffer_append_memory(buffer, gst_dmabuf_allocator_alloc(allocator, file, bytes));
+        }
+        const Result<ForeignPlanes> planes = ForeignPlanes::of(buffer, info, *opened);
+        ASSERT_FALSE(planes);
+        EXPECT_EQ(planes.error().message().find("behind the end of its memory") == std::string_view::npos, fits);
+        EXPECT_TRUE(fits || planes.code() == Code::unsupported);
+        gst_buffer_unref(buffer);
+    }
+    gst_object_unref(allocator);
+}
+
+// keeps Y4
 TEST_F(Foreign, CudaMemoryIsRefusedWithItsReasonWhereTheDeviceIsTheCpu) {
     SinkAlone alone("cpu");
     const auto takes = [&](const char* feature) {

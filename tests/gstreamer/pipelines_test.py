@@ -303,6 +303,24 @@ class Sink(Pipelines):
                 self.assertEqual(self.end(viewer)["corners"]["digest"], wanted)
 
     @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
+    def test_a_plane_in_two_dma_bufs_is_mapped_and_copied_once(self):  # keeps Y4, Y5
+        for form in ("GRAY8", "NV12", "I420"):
+            with self.subTest(form=form):
+                text = clip(6, form) + " ! identity {} ! " + self.sink("policy=wait viewers=1")
+                viewer = self.view("--corners")
+                self.run_pipeline(text.format("drop-allocation=true"))
+                plain = self.end(viewer)
+                viewer = self.view("--corners")
+                result = self.run_pipeline(text.format("name=frames"), "--dma-buf-halves", LD_PRELOAD=DMA_BUFS,
+                                           GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1")
+                counts = result["elements"]["isthmussink"]
+                self.assertEqual((counts["frames"], counts["copied-frames"], counts["twice-copied-frames"]), (6, 6, 0))
+                self.assertEqual(result["stderr"].count("the runtime copied the frame"), 0)
+                viewed = self.end(viewer)
+                self.assertEqual(viewed["frames"], 6)
+                self.assertEqual(viewed["digest"], plain["digest"])
+
+    @unittest.skipIf(SANITIZED, "a sanitizer has to be loaded first")
     def test_a_dma_buf_that_nobody_can_read_is_an_error_that_says_why(self):  # keeps Y4, Y5
         text = f"{clip(6)} ! identity name=frames ! " + self.sink()
         result = self.run_pipeline(text, "--dma-buf-unreadable", end="error", LD_PRELOAD=DMA_BUFS)

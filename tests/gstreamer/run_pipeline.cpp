@@ -2,11 +2,13 @@
 // Runs a pipeline for pipelines_test.py and prints what happened as JSON: how it ended, the messages of isthmuscorners,
 // and the readable properties of the elements of this project.
 //
-// usage: run_pipeline [--cycles N | --seek-after N] [--leak] [--dma-buf[-planes|-unreadable]] [--dma-buf-caps] PIPELINE
+// usage: run_pipeline [--cycles N | --seek-after N] [--leak] [--dma-buf[-planes|-halves|-unreadable]] [--dma-buf-caps]
+// PIPELINE
 //   --cycles N       go from NULL to PLAYING and back N times, instead of running to the end
 //   --seek-after N   flush by a seek to the start when the element "counted" has had N frames
 //   --dma-buf        give the element "frames" another memory for each frame: a dma-buf, of two that a pool would have
 //   --dma-buf-planes      the same, with a dma-buf for each plane of the frame
+//   --dma-buf-halves      the same, with two dma-bufs whose boundary is within the first plane, and no GstVideoMeta
 //   --dma-buf-unreadable  the same, with dma-bufs that are open for writing only: nothing can map them for reading
 //   --dma-buf-caps        the caps behind "frames" have the feature memory:DMABuf
 //   --leak           keep a buffer to the end, so that the leaks tracer has something to tell
@@ -40,6 +42,7 @@ struct Options {
     bool leak = false;
     bool dma_buf = false;
     bool dma_buf_planes = false;
+    bool dma_buf_halves = false;
     bool dma_buf_unreadable = false;
     bool dma_buf_caps = false;
     std::string pipeline;
@@ -59,6 +62,8 @@ Options parse(int count, char** words) {
             options.dma_buf = true;
         } else if (word == "--dma-buf-planes") {
             options.dma_buf = options.dma_buf_planes = true;
+        } else if (word == "--dma-buf-halves") {
+            options.dma_buf = options.dma_buf_halves = true;
         } else if (word == "--dma-buf-unreadable") {
             options.dma_buf = options.dma_buf_unreadable = true;
         } else if (word == "--dma-buf-caps") {
@@ -218,13 +223,22 @@ private:
         const guint planes = options_.dma_buf_planes ? GST_VIDEO_INFO_N_PLANES(&info_) : 1;
         GstVideoMeta* const meta = gst_buffer_get_video_meta(old);
         const gsize* const offsets = meta != nullptr ? meta->offset : info_.offset;
-        for (guint plane = 0; plane < planes; ++plane) {
-            const gsize first = offsets[plane], end = plane + 1 < planes ? offsets[plane + 1] : bytes;
-            fill(memories[plane], old, first, end - first);
-            gst_buffer_append_memory(made, gst_memory_ref(memories[plane]));
+        const auto append = [&](GstMemory*& memory, gsize first, gsize end) {
+            fill(memory, old, first, end - first);
+            gst_buffer_append_memory(made, gst_memory_ref(memory));
+        };
+        if (options_.dma_buf_halves) {
+            const gsize boundary = static_cast<gsize>(GST_VIDEO_INFO_PLANE_STRIDE(&info_, 0)) * 5 + 3;
+            append(memories[0], 0, boundary);
+            append(memories[1], boundary, bytes);
+        } else {
+            for (guint plane = 0; plane < planes; ++plane) {
+                append(memories[plane], offsets[plane], plane + 1 < planes ? offsets[plane + 1] : bytes);
+            }
         }
         gst_buffer_copy_into(made, old, GST_BUFFER_COPY_METADATA, 0, static_cast<gsize>(-1));
-        if (meta != nullptr) {  // which belongs to the memory, and is not copied with the rest
+        if (meta != nullptr &&
+            !options_.dma_buf_halves) {  // which belongs to the memory, and is not copied with the rest
             gst_buffer_add_video_meta_full(made, GST_VIDEO_FRAME_FLAG_NONE, meta->format, meta->width, meta->height,
                                            meta->n_planes, meta->offset, meta->stride);
         }
