@@ -50,8 +50,10 @@ bool planes_fit(GstBuffer* buffer, const Layout& layout, const FrameShape& tight
 
 }  // namespace
 
-bool ForeignPlanes::has_device_memory(GstBuffer* buffer) noexcept {
-    return any_memory(buffer, is_device_memory);
+bool ForeignPlanes::is_copied_by_map(GstBuffer* buffer) noexcept {
+    return any_memory(buffer, [](GstMemory* memory) {
+        return is_device_memory(memory) && (GST_MINI_OBJECT_FLAGS(memory) & cuda_needs_upload) == 0;
+    });
 }
 
 bool ForeignPlanes::has_foreign_memory(GstBuffer* buffer) noexcept {

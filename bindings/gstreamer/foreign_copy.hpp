@@ -32,9 +32,10 @@ constexpr FrameCopy frame_copy(CopyPath path, bool slot_is_staged, bool device_m
 // The memories of one frame, each as a buffer of the device.
 class ForeignPlanes {
 public:
-    // Whether some of the frame lies in memory that ForeignFrame knows; and whether that is memory of a device.
+    // Whether some of the frame lies in memory that ForeignFrame knows; and whether a map for the CPU copies some of it
+    // from a device. GstCudaMemory does not tell when the CPU's copy is as new as the device's: that counts, too.
     static bool has_foreign_memory(GstBuffer* buffer) noexcept;
-    static bool has_device_memory(GstBuffer* buffer) noexcept;
+    static bool is_copied_by_map(GstBuffer* buffer) noexcept;
     // Errors: those of ForeignFrame::of(); unsupported (rows in descending order, a plane outside of its
     // memory, or a GstVideoMeta that does not suit the caps).
     static Result<ForeignPlanes> of(GstBuffer* buffer, const GstVideoInfo& info, const OpenSession& opened);

@@ -418,9 +418,10 @@ Result<bool> copy_into(Run& run, Ring::Slot& slot, const Ring& ring, GstBuffer* 
             refusal.emplace(std::move(planes).error());
         }
     }
+    const bool twice = ForeignPlanes::is_copied_by_map(buffer);
     Result<void> copied = copy_by_map(slot, ring, buffer, run.info);
     if (!copied) return out_of_reach(*refusal, copied.error());
-    return ForeignPlanes::has_device_memory(buffer);  // its allocator has copied it for the map
+    return twice;
 }
 
 // Upstream may still map the frame in another branch of the pipeline, for a moment.
@@ -515,8 +516,8 @@ void install_properties(GObjectClass* type) {
                             G_MAXUINT64, 0, count));
     add(property_twice_copied_frames,
         g_param_spec_uint64("twice-copied-frames", "Frames copied twice",
-                            "Those of the copied frames whose bytes moved twice: CUDA memory that reaches the ring "
-                            "through a copy of its own allocator, or through pinned memory",
+                            "Those of the copied frames whose bytes may have moved twice: CUDA memory that reaches the "
+                            "ring through a copy of its own allocator, or through pinned memory",
                             0, G_MAXUINT64, 0, count));
     add(property_dropped_frames,
         g_param_spec_uint64("dropped-frames", "Dropped frames",

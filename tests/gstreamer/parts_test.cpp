@@ -753,6 +753,15 @@ TEST_F(Foreign, CudaMemoryGoesIntoTheRingByOneCopyOfTheDevice) {
     EXPECT_EQ(cuda.host_maps, 1);
     EXPECT_EQ(alone.count("copied-frames"), 6u);
     EXPECT_EQ(alone.count("twice-copied-frames"), one_step ? 1u : 6u);
+    // Where its upload is still to come, the CPU has the newer bytes: the map copies nothing.
+    cuda.begins_upload = false;
+    GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_sync);
+    GST_MINI_OBJECT_FLAG_SET(memory, cuda_needs_upload);
+    arrives();
+    GST_MINI_OBJECT_FLAG_UNSET(memory, cuda_needs_upload);
+    EXPECT_EQ(cuda.host_maps, 2);
+    EXPECT_EQ(alone.count("copied-frames"), 7u);
+    EXPECT_EQ(alone.count("twice-copied-frames"), one_step ? 1u : 6u);
     // Memory that neither side gets.
     cuda.refuses = true;
     EXPECT_EQ(alone.push(memory), GST_FLOW_ERROR);
@@ -760,7 +769,7 @@ TEST_F(Foreign, CudaMemoryGoesIntoTheRingByOneCopyOfTheDevice) {
     EXPECT_NE(error.find("cannot be mapped for reading, and the device does not use its memory"), std::string::npos)
         << error;
     EXPECT_NE(error.find("cudadownload"), std::string::npos) << error;
-    EXPECT_EQ(alone.count("frames"), 6u);
+    EXPECT_EQ(alone.count("frames"), 7u);
     EXPECT_EQ(cuda.open, 0);
     gst_memory_unref(memory);
 }
