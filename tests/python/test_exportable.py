@@ -20,7 +20,11 @@ def test_exportable_memory_leaves_as_a_dma_buf(device, stream, seen_by):   # kee
             device.allocate_exportable(4096, seen_by=seen_by)
         assert refused.value.remedy
         return
-    buffer = device.allocate_exportable((3, 1000), 'u2', seen_by=seen_by)
+    try:
+        buffer = device.allocate_exportable((3, 1000), 'u2', seen_by=seen_by)
+    except isthmus.Unsupported:   # nor has it handles of device memory to share
+        assert seen_by == 'gpus_only' and not can['virtual_memory']
+        return
     assert buffer.shape == (3, 1000) and buffer.nbytes == 6000
     one, two = buffer.export_dma_buf(), buffer.reshaped(6000, 'u1').export_dma_buf()
     assert one >= 0 and two >= 0 and one != two

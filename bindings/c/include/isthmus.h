@@ -461,9 +461,10 @@ typedef struct isthmus_exportable_options {
 #define ISTHMUS_EXPORTABLE_OPTIONS_INIT \
     { sizeof(isthmus_exportable_options), 1, 0 }
 /* Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: zero at creation, whole pages, never
- * kept for other buffers. `options` may be NULL. Errors: unsupported (the driver does not export such memory of this
- * device: ISTHMUS_FEATURE_DMA_BUF, ISTHMUS_FEATURE_HOST_DMA_BUF; the message says what works, or the build has no
- * component ipc), invalid_argument, out_of_memory, capture_error, in_use (a service runs), device_lost. */
+ * kept for other buffers. `options` may be NULL. Device memory needs ISTHMUS_FEATURE_DMA_BUF, on an integrated
+ * GPU also ISTHMUS_FEATURE_VIRTUAL_MEMORY; pinned host memory needs ISTHMUS_FEATURE_HOST_DMA_BUF. Errors: unsupported
+ * (the device lacks one of them: the message says what works; or the build has no component ipc), invalid_argument,
+ * out_of_memory, capture_error, in_use (a service runs), device_lost. */
 ISTHMUS_C_API isthmus_code isthmus_device_allocate_exportable(isthmus_device* device, uint64_t bytes,
                                                               const isthmus_exportable_options* options,
                                                               isthmus_buffer** buffer, isthmus_error** error);

@@ -130,8 +130,9 @@ class Device:
         """Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: `Buffer.export_dma_buf()`. It is
         zero, has whole pages, and is never kept for other buffers.
 
-        seen_by: 'gpus_only', device memory, where `capabilities['dma_buf']` says yes; 'cpus_and_gpus', pinned host
-                 memory, where `capabilities['host_dma_buf']` does
+        seen_by: 'gpus_only', device memory, where `capabilities['dma_buf']` says yes, and on an integrated GPU
+                 `capabilities['virtual_memory']`, too; 'cpus_and_gpus', pinned host memory, where
+                 `capabilities['host_dma_buf']` does
         Raises `Unsupported` elsewhere, with what works instead.
         """
         sizes, elements = shape_of(shape), dtype_of(dtype)
