@@ -231,18 +231,20 @@ struct CopyAttributes {  // CUmemcpyAttributes
     Location source_hint, destination_hint;
     unsigned flags;
 };
+struct BatchedPointer {
+    Address address;
+    std::size_t row_bytes, layer_rows;  // 0: without gaps
+    Location hint;
+};
+struct BatchedArray {
+    void* array;
+    std::size_t offset[3];
+};
 struct BatchedEnd {  // CUmemcpy3DOperand
     int type;        // 1 pointer, 2 array
     union {
-        struct {
-            Address address;
-            std::size_t row_bytes, layer_rows;  // 0: without gaps
-            Location hint;
-        } pointer;
-        struct {
-            void* array;
-            std::size_t offset[3];
-        } array;
+        BatchedPointer pointer;
+        BatchedArray array;
     };
 };
 struct BatchedCopy {  // CUDA_MEMCPY3D_BATCH_OP
