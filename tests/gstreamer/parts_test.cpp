@@ -687,7 +687,7 @@ public:
         GError* error = nullptr;
         gchar* more = nullptr;
         gst_message_parse_error(message, &error, &more);
-        const std::string text = std::string(error->message) + " | " + more;
+        std::string text = std::string(error->message) + " | " + more;
         g_clear_error(&error);
         g_free(more);
         gst_message_unref(message);

@@ -111,8 +111,9 @@ TEST(ErrorEntry, KeepsItsTextsWhileThePlacesAreTouched) {
     }
     for (int at = 0; at < 40; ++at) {
         const std::string number = std::to_string(at);
-        EXPECT_EQ(many[static_cast<std::size_t>(at)].message(),
-                  number + " bytes of pinned memory; at most " + number + " are there");
+        std::string expected = number;
+        expected.append(" bytes of pinned memory; at most ").append(number).append(" are there");
+        EXPECT_EQ(many[static_cast<std::size_t>(at)].message(), expected);
     }
 }
 
