@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of copies: one operation of a stream, whose copies have no order among themselves.
+#include "batches.hpp"
 #include "call.hpp"
 #include "copies.hpp"
 
@@ -82,9 +83,7 @@ Result check_stream(Driver& d, Stream* handle) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     if (stream.legacy) return result::invalid_value;
-    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::ok;
-    d.engine().invalidate_capture(stream.id);
-    return result::capture_unsupported;
+    return check_not_capturing(d, stream);
 }
 
 struct Lines {
@@ -99,13 +98,10 @@ struct Lines {
 // Documented: each copy has attributes, by indices that ascend from 0.
 bool well_formed(const Lines& lines) {
     if (!lines.to || !lines.from || !lines.sizes || lines.count == 0) return false;
-    if (!lines.attributes || !lines.first_of || lines.attribute_count == 0) return false;
-    if (lines.attribute_count > lines.count || lines.first_of[0] != 0) return false;
-    for (std::size_t i = 0; i < lines.attribute_count; ++i) {
-        if (!are_lawful(lines.attributes[i].source_order, lines.attributes[i].flags)) return false;
-        if (i != 0 && (lines.first_of[i] <= lines.first_of[i - 1] || lines.first_of[i] >= lines.count)) return false;
-    }
-    return true;
+    if (!lines.attributes || !lines.first_of) return false;
+    if (!ascend_from_zero(lines.first_of, lines.attribute_count, lines.count)) return false;
+    return std::all_of(lines.attributes, lines.attributes + lines.attribute_count,
+                       [](const CopyAttributes& one) { return are_lawful(one.source_order, one.flags); });
 }
 
 Result copy_lines(Driver& d, const Lines& lines, Stream* stream, std::size_t* failed) {

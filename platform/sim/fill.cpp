@@ -3,7 +3,7 @@
 #include "access.hpp"
 #include "call.hpp"
 #include "copies.hpp"
-#include "node_kinds.hpp"
+#include "memory_nodes.hpp"
 #include "written_bytes.hpp"
 
 #include <utility>
@@ -122,44 +122,21 @@ Result fill_node_of_size(Driver& d, const GpuAgent& agent, const FillNodeParamet
     }
 }
 
-const MemoryNode* fill_node_of(const engine::GraphNode& node) {
-    if (node.child || node.operation.kind != engine::Kind::memset) return nullptr;
-    return static_cast<const MemoryNode*>(node.operation.details.get());
-}
-
 }  // namespace
 
 Result add_fill_node(Driver& d, const NodePlace& place, const FillNodeParameters* parameters, Context* context) {
     if (!parameters) return result::invalid_value;
-    engine::Operation operation;
-    const std::lock_guard lock(d.mutex);
-    if (const Result code = context_code(d, context)) return code;
-    const GpuAgent agent = {context->device, context, engine::StreamId::none};
-    if (const Result code = fill_node_of_size(d, agent, *parameters, operation)) return code;
-    return add_node(d, place.node, place.graph, place.dependencies, place.count,
-                    [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-                        return to.add(std::move(operation), std::move(after));
-                    });
+    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
+        return fill_node_of_size(d, agent, *parameters, made);
+    });
 }
 
 Result set_fill_node(Driver& d, const NodeChange& change, const FillNodeParameters* parameters, Context* context) {
     if (!parameters) return result::invalid_value;
-    engine::Operation last;
-    const std::lock_guard lock(d.mutex);
-    if (context) {
-        if (const Result code = context_code(d, context)) return code;
-    }
-    return replace_operation(
-        d, change.instance, change.node, last, [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
-            const MemoryNode* const old = fill_node_of(now);
-            if (!old) return result::invalid_value;
-            const Context* const in = context ? context : old->context;
-            if (const Result code = context_code(d, in)) return code;
-            const GpuAgent agent = {in->device, in, engine::StreamId::none};
-            if (const Result code = fill_node_of_size(d, agent, *parameters, made)) return code;
-            const bool fits = !change.instance || old->may_become(*static_cast<const MemoryNode*>(made.details.get()));
-            return fits ? result::ok : result::invalid_value;
-        });
+    const auto make = [&](const GpuAgent& agent, engine::Operation& made) {
+        return fill_node_of_size(d, agent, *parameters, made);
+    };
+    return set_memory_node(d, change, engine::Kind::memset, context, make, [](const MemoryNode&) { return true; });
 }
 
 extern "C" {
@@ -175,7 +152,7 @@ Result cuGraphMemsetNodeGetParams(NodeObject* node, FillNodeParameters* paramete
     return call(CallId::cuGraphMemsetNodeGetParams, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
         return look_at_node(d, node, [&](const engine::GraphNode& found) -> Result {
-            const MemoryNode* const known = fill_node_of(found);
+            const MemoryNode* const known = memory_node_of(found, engine::Kind::memset);
             if (!parameters || !known) return result::invalid_value;
             *parameters = known->fill;
             return result::ok;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetches, discards and advice, and the driver's record of them.
 #include "access.hpp"
+#include "batches.hpp"
 #include "call.hpp"
 #include "copies.hpp"
 
@@ -62,13 +63,6 @@ engine::Operation prefetch_operation() {
     engine::Operation operation;
     operation.label = "cuMemPrefetchAsync";
     return operation;
-}
-
-// Observed: a capturing stream refuses a prefetch, and the capture is lost.
-Result check_not_capturing(Driver& d, const StreamTarget& stream) {
-    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::ok;
-    d.engine().invalidate_capture(stream.id);
-    return result::capture_unsupported;
 }
 
 Result prefetch(Driver& d, Address address, std::size_t bytes, Location where, Stream* handle) {
@@ -186,15 +180,6 @@ Result range_attributes(Driver& d, void** data, const std::size_t* data_bytes, c
     return result::ok;
 }
 
-// Whether indices ascend from 0, so that each range has a location.
-bool well_formed(const std::size_t* first_of, std::size_t locations, std::size_t count) {
-    if (locations == 0 || locations > count || first_of[0] != 0) return false;
-    for (std::size_t i = 1; i < locations; ++i) {
-        if (first_of[i] <= first_of[i - 1] || first_of[i] >= count) return false;
-    }
-    return true;
-}
-
 // A batch of ranges. `locations` is null for a discard without a prefetch.
 struct Batch {
     const Address* addresses;
@@ -218,7 +203,7 @@ Result check_batch(Driver& d, const Batch& batch, bool placed, unsigned long lon
         return result::invalid_value;
     }
     const bool places =
-        batch.locations && batch.first_of && well_formed(batch.first_of, batch.location_count, batch.count);
+        batch.locations && batch.first_of && ascend_from_zero(batch.first_of, batch.location_count, batch.count);
     if (placed && !places) return result::invalid_value;
     if (const Result code = check_not_capturing(d, stream)) return code;
     return check_devices(d);

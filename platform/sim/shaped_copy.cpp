@@ -2,7 +2,7 @@
 // Copies of rectangles and boxes: reads and checks the driver's descriptions of them.
 #include "call.hpp"
 #include "copies.hpp"
-#include "node_kinds.hpp"
+#include "memory_nodes.hpp"
 
 #include <utility>
 
@@ -113,11 +113,6 @@ Result copy_of_node(Driver& d, const GpuAgent& agent, const Copy3D& c, engine::O
     return make_copy_node(d, agent, request, c, out);
 }
 
-const MemoryNode* copy_node_of(const engine::GraphNode& node) {
-    if (node.child || node.operation.kind != engine::Kind::copy) return nullptr;
-    return static_cast<const MemoryNode*>(node.operation.details.get());
-}
-
 bool is_line(const Copy3D& copy) {
     return copy.height == 1 && copy.depth == 1;
 }
@@ -126,37 +121,19 @@ bool is_line(const Copy3D& copy) {
 
 Result add_copy_node(Driver& d, const NodePlace& place, const Copy3D* copy, Context* context) {
     if (!copy) return result::invalid_value;
-    engine::Operation operation;
-    const std::lock_guard lock(d.mutex);
-    if (const Result code = context_code(d, context)) return code;
-    const GpuAgent agent = {context->device, context, engine::StreamId::none};
-    if (const Result code = copy_of_node(d, agent, *copy, operation)) return code;
-    return add_node(d, place.node, place.graph, place.dependencies, place.count,
-                    [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {
-                        return to.add(std::move(operation), std::move(after));
-                    });
+    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
+        return copy_of_node(d, agent, *copy, made);
+    });
 }
 
 Result set_copy_node(Driver& d, const NodeChange& change, const Copy3D* copy, Context* context) {
     if (!copy) return result::invalid_value;
-    engine::Operation last;
-    const std::lock_guard lock(d.mutex);
-    if (context) {
-        if (const Result code = context_code(d, context)) return code;
-    }
-    return replace_operation(
-        d, change.instance, change.node, last, [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
-            const MemoryNode* const old = copy_node_of(now);
-            if (!old) return result::invalid_value;
-            const Context* const in = context ? context : old->context;
-            if (const Result code = context_code(d, in)) return code;
-            if (const Result code = copy_of_node(d, {in->device, in, engine::StreamId::none}, *copy, made)) return code;
-            // Documented: an instance's copies have one dimension, before and after.
-            const bool fits =
-                !change.instance || (is_line(old->copy) && is_line(*copy) &&
-                                     old->may_become(*static_cast<const MemoryNode*>(made.details.get())));
-            return fits ? result::ok : result::invalid_value;
-        });
+    const auto make = [&](const GpuAgent& agent, engine::Operation& made) {
+        return copy_of_node(d, agent, *copy, made);
+    };
+    // Documented: an instance's copies have one dimension, before and after.
+    const auto fits = [&](const MemoryNode& old) { return is_line(old.copy) && is_line(*copy); };
+    return set_memory_node(d, change, engine::Kind::copy, context, make, fits);
 }
 
 extern "C" {
@@ -172,7 +149,7 @@ Result cuGraphMemcpyNodeGetParams(NodeObject* node, Copy3D* copy) {
     return call(CallId::cuGraphMemcpyNodeGetParams, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
         return look_at_node(d, node, [&](const engine::GraphNode& found) -> Result {
-            const MemoryNode* const known = copy_node_of(found);
+            const MemoryNode* const known = memory_node_of(found, engine::Kind::copy);
             if (!copy || !known) return result::invalid_value;
             *copy = known->copy;
             return result::ok;
