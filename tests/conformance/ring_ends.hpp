@@ -3,13 +3,19 @@
 #pragma once
 
 #include "scenario.hpp"
+#include "two_processes.hpp"
 
 #include <isthmus/ipc/channel.hpp>
 #include <isthmus/ipc/shared_frame_ring.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <utility>
 
 namespace conformance {
@@ -37,6 +43,30 @@ inline SharedReader taken(Device& device, Channel channel, WaitPolicy waiting) {
     return SharedReader::open(device, SharedRingDescriptor::received(message.bytes, std::move(message.fds)).value(),
                               options)
         .value();
+}
+
+// Forks the process of the other end before a runtime is opened, and plays both. Theirs: void(Device&, Channel). Ours:
+// void(FileDescriptor). End, which makes the other process end: void(pid_t).
+template <class Theirs, class Ours, class End>
+void with_another_process(Theirs theirs, Ours ours, End end) {
+    ChannelPair pair = create_channel_pair().value();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        pair.ours.close();
+        ::alarm(60);
+        try {
+            Runtime runtime = Runtime::open({}).value();
+            theirs(runtime.default_device(), opened(std::move(pair.childs), ChannelSide::receiving));
+        } catch (const std::exception& thrown) {
+            std::fprintf(stderr, "the other end of the ring: %s\n", thrown.what());
+        }
+        ::_exit(0);
+    }
+    pair.childs.close();
+    ours(std::move(pair.ours));
+    end(child);
+    int status = 0;
+    ::waitpid(child, &status, 0);
 }
 
 }  // namespace conformance

@@ -326,27 +326,8 @@ void reads_a_ring_that_nobody_fills(Ending& ending, std::size_t index) {
     });
 }
 
-// Forks the process of the other end before a runtime is opened, and plays both. Ours, Theirs: void(Channel).
-template <class Theirs, class Ours>
-void with_another_process(Theirs theirs, Ours ours) {
-    ChannelPair pair = create_channel_pair().value();
-    const pid_t child = ::fork();
-    if (child == 0) {
-        pair.ours.close();
-        ::alarm(60);
-        try {
-            Runtime runtime = Runtime::open({}).value();
-            theirs(runtime.default_device(), opened(std::move(pair.childs), ChannelSide::receiving));
-        } catch (const std::exception& thrown) {
-            std::fprintf(stderr, "the other end of the ring: %s\n", thrown.what());
-        }
-        ::_exit(0);
-    }
-    pair.childs.close();
-    ours(std::move(pair.ours));
+void kill_it(pid_t child) {
     ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
 }
 
 // The consumer dies while it has a frame, and the producer comes to need that slot.
@@ -360,27 +341,30 @@ void fills_a_ring_whose_reader_dies(Ending& ending, std::size_t index) {
         const auto kept = reader.next_frame(within(patient));
         ::kill(::getpid(), SIGKILL);
     };
-    with_another_process(dies, [&](FileDescriptor socket) {
-        on_device(ending, index, [&](Runtime& runtime, Device& device) {
-            SharedRing ring = ring_for(device, items, WaitPolicy::adaptive, 60s);  // longer than a turn may take
-            give(ring, opened(std::move(socket), ChannelSide::offering));
-            const auto turn = [&]() -> Code {
-                auto frame = ring.begin_frame(within(patient));
-                if (!frame) return frame.code();
-                Calls calls;
-                if (auto view = frame->buffer().write_on_host(within(patient)); view) {
-                    for (std::int32_t& one : *view) one = 1;
+    with_another_process(
+        dies,
+        [&](FileDescriptor socket) {
+            on_device(ending, index, [&](Runtime& runtime, Device& device) {
+                SharedRing ring = ring_for(device, items, WaitPolicy::adaptive, 60s);  // longer than a turn may take
+                give(ring, opened(std::move(socket), ChannelSide::offering));
+                const auto turn = [&]() -> Code {
+                    auto frame = ring.begin_frame(within(patient));
+                    if (!frame) return frame.code();
+                    Calls calls;
+                    if (auto view = frame->buffer().write_on_host(within(patient)); view) {
+                        for (std::int32_t& one : *view) one = 1;
+                    }
+                    calls.made(frame->publish(within(patient)));
+                    return calls.code();
+                };
+                for (int warm = 0; warm < 20; ++warm) {
+                    if (turn() != Code::ok) throw std::runtime_error("a turn before the death did not work");
                 }
-                calls.made(frame->publish(within(patient)));
-                return calls.code();
-            };
-            for (int warm = 0; warm < 20; ++warm) {
-                if (turn() != Code::ok) throw std::runtime_error("a turn before the death did not work");
-            }
-            watch(ending, runtime, 200, 10, turn);
-            ending.other_gone = ring.readers().front().state == ReaderState::gone;
-        });
-    });
+                watch(ending, runtime, 200, 10, turn);
+                ending.other_gone = ring.readers().front().state == ReaderState::gone;
+            });
+        },
+        kill_it);
 }
 // The producer dies while it fills a frame.
 void reads_a_ring_whose_producer_dies(Ending& ending, std::size_t index) {
@@ -394,23 +378,27 @@ void reads_a_ring_whose_producer_dies(Ending& ending, std::size_t index) {
         const auto begun = ring.begin_frame(within(patient));
         ::kill(::getpid(), SIGKILL);
     };
-    with_another_process(dies, [&](FileDescriptor socket) {
-        on_device(ending, index, [&](Runtime& runtime, Device& device) {
-            SharedReader reader = taken(device, opened(std::move(socket), ChannelSide::offering), WaitPolicy::adaptive);
-            const auto turn = [&]() -> Code {
-                auto frame = reader.next_frame(within(patient));
-                if (!frame) return frame.code();
-                Calls calls;
-                calls.made(frame->buffer().read_on_host(within(patient)));
-                calls.made(frame->finish(within(patient)));
-                return calls.code();
-            };
-            for (int warm = 0; warm < 20; ++warm) {
-                if (turn() != Code::ok) throw std::runtime_error("a turn before the death did not work");
-            }
-            watch(ending, runtime, 100, 20, turn);
-        });
-    });
+    with_another_process(
+        dies,
+        [&](FileDescriptor socket) {
+            on_device(ending, index, [&](Runtime& runtime, Device& device) {
+                SharedReader reader =
+                    taken(device, opened(std::move(socket), ChannelSide::offering), WaitPolicy::adaptive);
+                const auto turn = [&]() -> Code {
+                    auto frame = reader.next_frame(within(patient));
+                    if (!frame) return frame.code();
+                    Calls calls;
+                    calls.made(frame->buffer().read_on_host(within(patient)));
+                    calls.made(frame->finish(within(patient)));
+                    return calls.code();
+                };
+                for (int warm = 0; warm < 20; ++warm) {
+                    if (turn() != Code::ok) throw std::runtime_error("a turn before the death did not work");
+                }
+                watch(ending, runtime, 100, 20, turn);
+            });
+        },
+        kill_it);
 }
 
 struct Failing {

@@ -409,24 +409,7 @@ void ring_filled(LoopReport& report, const LoopPlan& plan, std::size_t index) {
 // Runs the other end of a shared ring in a process of its own, which is forked before a runtime is opened.
 template <class Other, class Body>
 void beside(LoopReport& report, Other other, Body body) {
-    ChannelPair pair = create_channel_pair().value();
-    const pid_t child = ::fork();
-    if (child == 0) {
-        pair.ours.close();
-        ::alarm(60);
-        try {
-            Runtime runtime = Runtime::open({}).value();
-            other(runtime.default_device(), opened(std::move(pair.childs), ChannelSide::receiving));
-        } catch (const std::exception& thrown) {
-            std::fprintf(stderr, "the other end of the ring: %s\n", thrown.what());
-        }
-        ::_exit(0);
-    }
-    pair.childs.close();
-    body(std::move(pair.ours));
-    report.enough.store(true, std::memory_order_relaxed);
-    int status = 0;
-    ::waitpid(child, &status, 0);
+    with_another_process(other, body, [&](pid_t) { report.enough.store(true, std::memory_order_relaxed); });
 }
 void shared_filled(LoopReport& report, const LoopPlan& plan, std::size_t index, WaitPolicy waiting) {
     const auto reads = [&](Device& device, Channel channel) {
