@@ -80,6 +80,7 @@ struct RingReaderCore::Parts {
     bool doubtful = false;       // a held frame was overwritten
     bool producer_gone = false;  // or has given up this reader
     std::optional<LineWord> farewell;
+    std::chrono::steady_clock::time_point line_seen{};
     std::optional<Error> broken;  // permanent
 
     Error broke(Error error) {
@@ -95,10 +96,13 @@ struct RingReaderCore::Parts {
     }
     void look_at_line() {
         if (producer_gone) return;
+        line_seen = std::chrono::steady_clock::now();
         const LineState state = drain_line(calls, line.get());
         if (state.last && *state.last != LineWord::wake) farewell = state.last;
         producer_gone = state.ended || farewell.has_value();
     }
+    // A look is a system call: a caller that asks again and again without waiting pays for one each millisecond.
+    bool saw_line_lately() const { return std::chrono::steady_clock::now() - line_seen < ring_line_look; }
     // Under SlowReaderPolicy::wait no frame of a live reader is overwritten, but a frame that the producer destroyed is
     // missed as well. The producer's last word on the line says that this reader was given up, and must be reported
     // even while frames go on. The end of the line alone says nothing about the frames before it.
@@ -264,7 +268,8 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             if (*found) return **found;
             if (over) return make_error<errors::ring_closed_and_empty>();
             if (gone) return parts.lost();
-            if (deadline.refuses() && last_look) return make_error<errors::ring_frame_not_ready>();
+            if (deadline.refuses() && (last_look || parts.saw_line_lately()))
+                return make_error<errors::ring_frame_not_ready>();
             if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
                 if (looks > 64) protocol::ProcessAtomics::relax();
                 continue;

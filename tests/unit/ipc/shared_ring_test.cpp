@@ -13,9 +13,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +27,13 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+// Takes the place of the C library's: counts how often the library looks at a socket.
+static std::atomic<long> looks_at_sockets{0};
+extern "C" ssize_t recvmsg(int socket, msghdr* message, int flags) {
+    ++looks_at_sockets;
+    return ::syscall(SYS_recvmsg, socket, message, flags);
+}
 
 namespace isthmus {
 inline namespace v0 {
@@ -673,30 +682,60 @@ TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
     EXPECT_EQ(producer.core->readers().at(0).state, ReaderState::live);
 }
 
+// A reader whose socket leads to `line` instead of to the producer: closing it looks like the producer's death. The
+// ring itself is not closed.
+std::shared_ptr<RingReaderCore> reader_by_another_line(Producer& producer, WaitPolicy waiting, int& line) {
+    SharedRingDescriptor descriptor = producer.core->admit().value();
+    SharedRingDescriptor::Bytes bytes{};
+    std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
+    auto fds = descriptor.release_fds();
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    fds[2] = FileDescriptor(ends[0]);
+    line = ends[1];
+    return RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)), sizeof(std::uint32_t),
+                                {.use = {}, .waiting = waiting})
+        .value();
+}
+
 // keeps I6
 TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
     for (const WaitPolicy waiting : {WaitPolicy::spin, WaitPolicy::sleep}) {
         Producer producer(options_of(SlowReaderPolicy::wait));
-        SharedRingDescriptor descriptor = producer.core->admit().value();
-        SharedRingDescriptor::Bytes bytes{};
-        std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
-        auto fds = descriptor.release_fds();
-        // A socket whose other end is closed, as a death closes it; the ring itself is not closed.
-        int ends[2];
-        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        fds[2] = FileDescriptor(ends[0]);
-        const auto core = RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)),
-                                               sizeof(std::uint32_t), {.use = {}, .waiting = waiting})
-                              .value();
+        int line = -1;
+        const auto core = reader_by_another_line(producer, waiting, line);
         ASSERT_TRUE(producer.produce(1));
         EXPECT_TRUE(core->take(Wait::at_most(1ms)));
         EXPECT_EQ(core->take(Wait::at_most(1ms)).code(), Code::timed_out);
         ASSERT_TRUE(producer.produce(2));
-        ::close(ends[1]);
+        ::close(line);
         EXPECT_TRUE(core->take(Wait::never())) << "what was published before counts";
         EXPECT_EQ(core->take(Wait::at_most(30s)).code(), Code::peer_lost);
         EXPECT_EQ(core->take(Wait::never()).code(), Code::peer_lost);
     }
+}
+
+// A thread that polls makes one system call in a millisecond, and hears of the producer's death all the same.
+// keeps I6, I7
+TEST(SharedRingDeaths, APollLooksForItsProducerOnceInAMillisecond) {
+    Producer producer(options_of(SlowReaderPolicy::wait));
+    int line = -1;
+    const auto reader = reader_by_another_line(producer, WaitPolicy::adaptive, line);
+    constexpr long polls = 20000;
+    const auto begin = std::chrono::steady_clock::now();
+    const long before = looks_at_sockets;
+    for (long poll = 0; poll < polls; ++poll) ASSERT_EQ(reader->take(Wait::never()).code(), Code::not_ready);
+    const long looks = looks_at_sockets - before;
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(looks, 1);
+    EXPECT_LE(looks, passed / 1ms + 1);
+    ::close(line);
+    Code code = Code::not_ready;
+    for (const auto until = std::chrono::steady_clock::now() + 30s;
+         code == Code::not_ready && std::chrono::steady_clock::now() < until;) {
+        code = reader->take(Wait::never()).code();
+    }
+    EXPECT_EQ(code, Code::peer_lost);
 }
 
 // A gap that the producer left is no sign that it gave its reader up: frames behind it stay.

@@ -317,7 +317,8 @@ public:
     // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held). Under
     // SlowReaderPolicy::wait the ring's deadline runs against this reader while the producer waits for a slot that it
     // holds: with all slots held at the latest, and with more than slots() - frames_ahead() held also where the
-    // producer waits for frames ahead. A producer that holds frames and asks with Wait::never() does not wait.
+    // producer waits for frames ahead. A producer that holds frames and asks with Wait::never() does not wait. With
+    // Wait::never() the producer's death is noticed up to a millisecond late: looking for it is a system call.
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingReaderCore::Taken> taken = state_->core->take(wait);
         if (!taken) return std::move(taken).error();
