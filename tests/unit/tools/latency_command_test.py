@@ -18,6 +18,7 @@ import unittest
 COMMAND = []  # under emulation: the wrapper that Meson names, then the program
 RECORDS = pathlib.Path()
 MACHINES = []
+SANITIZED = bool(os.environ.get("ISTHMUS_TEST_SANITIZED"))
 WITHOUT_GPU = ("no-gpu", "old-driver")
 PARTS = ["wake_up", "submit", "device", "view"]
 LOADS = ["cpu", "memory", "page-cache", "stream", "copies"]
@@ -128,9 +129,10 @@ class CpuDevice(Latency):
                 self.adds_up(run_, turns)
                 self.assertEqual(run_["seal"], {"refusals": 0, "places": []})
                 faults = run_["counts"]["minor_faults"] + run_["counts"]["major_faults"]
-                if faults == 0:
+                if faults == 0 or SANITIZED:
                     break
-            self.assertEqual(faults, 0, document)
+            if not SANITIZED:  # a sanitizer touches its own memory for the first time at any turn
+                self.assertEqual(faults, 0, document)
 
     def test_a_duration_makes_turns(self):  # keeps T4
         document = self.document("--device", "cpu", "--period", "2000", "--duration", "0.05", "--warm-up", "1",

@@ -139,9 +139,13 @@ class PlayedMachines(InAFolder):
         if machine is None:
             self.skipTest("no machine with a GPU")
         page = self.path("page.html")
-        document, _ = self.measured(machine, "--budget", "8", "--html", page)
-        device, = document["devices"]
-        self.assertGreater(len({turn["bytes"] for turn in device["turns"]}), 1)
+        for budget in ("8", "25", "70"):  # in seconds; a busy machine, or a sanitizer, needs more of it
+            document, _ = self.measured(machine, "--budget", budget, "--html", page)
+            device, = document["devices"]
+            sizes = {turn["bytes"] for turn in device["turns"]}
+            if len(sizes) > 1:
+                break
+        self.assertGreater(len(sizes), 1)
         self.assertEqual({turn["device"] for turn in device["turns"]}, {"reads", "writes", "reads_and_writes"})
         self.assertGreaterEqual({figure["subject"] for figure in device["figures"]}, {"hand-over", "copies"})
         self.assertTrue(device["choices"])
