@@ -78,8 +78,7 @@ struct FrameReceiver::Parts {
     std::unique_lock<std::mutex> lock() {
         return guard == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*guard);
     }
-    void progress(Clock::time_point now);
-    Result<void> hear(Clock::time_point now);
+    Result<void> hear();
     Result<bool> fill();
     Result<void> fill(SharedFrameToFill<std::uint8_t> frame, Announced& from);
     Result<bool> settle();
@@ -214,7 +213,8 @@ Result<void> FrameReceiver::Parts::idle(std::chrono::nanoseconds at_most) {
     return {};
 }
 
-Result<void> FrameReceiver::Parts::hear(Clock::time_point now) {
+Result<void> FrameReceiver::Parts::hear() {
+    const Clock::time_point now = Clock::now();
     if (now - pumped < between_pumps) return {};
     pumped = now;
     if (Result<void> lives = line().pump(); !lives && !total) return lives;
@@ -232,11 +232,10 @@ Result<void> FrameReceiver::Parts::hear(Clock::time_point now) {
 
 Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
-    bool waited = false;
-    for (Clock::time_point now = begin;; now = Clock::now()) {
-        progress(now);
+    for (bool waited = false;;) {
+        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
         if (lie != nullptr) return broke(lie);
-        if (Result<void> heard = hear(now); !heard) return heard;
+        if (Result<void> heard = hear(); !heard) return heard;
         Result<bool> filled = fill();
         if (!filled) return std::move(filled).error();
         Result<bool> settled = settle();
@@ -245,6 +244,7 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
             if (closed) return Error(Code::ended, "the sender's ring was closed");
             return Error(Code::peer_lost, "the sender's producer is gone", "start the producer again");
         }
+        const Clock::time_point now = Clock::now();
         if (*settled || *filled) moved = now;
         if (Result<void> gave = give_receipt(now - moved >= spin); !gave) return gave;
         // The sender's goodbye, or the end of its TCP connection, may come after the end of UCX's.
@@ -265,15 +265,6 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
         waited = true;
         worker->sleep(line().socket.get(), left);
     }
-}
-
-// Ends with the first frame that arrives: it goes to its readers before UCX is asked again, which is a system call over
-// TCP.
-void FrameReceiver::Parts::progress(Clock::time_point now) {
-    const std::uint64_t before = began;
-    bool any = false;
-    for (int turn = 0; turn < most_turns && began == before && worker->progress(); ++turn) any = true;
-    if (any) moved = now;
 }
 
 // Begins the next frame that was announced, where the ring has room for it.

@@ -67,8 +67,8 @@ struct FrameSender::Parts {
         return Error(Code::peer_broke_rules, "the receiver sent what no receiver sends",
                      "the same version at both ends");
     }
-    void progress(Clock::time_point now);
-    Result<void> hear(Clock::time_point now);
+    void progress();
+    Result<void> hear();
     Result<bool> settle();
     Result<bool> take(Wait wait);
     Result<void> send(SharedFrame<std::uint8_t> frame);
@@ -147,16 +147,17 @@ SentCounts FrameSender::counts() const noexcept {
 Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     bool waited = false;
-    for (Clock::time_point now = begin;; now = Clock::now()) {
+    for (;;) {
         Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
         if (!taken) return std::move(taken).error();
-        progress(now);
-        if (Result<void> heard = hear(now); !heard) return heard;
+        progress();
+        if (Result<void> heard = hear(); !heard) return heard;
         if (lies) return liar();
         if (Result<void> fine = worker->state(); !fine && !goodbye) return fine;
         Result<bool> settled = settle();
         if (!settled) return std::move(settled).error();
         if (ending && on_their_way.empty() && small_request == nullptr && received == sent) return end(at_most);
+        const Clock::time_point now = Clock::now();
         if (*settled || *taken) {
             moved = now;
             waited = false;
@@ -179,13 +180,15 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
 
 // Each call is a system call over TCP, also where nothing has come. So where only receipts are due, and the window has
 // room, UCX is asked now and then.
-void FrameSender::Parts::progress(Clock::time_point now) {
+void FrameSender::Parts::progress() {
+    const Clock::time_point now = Clock::now();
     if (!awaits() && now - asked < spin) return;
     asked = now;
-    for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = now;
+    for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
 }
 
-Result<void> FrameSender::Parts::hear(Clock::time_point now) {
+Result<void> FrameSender::Parts::hear() {
+    const Clock::time_point now = Clock::now();
     if (now - pumped < between_pumps) return {};
     pumped = now;
     if (Result<void> done = line().pump(); !done) return goodbye ? Result<void>(*ending) : std::move(done);
