@@ -19,14 +19,14 @@ isthmus_error::isthmus_error(isthmus::Error from)
 namespace isthmus::c {
 namespace {
 
-// Never freed: isthmus_error_free() knows it by its address.
+// Never freed. One for each library over libisthmus-c; isthmus_error_free() of any of them knows it by its mark.
 isthmus_error*& no_memory() noexcept {
     static isthmus_error* one = nullptr;
     return one;
 }
 
 bool is_kept(const isthmus_error* error) noexcept {
-    return error == no_memory();
+    return error == nullptr || error->kept;
 }
 
 }  // namespace
@@ -35,6 +35,7 @@ void prepare_errors() {
     static const bool made = [] {
         no_memory() = new isthmus_error(Error(Code::out_of_memory, "no memory is left for the objects of this call",
                                               "free memory of the process, and call again"));
+        no_memory()->kept = true;
         return true;
     }();
     (void)made;

@@ -20,6 +20,7 @@ struct isthmus_error {
     explicit isthmus_error(isthmus::Error from);
     isthmus::Error cpp;
     std::string message, remedy, id, call, text;
+    bool kept = false;  // isthmus_error_free() leaves it alone
 };
 
 namespace isthmus::c {

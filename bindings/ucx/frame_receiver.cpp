@@ -114,6 +114,13 @@ Result<void> FrameReceiver::Parts::read_offer(const Message& message) {
              {body.begin(), note_end}};
     sender.assign(note_end, body.end());
     theirs = *token_of_sender;
+    const std::uint64_t most = line().options.max_bytes;
+    if (*frame_bytes > most / *slots) {
+        return Error(Code::out_of_memory,
+                     "the sender has " + std::to_string(*slots) + " slots of " + std::to_string(*frame_bytes) +
+                         " bytes, and this end accepts " + std::to_string(most) + " bytes",
+                     "a larger limit at this end, or smaller frames");
+    }
     return {};
 }
 

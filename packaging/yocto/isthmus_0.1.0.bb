@@ -29,7 +29,7 @@ EXTRA_OEMESON = "-Dgpu_architectures=${ISTHMUS_GPU_ARCHITECTURES} -Dtests=false 
 
 PACKAGE_BEFORE_PN = "${PN}-gstreamer ${PN}-ucx ${PN}-tools ${PN}-simulator"
 FILES:${PN}-gstreamer = "${libdir}/gstreamer-1.0"
-FILES:${PN}-ucx = "${bindir}/isthmus-bridge ${libdir}/libisthmus-ucx.so.*"
+FILES:${PN}-ucx = "${bindir}/isthmus-bridge ${libdir}/libisthmus-ucx.so.* ${libdir}/libisthmus-c-ucx.so.*"
 FILES:${PN}-tools = "${bindir}/isthmus"
 FILES:${PN}-simulator = "${libdir}/isthmus/sim ${bindir}/isthmus-simulate"
 RDEPENDS:${PN}-simulator += "python3-core"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles isthmus.h alone as C11, C17 and C++20 with every warning, and isthmus/adopt.h and isthmus/allocator.h as C.
+"""Compiles isthmus.h and isthmus_ucx.h alone as C99, C11, C17 and C++20 with every warning, and isthmus/adopt.h and
+isthmus/allocator.h as C.
 
 usage: header_test.py SOURCE_ROOT COMPILER [ARGUMENT...] [-- COMPILER...]
 The compilers are for C++; each is called with -x c as well.
@@ -9,7 +10,8 @@ import os
 import subprocess
 import sys
 
-C_HEADERS = {'isthmus.h': 'bindings/c/include', 'isthmus/adopt.h': 'runtime/provenance/include',
+C_HEADERS = {'isthmus.h': 'bindings/c/include', 'isthmus_ucx.h': 'bindings/c/include',
+             'isthmus/adopt.h': 'runtime/provenance/include',
              'isthmus/allocator.h': 'runtime/memory/include'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-pedantic-errors', '-Wshadow', '-Wconversion', '-Wundef', '-Werror']
 # What a caller writes with every _INIT macro: no field is missing.
@@ -22,10 +24,17 @@ isthmus_module_options e = ISTHMUS_MODULE_OPTIONS_INIT;
 isthmus_shared_ring_options f = ISTHMUS_SHARED_RING_OPTIONS_INIT;
 isthmus_shared_reader_options g = ISTHMUS_SHARED_READER_OPTIONS_INIT;
 '''
+UCX_INITS = '''
+isthmus_ucx_options a = ISTHMUS_UCX_OPTIONS_INIT;
+isthmus_ucx_offer b = ISTHMUS_UCX_OFFER_INIT;
+isthmus_ucx_sent_counts c = ISTHMUS_UCX_SENT_COUNTS_INIT;
+isthmus_ucx_received_counts d = ISTHMUS_UCX_RECEIVED_COUNTS_INIT;
+'''
+INITS = {'isthmus.h': ALL_INITS, 'isthmus_ucx.h': UCX_INITS}
 
 
 def accepts(compiler, dialect, folder, text):
-    language = 'c' if dialect.startswith('c1') else 'c++'
+    language = 'c++' if dialect.startswith('c++') else 'c'
     command = compiler + ['-x', language, f'-std={dialect}', '-fsyntax-only', f'-I{folder}', *WARNINGS, '-']
     result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
     return result.returncode == 0, result.stderr
@@ -42,8 +51,8 @@ def main(source_root, *arguments):
     for compiler in compilers:
         for header, folder in C_HEADERS.items():
             # Twice: a second inclusion declares nothing new.
-            text = f'#include <{header}>\n#include <{header}>\n' + (ALL_INITS if header == 'isthmus.h' else '')
-            for dialect in ('c11', 'c17', 'c++20'):
+            text = f'#include <{header}>\n#include <{header}>\n' + INITS.get(header, '')
+            for dialect in ('c99', 'c11', 'c17', 'c++20'):
                 tried += 1
                 fine, errors = accepts(compiler, dialect, os.path.join(source_root, folder), text)
                 if not fine:

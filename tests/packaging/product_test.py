@@ -17,8 +17,8 @@ import sys
 
 ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|libnuma|ld-linux[\w-]*)\.so')
 ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN[KRO]*7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
-C_NEEDS = re.compile(ALLOWED_NEEDS.pattern + r'|^libisthmus(-c)?\.so')
-C_EXPORT = re.compile(r'^(isthmus_[a-z0-9_]+|ISTHMUS_C_1)$')
+C_NEEDS = re.compile(ALLOWED_NEEDS.pattern + r'|^libisthmus(-c|-ucx)?\.so')
+C_EXPORT = re.compile(r'^(isthmus_[a-z0-9_]+|ISTHMUS_C(_UCX)?_1)$')
 GST_EXPORT = re.compile(r'^gst_plugin_isthmus_(get_desc|register)$')
 FORBIDDEN_IMPORT = re.compile(r'^(stdout|stderr|_ZSt4(cout|cerr|clog)|(__)?(printf|fprintf|vprintf|vfprintf|dprintf)(_chk)?|'
                               r'puts|putchar|fputs|fputc|fwrite|perror|syslog|exit|_exit|_Exit|quick_exit|abort|__assert_fail|'
@@ -36,7 +36,7 @@ def unlawful_needs(text, allowed=ALLOWED_NEEDS):
 
 def other_soname(text):
     return [name for name in re.findall(r'\(SONAME\).*\[(.+?)\]', text) or ['none']
-            if not re.fullmatch(r'libisthmus-c(-camera)?\.so\.1', name)]
+            if not re.fullmatch(r'libisthmus-c(-camera|-ucx)?\.so\.1', name)]
 
 
 def unlawful_exports(text, allowed=ALLOWED_EXPORT):

@@ -55,7 +55,7 @@ def main(root):
 
     # Both libraries are compared with what is recorded of them, by programs that a machine may lack.
     parts = {name: needs.split() for name, _, needs, _ in release.PARTS}
-    for name, recorded in (('abi.c', ['tests/c/libisthmus-c.abi']),
+    for name, recorded in (('abi.c', ['tests/c/libisthmus-c.abi', 'tests/c/libisthmus-c-ucx.abi']),
                            ('abi.c++', ['packaging/abi/libisthmus-symbols.abi.xz',
                                         'packaging/abi/libisthmus-types.abi.xz'])):
         assert {'abidiff', 'abidw'} <= set(parts[name]), parts[name]

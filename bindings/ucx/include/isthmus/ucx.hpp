@@ -60,6 +60,8 @@ struct ConnectionOptions {
     std::chrono::nanoseconds setup_timeout = std::chrono::seconds(30);  // until the receiver has its ring
     // Without a word for so long the other end counts as lost. Each end says something four times as often.
     std::chrono::nanoseconds silence = std::chrono::seconds(5);
+    // Of the receiving end: an offer whose frames take more, times the slots, is refused.
+    std::uint64_t max_bytes = std::uint64_t{4} << 30;
     // Asked every 50 ms while a call waits for the other end; true: the call answers `ended`. Empty: nothing ends it.
     // Looking up a name is not interrupted.
     std::function<bool()> stopped{};
@@ -152,7 +154,8 @@ struct ReceivedCounts {
 // Receives frames into the slots of a ring. Movable; one thread at a time.
 class ISTHMUS_API FrameReceiver {
 public:
-    // Waits for the sender's offer, setup_timeout at most. Errors: peer_lost, timed_out, peer_broke_rules.
+    // Waits for the sender's offer, setup_timeout at most. Errors: peer_lost, timed_out, peer_broke_rules,
+    // out_of_memory (more than max_bytes).
     static Result<FrameReceiver> create(Connection connection);
     FrameReceiver(FrameReceiver&&) noexcept;
     FrameReceiver& operator=(FrameReceiver&&) noexcept;

@@ -157,6 +157,8 @@ struct SharedRingState {
     std::vector<Buffer<T>> buffers;  // declared last, destroyed first: their memory belongs to the core
 };
 
+struct SharedRingParts;  // below
+
 }  // namespace detail
 
 // The producer's frame, filled by the host (write_on_host()) or by device work. If it is destroyed unpublished, its
@@ -242,6 +244,7 @@ public:
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }
 
 private:
+    friend struct detail::SharedRingParts;
     explicit SharedFrameRing(std::shared_ptr<State> state) : state_(std::move(state)) {}
     std::shared_ptr<State> state_;
 };
@@ -332,9 +335,26 @@ public:
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }
 
 private:
+    friend struct detail::SharedRingParts;
     explicit SharedFrameReader(std::shared_ptr<State> state) : state_(std::move(state)) {}
     std::shared_ptr<State> state_;
 };
+
+namespace detail {
+
+// For libraries over this one: a ring or a reader of parts that exist.
+struct SharedRingParts {
+    template <class T>
+    static SharedFrameRing<T> ring(std::shared_ptr<SharedRingState<T, RingProducerCore>> state) {
+        return SharedFrameRing<T>(std::move(state));
+    }
+    template <class T>
+    static SharedFrameReader<T> reader(std::shared_ptr<SharedRingState<T, RingReaderCore>> state) {
+        return SharedFrameReader<T>(std::move(state));
+    }
+};
+
+}  // namespace detail
 
 }  // namespace v0
 }  // namespace isthmus
