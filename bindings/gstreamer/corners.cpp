@@ -251,14 +251,14 @@ Result<const Buffer<std::uint8_t>*> copied(Run& run, GstBuffer* buffer, const Fr
         if (!made) return std::move(made).error();
         run.copy = std::move(made).value();
     }
-    GstVideoFrame frame;
+    GstVideoFrame frame{};
     if (!gst_video_frame_map(&frame, &run.info, buffer, GST_MAP_READ)) {
         return Error(Code::not_accessible, "the frame cannot be mapped for reading");
     }
     Result<HostView<std::uint8_t>> view = run.copy.write_on_host();
-    if (view) copy_planes(view->data(), shape, frame);
+    Result<void> done = view ? copy_planes(view->data(), shape, frame) : std::move(view).error();
     gst_video_frame_unmap(&frame);
-    if (!view) return std::move(view).error();
+    if (!done) return std::move(done).error();
     return &run.copy;
 }
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace isthmus::gst {
@@ -113,19 +115,55 @@ void add_video_meta(GstBuffer* buffer, const FrameShape& shape) {
                                    shape.height, layout.planes, layout.offset, layout.stride);
 }
 
-void copy_planes(std::uint8_t* to, const FrameShape& shape, const GstVideoFrame& from) noexcept {
+namespace {
+
+struct Rows {
+    const std::uint8_t* first;
+    std::ptrdiff_t pitch;
+    gsize count;
+    gsize bytes;       // of a row, in ascending order with the padding that both sides have
+    gsize last_bytes;  // of the one that ends the memory: behind it there need be no padding
+};
+
+Rows rows_of(const Layout& layout, const Layout& tight, const FrameShape& shape, const GstVideoFrame& from,
+             guint plane) noexcept {
+    const auto pitch = static_cast<std::ptrdiff_t>(GST_VIDEO_FRAME_PLANE_STRIDE(&from, plane));
+    const auto room = static_cast<gsize>(std::abs(pitch));
+    return {static_cast<const std::uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&from, plane)), pitch,
+            plane == 0 ? shape.height : (gsize{shape.height} + 1) / 2,
+            std::min(room, static_cast<gsize>(pitch > 0 ? layout.stride[plane] : tight.stride[plane])),
+            std::min(room, static_cast<gsize>(tight.stride[plane]))};
+}
+
+// Whether the rows lie within the memory that was mapped for them: of the plane with a GstVideoMeta, else of the frame.
+bool within_memory(const Rows& rows, const GstVideoFrame& from, guint plane) noexcept {
+    const GstMapInfo& map = from.map[from.meta != nullptr ? plane : 0];
+    if (map.data == nullptr || rows.count == 0) return true;
+    if (std::less<>()(rows.first, map.data)) return false;
+    return plane_fits(map.size, static_cast<gsize>(rows.first - map.data), rows.pitch, rows.count, rows.last_bytes);
+}
+
+}  // namespace
+
+Result<void> copy_planes(std::uint8_t* to, const FrameShape& shape, const GstVideoFrame& from) {
     const Layout layout = layout_of(shape);
+    ISTHMUS_TRY(const FrameShape tight, tools::camera::make_frame_shape(shape.format, shape.width, shape.height));
+    const Layout tight_rows = layout_of(tight);
     for (guint plane = 0; plane < layout.planes; ++plane) {
-        const auto* const source = static_cast<const std::uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&from, plane));
-        const auto pitch = static_cast<std::ptrdiff_t>(GST_VIDEO_FRAME_PLANE_STRIDE(&from, plane));
-        const std::size_t row =
-            std::min(static_cast<std::size_t>(pitch), static_cast<std::size_t>(layout.stride[plane]));
-        const gsize rows = plane == 0 ? shape.height : (gsize{shape.height} + 1) / 2;
-        for (gsize y = 0; y < rows; ++y) {
-            std::memcpy(to + layout.offset[plane] + y * static_cast<gsize>(layout.stride[plane]),
-                        source + static_cast<std::ptrdiff_t>(y) * pitch, row);
+        if (!within_memory(rows_of(layout, tight_rows, shape, from, plane), from, plane)) {
+            return Error(Code::unsupported, "a plane of the frame goes on behind the end of its memory",
+                         "a GstVideoMeta whose offsets and strides suit the frame's memory");
         }
     }
+    for (guint plane = 0; plane < layout.planes; ++plane) {
+        const Rows rows = rows_of(layout, tight_rows, shape, from, plane);
+        for (gsize y = 0; y < rows.count; ++y) {
+            std::memcpy(to + layout.offset[plane] + y * static_cast<gsize>(layout.stride[plane]),
+                        rows.first + static_cast<std::ptrdiff_t>(y) * rows.pitch,
+                        y + 1 < rows.count ? rows.bytes : rows.last_bytes);
+        }
+    }
+    return {};
 }
 
 }  // namespace isthmus::gst

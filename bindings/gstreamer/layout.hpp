@@ -45,6 +45,11 @@ Result<Layout> layout_of(GstBuffer* buffer, const GstVideoInfo& info);
 constexpr bool rows_fit(gsize size, gsize offset, gsize pitch, gsize rows, gsize row_bytes) noexcept {
     return offset <= size && row_bytes <= size - offset && rows - 1 <= (size - offset - row_bytes) / pitch;
 }
+// The same of rows in ascending (pitch > 0) or descending order.
+constexpr bool plane_fits(gsize size, gsize offset, std::ptrdiff_t pitch, gsize rows, gsize row_bytes) noexcept {
+    if (pitch > 0) return rows_fit(size, offset, static_cast<gsize>(pitch), rows, row_bytes);
+    return pitch < 0 && rows - 1 <= offset / static_cast<gsize>(-pitch) && rows_fit(size, offset, 1, 1, row_bytes);
+}
 bool same_planes(const Layout& one, const Layout& other) noexcept;
 
 // The shape whose layout is GStreamer's own wherever there is one; see has_usual_layout(). Errors: unsupported (the
@@ -57,7 +62,9 @@ GstVideoInfo info_of(const FrameShape& shape) noexcept;
 
 void add_video_meta(GstBuffer* buffer, const FrameShape& shape);
 
-// Copies the planes of one frame; `to` lies as `shape`. `from` is mapped.
-void copy_planes(std::uint8_t* to, const FrameShape& shape, const GstVideoFrame& from) noexcept;
+// Copies the planes of one frame; `to` lies as `shape`. `from` was zero before it was mapped: where its memory has a
+// map of its own that tells no size, only that map knows where the memory ends. Errors: unsupported (a plane leaves its
+// memory; nothing is copied).
+Result<void> copy_planes(std::uint8_t* to, const FrameShape& shape, const GstVideoFrame& from);
 
 }  // namespace isthmus::gst

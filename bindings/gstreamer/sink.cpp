@@ -368,15 +368,14 @@ GstFlowReturn begin(GstBaseSink* base, Run& run, const std::shared_ptr<Ring>& ri
 }
 
 Result<void> copy_by_map(Ring::Slot& slot, const Ring& ring, GstBuffer* buffer, const GstVideoInfo& info) {
-    GstVideoFrame frame;
+    GstVideoFrame frame{};
     if (!gst_video_frame_map(&frame, &info, buffer, GST_MAP_READ)) {
         return Error(Code::not_accessible, "the frame cannot be mapped for reading");
     }
     Result<HostView<std::uint8_t>> view = slot.writable()->write_on_host();
-    if (view) copy_planes(view->data(), ring.shape(), frame);
+    Result<void> copied = view ? copy_planes(view->data(), ring.shape(), frame) : std::move(view).error();
     gst_video_frame_unmap(&frame);
-    if (!view) return std::move(view).error();
-    return {};
+    return copied;
 }
 
 // The frame cannot be had at all: neither the device nor the CPU has it.

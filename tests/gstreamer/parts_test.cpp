@@ -799,6 +799,64 @@ TEST_F(Foreign, AFrameIsMappedWhereTheDeviceMakesNoStream) {
 }
 
 // keeps Y4
+TEST(Planes, AreCopiedFromWithinTheirMemoryAlone) {
+    static_assert(plane_fits(94, 0, 10, 10, 4) && !plane_fits(93, 0, 10, 10, 4));
+    static_assert(plane_fits(94, 90, -10, 10, 4) && !plane_fits(93, 90, -10, 10, 4));
+    static_assert(!plane_fits(100, 89, -10, 10, 4));
+    static_assert(!plane_fits(100, 0, 0, 10, 4));
+    gst_init(nullptr, nullptr);
+    const FrameShape shape = tools::camera::make_frame_shape(kernels::PixelFormat::nv12, 62, 48, 64).value();
+    GstVideoInfo info;
+    gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, 62, 48);
+    constexpr gsize luma = 64 * 48, all = luma + 64 * 24;
+    // Rows of 62 bytes, 64 apart; nothing need be behind the last one.
+    struct Row {
+        gsize bytes, colour;
+        gint luma_stride, colour_stride;
+        gsize luma;
+        Code code;
+    };
+    for (const Row& row : {Row{all - 2, luma, 64, 64, 0, Code::ok},
+                           {all - 3, luma, 64, 64, 0, Code::unsupported},
+                           {all, luma + 3, 64, 64, 0, Code::unsupported},
+                           {all, luma, 64, 66, 0, Code::unsupported},
+                           {all, luma, 64, 0, 0, Code::unsupported},
+                           {all, luma, -64, 64, 64 * 47, Code::ok},
+                           {all, luma, -64, 64, 64 * 46, Code::unsupported}}) {
+        SCOPED_TRACE(std::to_string(row.bytes) + ", " + std::to_string(row.colour) + ", " +
+                     std::to_string(row.luma_stride) + ", " + std::to_string(row.colour_stride));
+        // At the end of its pages: what is read behind it ends the test.
+        constexpr gsize pages = 8192;
+        auto* const mapped = static_cast<std::uint8_t*>(
+            ::mmap(nullptr, pages + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        ASSERT_EQ(::mprotect(mapped + pages, 4096, PROT_NONE), 0);
+        std::uint8_t* const pixels = mapped + pages - row.bytes;
+        for (gsize at = 0; at < row.bytes; ++at) pixels[at] = static_cast<std::uint8_t>(at / 64);
+        GstBuffer* const buffer = gst_buffer_new_wrapped_full(static_cast<GstMemoryFlags>(0), pixels, row.bytes, 0,
+                                                              row.bytes, nullptr, nullptr);
+        gsize offsets[GST_VIDEO_MAX_PLANES]{row.luma, row.colour};
+        gint strides[GST_VIDEO_MAX_PLANES]{row.luma_stride, row.colour_stride};
+        gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_NV12, 62, 48, 2, offsets,
+                                       strides);
+        GstVideoFrame frame{};
+        ASSERT_TRUE(gst_video_frame_map(&frame, &info, buffer, GST_MAP_READ));
+        std::vector<std::uint8_t> to(shape.size_bytes, 0xee);
+        EXPECT_EQ(copy_planes(to.data(), shape, frame).code(), row.code);
+        gst_video_frame_unmap(&frame);
+        if (row.code == Code::ok) {
+            const bool down = row.luma_stride < 0;
+            EXPECT_EQ(to[0], down ? 47 : 0);
+            EXPECT_EQ(to[47 * 64 + 61], down ? 0 : 47);
+            EXPECT_EQ(to[luma + 23 * 64 + 61], 71);
+        } else {
+            EXPECT_EQ(std::count(to.begin(), to.end(), 0xee), static_cast<std::ptrdiff_t>(to.size())) << "untouched";
+        }
+        gst_buffer_unref(buffer);
+        ::munmap(mapped, pages + 4096);
+    }
+}
+
+// keeps Y4
 TEST(Planes, FitIntoTheirMemoryUpToTheLastByte) {
     static_assert(rows_fit(100, 0, 10, 10, 10));
     static_assert(rows_fit(94, 0, 10, 10, 4));  // no padding behind the last row
