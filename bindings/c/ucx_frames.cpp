@@ -3,7 +3,9 @@
 #include "ring.hpp"
 #include "ucx.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 using namespace isthmus;
@@ -32,7 +34,15 @@ struct isthmus_ucx_receiver {
     explicit isthmus_ucx_receiver(ucx::FrameReceiver made) : cpp(std::move(made)) {}
     c::Ref<isthmus_shared_ring> ring{};
     std::optional<SharedFrameRing<std::uint8_t>> filled{};
+    std::vector<c::Ref<isthmus_buffer>> buffers{};
     ucx::FrameReceiver cpp;  // goes first: it fills the slots
+};
+
+struct isthmus_ucx_frame {
+    isthmus_ucx_frame(c::Ref<isthmus_buffer> of, ucx::ReceivedFrame received)
+        : buffer(std::move(of)), cpp(std::move(received)) {}
+    c::Ref<isthmus_buffer> buffer;
+    ucx::ReceivedFrame cpp;  // goes first: it gives the buffer back
 };
 
 isthmus_code isthmus_ucx_sender_create(isthmus_ucx_connection* connection, isthmus_shared_reader* reader,
@@ -107,7 +117,9 @@ isthmus_code isthmus_ucx_receiver_begin(isthmus_ucx_receiver* receiver, isthmus_
     return c::guarded("isthmus_ucx_receiver_begin", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"receiver", receiver}, {"ring", ring}}));
         ISTHMUS_TRY(c::same_version(call));
-        if (receiver->ring) return call.refuse("receiver", "has begun before", "begin once");
+        if (receiver->ring || !receiver->buffers.empty()) {
+            return call.refuse("receiver", "has begun before", "begin once");
+        }
         SharedFrameRing<std::uint8_t> filled = detail::SharedRingParts::ring<std::uint8_t>(parts_of(*ring, ring->core));
         if (filled.buffer(0).size() != receiver->cpp.offer().frame_bytes) {
             return call.refuse("ring", "has frames of " + std::to_string(filled.buffer(0).size()) + " bytes",
@@ -117,6 +129,66 @@ isthmus_code isthmus_ucx_receiver_begin(isthmus_ucx_receiver* receiver, isthmus_
         receiver->filled.emplace(std::move(filled));
         return receiver->cpp.begin(*receiver->filled);
     });
+}
+
+isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_device* device,
+                                             isthmus_buffer* const* buffers, size_t count, isthmus_error** error) {
+    return c::guarded("isthmus_ucx_receiver_begin_into", error, [&](const c::Call& call) -> Result<void> {
+        ISTHMUS_TRY(call.needs({{"receiver", receiver}, {"device", device}, {"buffers", buffers}}));
+        ISTHMUS_TRY(c::same_version(call));
+        if (receiver->ring || !receiver->buffers.empty()) {
+            return call.refuse("receiver", "has begun before", "begin once");
+        }
+        std::vector<c::Ref<isthmus_buffer>> kept;
+        std::vector<Buffer<std::uint8_t>> given;
+        for (std::size_t at = 0; at < count; ++at) {
+            ISTHMUS_TRY(call.needs({{"buffers[…]", buffers[at]}}));
+            kept.emplace_back(*buffers[at]);
+            given.emplace_back(buffers[at]->cpp.state());
+        }
+        ISTHMUS_TRY(receiver->cpp.begin(*device->cpp, std::move(given)));
+        receiver->buffers = std::move(kept);
+        return {};
+    });
+}
+
+int32_t isthmus_ucx_receiver_path(const isthmus_ucx_receiver* receiver) {
+    return receiver == nullptr ? ISTHMUS_UCX_PATH_IN_PLACE : static_cast<std::int32_t>(receiver->cpp.path());
+}
+const char* isthmus_ucx_path_name(int32_t path) {
+    return ucx::name(static_cast<ucx::ReceivePath>(path < 0 || path > 2 ? 3 : path)).data();
+}
+
+isthmus_code isthmus_ucx_receiver_next(isthmus_ucx_receiver* receiver, int64_t wait_ns, isthmus_ucx_frame** frame,
+                                       isthmus_error** error) {
+    return c::guarded("isthmus_ucx_receiver_next", error, [&](const c::Call& call) -> Result<void> {
+        ISTHMUS_TRY(call.needs({{"receiver", receiver}, {"frame", frame}}));
+        ISTHMUS_TRY(const std::chrono::nanoseconds at_most, c::step_time(call, wait_ns));
+        Result<ucx::ReceivedFrame> came = receiver->cpp.next_frame(at_most);
+        if (!came && came.code() == Code::timed_out && wait_ns == ISTHMUS_WAIT_NEVER) {
+            return Error(Code::not_ready, std::string(call.name) + ": no frame is here", "call again");
+        }
+        if (!came) return std::move(came).error();
+        const auto has = [&](const c::Ref<isthmus_buffer>& each) {
+            return each->cpp.state() == came->buffer().state();
+        };
+        const auto found = std::find_if(receiver->buffers.begin(), receiver->buffers.end(), has);
+        *frame = new isthmus_ucx_frame(*found, std::move(came).value());
+        return {};
+    });
+}
+
+isthmus_buffer* isthmus_ucx_frame_buffer(isthmus_ucx_frame* frame) {
+    return frame == nullptr ? nullptr : frame->buffer.get();
+}
+uint64_t isthmus_ucx_frame_number(const isthmus_ucx_frame* frame) {
+    return frame == nullptr ? 0 : frame->cpp.number();
+}
+uint64_t isthmus_ucx_frame_missed(const isthmus_ucx_frame* frame) {
+    return frame == nullptr ? 0 : frame->cpp.missed();
+}
+void isthmus_ucx_frame_free(isthmus_ucx_frame* frame) {
+    delete frame;
 }
 
 isthmus_code isthmus_ucx_receiver_step(isthmus_ucx_receiver* receiver, int64_t wait_ns, isthmus_error** error) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half: puts each frame into the slot where local readers get it, and publishes it when it is whole.
+// The receiving half: puts each frame where it is wanted, and shows it when it is whole.
+#include "landing.hpp"
 #include "line.hpp"
 #include "worker.hpp"
 
@@ -26,10 +27,9 @@ struct Announced {
     bool by_rendezvous = false;
     std::optional<bool> whole{};  // the sender's verdict
 };
-// One of the first of them, while it goes into its slot.
+// One of the first of them, while it goes into its place.
 struct Filling {
-    SharedFrameToFill<std::uint8_t> frame;
-    std::optional<HostView<std::uint8_t>> view{};
+    std::unique_ptr<Place> place;
     void* request = nullptr;
     bool here = false;
 };
@@ -41,8 +41,9 @@ struct FrameReceiver::Parts {
     Connection connection;
     Offer offer{};
     std::vector<std::byte> sender{};  // its worker's address
-    SharedFrameRing<std::uint8_t>* ring = nullptr;
-    std::mutex* guard = nullptr;
+    std::unique_ptr<Landing> landing{};
+    std::shared_ptr<ReceivedFrame::Slots> slots{};  // of buffers of the program
+    ReceivePath path = ReceivePath::in_place;
     std::deque<Filling> filling{};  // of the first of `announced`, in their order
     std::deque<Announced> announced{};
     std::unique_ptr<Worker> worker{};  // ends before the slots that it fills
@@ -64,8 +65,7 @@ struct FrameReceiver::Parts {
         for (const Announced& each : announced) {
             if (each.data != nullptr && worker) ucp_am_data_release(worker->handle(), each.data);
         }
-        worker.reset();  // it may fill slots until here
-        const std::unique_lock<std::mutex> locked = lock();
+        worker.reset();                               // it may fill places until here
         while (!filling.empty()) filling.pop_back();  // from the last one on: numbers that nobody saw are used again
     }
     Result<void> read_offer(const Message& message);
@@ -75,12 +75,11 @@ struct FrameReceiver::Parts {
                                    const ucp_am_recv_param_t*);
     Result<void> idle(std::chrono::nanoseconds at_most);
     Result<void> step(std::chrono::nanoseconds at_most);
-    std::unique_lock<std::mutex> lock() {
-        return guard == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*guard);
-    }
+    Result<void> begin(std::unique_ptr<Landing> made);
+    Result<void> make_worker();
     Result<void> hear();
     Result<bool> fill();
-    Result<void> fill(SharedFrameToFill<std::uint8_t> frame, Announced& from);
+    Result<void> fill(std::unique_ptr<Place> place, Announced& from);
     Result<bool> settle();
     Result<void> give_receipt(bool at_rest);
 };
@@ -100,24 +99,24 @@ Result<FrameReceiver> FrameReceiver::create(Connection connection) {
 
 Result<void> FrameReceiver::Parts::read_offer(const Message& message) {
     std::span<const std::byte> body(message.body);
-    const auto frame_bytes = take_number(body), slots = take_number(body), waits = take_number(body);
+    const auto frame_bytes = take_number(body), count = take_number(body), waits = take_number(body);
     const auto token_of_sender = take_token(body);
     const auto note_bytes = take_number(body);
     const bool right = message.kind == Kind::offer && token_of_sender && note_bytes && *frame_bytes > 0 &&
-                       *slots >= 2 && *slots <= 256 && *waits <= 1 && *note_bytes <= Offer::max_note_bytes &&
+                       *count >= 2 && *count <= 256 && *waits <= 1 && *note_bytes <= Offer::max_note_bytes &&
                        *note_bytes < body.size();
     if (!right) return broke("the sender's offer is none");
     const auto note_end = body.begin() + static_cast<std::ptrdiff_t>(*note_bytes);
     offer = {*frame_bytes,
-             static_cast<std::uint32_t>(*slots),
+             static_cast<std::uint32_t>(*count),
              *waits == 1 ? SlowReaderPolicy::wait : SlowReaderPolicy::overwrite,
              {body.begin(), note_end}};
     sender.assign(note_end, body.end());
     theirs = *token_of_sender;
     const std::uint64_t most = line().options.max_bytes;
-    if (*frame_bytes > most / *slots) {
+    if (*frame_bytes > most / *count) {
         return Error(Code::out_of_memory,
-                     "the sender has " + std::to_string(*slots) + " slots of " + std::to_string(*frame_bytes) +
+                     "the sender has " + std::to_string(*count) + " slots of " + std::to_string(*frame_bytes) +
                          " bytes, and this end accepts " + std::to_string(most) + " bytes",
                      "a larger limit at this end, or smaller frames");
     }
@@ -134,36 +133,92 @@ ReceivedCounts FrameReceiver::counts() const noexcept {
     return parts_->counts;
 }
 
+ReceivePath FrameReceiver::path() const noexcept {
+    return parts_->path;
+}
+
 Result<void> FrameReceiver::begin(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard) {
     Parts& parts = *parts_;
-    if (parts.ring != nullptr || ring.buffer(0).size() != parts.offer.frame_bytes) {
+    if (parts.landing != nullptr || ring.buffer(0).size() != parts.offer.frame_bytes) {
         return Error(Code::invalid_argument, "the ring does not fit the sender's frames",
                      "a ring of frames of " + std::to_string(parts.offer.frame_bytes) + " bytes, once");
     }
-    Result<std::unique_ptr<Worker>> worker = Worker::create(parts.line().loopback);
-    if (!worker) return std::move(worker).error();
-    parts.worker = std::move(worker).value();
-    parts.worker->on(Am::frame, &Parts::on_frame, &parts);
-    parts.worker->on(Am::verdict, &Parts::on_verdict, &parts);
-    if (Result<void> connected = parts.worker->connect(parts.sender); !connected) return connected;
-    for (std::size_t slot = 0; slot < ring.slots(); ++slot) {
-        Result<HostView<const std::uint8_t>> view = ring.buffer(slot).read_on_host();
-        if (!view) return std::move(view).error();
-        parts.worker->map(const_cast<std::uint8_t*>(view->span().data()), view->span().size());
+    if (Result<void> made = parts.make_worker(); !made) return made;
+    return parts.begin(make_landing(ring, guard));
+}
+
+Result<void> FrameReceiver::begin(Device& device, std::vector<Buffer<std::uint8_t>> buffers) {
+    Parts& parts = *parts_;
+    const std::uint64_t bytes = parts.offer.frame_bytes;
+    const auto fits = [&](const Buffer<std::uint8_t>& each) {
+        return each.size() == bytes && each.kind() == buffers.front().kind();
+    };
+    if (parts.landing != nullptr || buffers.empty() || !std::all_of(buffers.begin(), buffers.end(), fits)) {
+        return Error(Code::invalid_argument, "the buffers do not fit the sender's frames",
+                     "buffers of " + std::to_string(bytes) + " bytes of one kind of memory, once");
     }
-    Result<std::vector<std::byte>> own = parts.worker->address();
+    Result<bool> seen = cpu_sees(buffers.front());
+    if (!seen) return std::move(seen).error();
+    if (Result<void> made = parts.make_worker(); !made) return made;
+    parts.path = receive_path(*seen, parts.worker->has_cuda(), bytes > most_eager_bytes);
+    auto slots = std::make_shared<ReceivedFrame::Slots>();
+    slots->buffers = std::move(buffers);
+    slots->free.reserve(slots->buffers.size());
+    for (std::size_t slot = 0; slot < slots->buffers.size(); ++slot) slots->free.push_back(slot);
+    Result<std::unique_ptr<Landing>> landing = make_landing(device, slots, bytes, parts.path);
+    if (!landing) return std::move(landing).error();
+    parts.slots = std::move(slots);
+    return parts.begin(std::move(landing).value());
+}
+
+Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most) {
+    Parts& parts = *parts_;
+    if (!parts.slots) {
+        return Error(Code::invalid_argument, "the receiver has no buffers of the program",
+                     "begin(device, buffers), or a reader of the ring");
+    }
+    const Clock::time_point until = Clock::now() + at_most;
+    for (bool last = false;;) {
+        {
+            const std::lock_guard locked(parts.slots->mutex);
+            if (!parts.slots->ready.empty()) {
+                const ReceivedFrame::Slots::Ready next = parts.slots->ready.front();
+                parts.slots->ready.pop_front();
+                return ReceivedFrame(parts.slots, next.slot, next.number, next.missed);
+            }
+        }
+        if (parts.ended) return *parts.ended;
+        if (last) return Error(Code::timed_out, "no frame came in time", "call again");
+        const std::chrono::nanoseconds left = until - Clock::now();
+        last = left <= std::chrono::nanoseconds(0);
+        (void)step(std::max(std::chrono::nanoseconds(0), left));  // its error is kept, behind the frames that are here
+    }
+}
+
+Result<void> FrameReceiver::Parts::make_worker() {
+    Result<std::unique_ptr<Worker>> made = Worker::create(line().loopback);
+    if (!made) return std::move(made).error();
+    worker = std::move(made).value();
+    worker->on(Am::frame, &Parts::on_frame, this);
+    worker->on(Am::verdict, &Parts::on_verdict, this);
+    return {};
+}
+
+Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
+    if (Result<void> connected = worker->connect(sender); !connected) return connected;
+    if (Result<void> mapped = made->map(*worker); !mapped) return mapped;
+    Result<std::vector<std::byte>> own = worker->address();
     if (!own) return std::move(own).error();
     std::vector<std::byte> answer;
-    put(answer, parts.token);
+    put(answer, token);
     answer.insert(answer.end(), own->begin(), own->end());
     if (answer.size() > max_body_bytes) {
         return Error(Code::unsupported, "the address of UCX's worker has " + std::to_string(own->size()) + " bytes",
                      "fewer devices in UCX_NET_DEVICES");
     }
-    parts.ring = &ring;
-    parts.guard = guard;
-    parts.moved = Clock::now();
-    return parts.line().send(Kind::answer, answer);
+    landing = std::move(made);
+    moved = Clock::now();
+    return line().send(Kind::answer, answer);
 }
 
 ucs_status_t FrameReceiver::Parts::on_frame(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -205,7 +260,7 @@ ucs_status_t FrameReceiver::Parts::on_verdict(void* self, const void* header, st
 
 Result<void> FrameReceiver::step(std::chrono::nanoseconds at_most) {
     if (!parts_->ended) {
-        Result<void> stepped = parts_->ring == nullptr ? parts_->idle(at_most) : parts_->step(at_most);
+        Result<void> stepped = parts_->landing == nullptr ? parts_->idle(at_most) : parts_->step(at_most);
         if (stepped) return stepped;
         parts_->ended = stepped.error();
     }
@@ -274,43 +329,35 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     }
 }
 
-// Begins the next frame that was announced, where the ring has room for it.
+// Begins the next frame that was announced, where there is room for it.
 Result<bool> FrameReceiver::Parts::fill() {
-    if (filling.size() == announced.size() || filling.size() == ring->frames_ahead()) return false;
+    if (filling.size() == announced.size() || filling.size() == landing->ahead()) return false;
     const bool first = filling.empty();
-    Result<SharedFrameToFill<std::uint8_t>> frame = [&] {
-        const std::unique_lock<std::mutex> locked = lock();
-        return ring->begin_frame(first ? Wait::at_most(std::chrono::milliseconds(1)) : Wait::never());
-    }();
-    if (!frame && !first && (frame.code() == Code::timed_out || frame.code() == Code::not_ready)) return false;
-    if (!frame && frame.code() == Code::timed_out) {
+    Result<std::unique_ptr<Place>> place = landing->begin(first);
+    if (!place && (place.code() == Code::timed_out || place.code() == Code::not_ready)) {
+        if (!first) return false;
         moved = Clock::now();  // a local reader is slow, and the ring's deadline is for it
         // The guard is free for a moment, for readers that are to be admitted.
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         return false;
     }
-    if (!frame) return std::move(frame).error();
-    if (Result<void> begun = fill(std::move(frame).value(), announced[filling.size()]); !begun) return begun.error();
+    if (!place) return std::move(place).error();
+    if (Result<void> begun = fill(std::move(place).value(), announced[filling.size()]); !begun) return begun.error();
     return true;
 }
 
-Result<void> FrameReceiver::Parts::fill(SharedFrameToFill<std::uint8_t> frame, Announced& from) {
-    Result<HostView<std::uint8_t>> view = frame.buffer().write_on_host();
-    if (!view) {
-        const std::unique_lock<std::mutex> locked = lock();
-        const SharedFrameToFill<std::uint8_t> abandoned = std::move(frame);  // destroyed under the guard
-        return std::move(view).error();
-    }
-    filling.push_back({std::move(frame), std::move(view).value()});
+Result<void> FrameReceiver::Parts::fill(std::unique_ptr<Place> place, Announced& from) {
+    if (place->on_device() && !from.by_rendezvous) return broke("a large frame arrived as a small one");
+    filling.push_back({std::move(place)});
     Filling& begun = filling.back();
     void* const data = std::exchange(from.data, nullptr);
-    const std::span<std::uint8_t> slot = begun.view->span();
+    const std::span<std::uint8_t> to(begun.place->data(), offer.frame_bytes);
     if (from.by_rendezvous) {
-        Result<void*> request = worker->receive(data, slot);
+        Result<void*> request = worker->receive(data, to, begun.place->on_device());
         if (!request) return std::move(request).error();
         begun.request = *request;
     } else {
-        std::memcpy(slot.data(), data, slot.size());
+        std::memcpy(to.data(), data, to.size());
         ucp_am_data_release(worker->handle(), data);
     }
     begun.here = begun.request == nullptr;
@@ -339,17 +386,12 @@ Result<bool> FrameReceiver::Parts::settle() {
     }
     const Announced first = announced.front();
     if (!filled.here || !first.whole) return false;
-    filled.view.reset();
     counts.missed += first.header.missed;
-    std::unique_lock<std::mutex> locked = lock();
-    if (*first.whole) {
-        if (Result<void> published = filled.frame.publish(); !published) return std::move(published).error();
-        ++counts.frames;
-    } else {
-        ++counts.discarded;
+    if (Result<void> ended_there = filled.place->end(*first.whole, first.header.missed); !ended_there) {
+        return std::move(ended_there).error();
     }
+    ++(*first.whole ? counts.frames : counts.discarded);
     filling.pop_front();
-    if (locked) locked.unlock();
     announced.pop_front();
     ++done;
     return true;

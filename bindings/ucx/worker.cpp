@@ -136,8 +136,16 @@ Result<void*> Worker::send(Am message, const void* header, std::size_t header_by
                                                          header_bytes, data.data(), data.size(), &param));
 }
 
-Result<void*> Worker::receive(void* descriptor, std::span<std::uint8_t> data) {
+bool Worker::has_cuda() const {
+    ucp_context_attr_t facts{};
+    facts.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    return ucp_context_query(context_, &facts) == UCS_OK && (facts.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+}
+
+Result<void*> Worker::receive(void* descriptor, std::span<std::uint8_t> data, bool on_device) {
     ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.memory_type = on_device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
     return as_request("ucp_am_recv_data_nbx",
                       ucp_am_recv_data_nbx(worker_, descriptor, data.data(), data.size(), &param));
 }

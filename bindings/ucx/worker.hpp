@@ -94,7 +94,9 @@ public:
     Result<void*> send(Am message, const void* header, std::size_t header_bytes, std::span<const std::uint8_t> data,
                        bool eager);
     // Receives the data of a message that `on` announced by rendezvous. As send().
-    Result<void*> receive(void* descriptor, std::span<std::uint8_t> data);
+    Result<void*> receive(void* descriptor, std::span<std::uint8_t> data, bool on_device);
+    // Whether UCX was built with CUDA, and its transports may use it.
+    bool has_cuda() const;
     // Whether a request is complete; frees it if so. Errors: peer_lost.
     Result<bool> complete(void* request);
     // Sends a message without data, whose header UCX copies or this object keeps.

@@ -171,6 +171,57 @@ static void frames_reach_the_other_process(uint64_t frame_bytes) {
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* keeps N2: into buffers of the program, device memory where there is a device. */
+static void frames_reach_buffers(void) {
+    const isthmus_ucx_options options = quick(NULL);
+    char address[64];
+    isthmus_ucx_listener* listener = listening(&options, address);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) send_frames(listener, &options, 100000, 0);
+    isthmus_ucx_listener_free(listener);
+    isthmus_ucx_receiver* receiver = receiver_at(address, &options);
+    isthmus_runtime* runtime = open_runtime();
+    isthmus_device* const device = isthmus_runtime_default_device(runtime);
+    const int is_cpu = isthmus_device_is_cpu(device);
+    isthmus_ucx_frame* frame = NULL;
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "no buffers", isthmus_ucx_receiver_next(receiver, 0, &frame, ERR));
+    isthmus_buffer* buffers[3];
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "do not fit", isthmus_ucx_receiver_begin_into(receiver, device, buffers, 0, ERR));
+    for (int at = 0; at < 3; ++at) {
+        WORKS(isthmus_device_allocate(device, 100000, is_cpu ? ISTHMUS_KIND_HOST : ISTHMUS_KIND_DEVICE, &buffers[at],
+                                      ERR));
+    }
+    WORKS(isthmus_ucx_receiver_begin_into(receiver, device, buffers, 3, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "begun before",
+            isthmus_ucx_receiver_begin_into(receiver, device, buffers, 3, ERR));
+    CHECK(strcmp(isthmus_ucx_path_name(isthmus_ucx_receiver_path(receiver)),
+                 is_cpu ? "in place: UCX writes into the buffers"
+                        : "device memory: copied through pinned host memory") == 0);
+    REFUSED(ISTHMUS_NOT_READY, "no frame", isthmus_ucx_receiver_next(receiver, ISTHMUS_WAIT_NEVER, &frame, ERR));
+    for (int at = 0; at < 3; ++at) isthmus_buffer_free(buffers[at]); /* the receiver keeps them */
+    isthmus_stream* stream = isthmus_device_stream(device);
+    unsigned char* const pixels = (unsigned char*)malloc(100000);
+    for (int seen = 0; seen < frames; ++seen) {
+        WORKS(isthmus_ucx_receiver_next(receiver, 20 * SECOND, &frame, ERR));
+        CHECK(isthmus_ucx_frame_number(frame) == (uint64_t)seen && isthmus_ucx_frame_missed(frame) == 0);
+        isthmus_buffer* const buffer = isthmus_ucx_frame_buffer(frame);
+        CHECK(buffer == buffers[0] || buffer == buffers[1] || buffer == buffers[2]);
+        WORKS(isthmus_stream_copy_to_host(stream, pixels, buffer, 0, 100000, ERR));
+        WORKS(isthmus_stream_synchronize(stream, ISTHMUS_WAIT_DEFAULT, ERR));
+        for (int at = 0; at < 100000; ++at) CHECK(pixels[at] == seen + 1);
+        isthmus_ucx_frame_free(frame);
+    }
+    free(pixels);
+    REFUSED(ISTHMUS_ENDED, "", isthmus_ucx_receiver_next(receiver, 20 * SECOND, &frame, ERR));
+    isthmus_ucx_receiver_free(receiver);
+    isthmus_stream_free(stream);
+    isthmus_runtime_free(runtime);
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* keeps N3 */
 static void a_dead_producer_is_told(void) {
     const isthmus_ucx_options options = quick(NULL);
@@ -379,6 +430,14 @@ static void null_is_refused(void) {
     REFUSED(bad, "`receiver` is NULL", isthmus_ucx_receiver_begin(NULL, NULL, ERR));
     REFUSED(bad, "`receiver` is NULL", isthmus_ucx_receiver_step(NULL, 0, ERR));
     REFUSED(bad, "`receiver` is NULL", isthmus_ucx_receiver_counts(NULL, &received, ERR));
+    isthmus_ucx_frame* frame = NULL;
+    REFUSED(bad, "`receiver` is NULL", isthmus_ucx_receiver_begin_into(NULL, NULL, NULL, 0, ERR));
+    REFUSED(bad, "`receiver` is NULL", isthmus_ucx_receiver_next(NULL, 0, &frame, ERR));
+    CHECK(isthmus_ucx_frame_buffer(NULL) == NULL && isthmus_ucx_frame_number(NULL) == 0);
+    CHECK(isthmus_ucx_frame_missed(NULL) == 0 && isthmus_ucx_receiver_path(NULL) == ISTHMUS_UCX_PATH_IN_PLACE);
+    CHECK(strcmp(isthmus_ucx_path_name(ISTHMUS_UCX_PATH_UCX_CUDA), "device memory: UCX with CUDA") == 0);
+    CHECK(strcmp(isthmus_ucx_path_name(3), "unknown") == 0 && strcmp(isthmus_ucx_path_name(-1), "unknown") == 0);
+    isthmus_ucx_frame_free(NULL);
     CHECK(isthmus_ucx_receiver_producer_is_gone(NULL) == 0);
     CHECK(isthmus_ucx_listener_port(NULL) == 0 && isthmus_ucx_listener_fd(NULL) == -1);
     isthmus_ucx_listener_free(listener);
@@ -405,7 +464,8 @@ int main(void) {
     /* Each in a process of its own: none forks behind a runtime. */
     static void (*const cases[])(void) = {
         null_is_refused,          waits_have_an_end, another_key_is_refused, another_version_is_refused,
-        large_offers_are_refused, small_frames,      large_frames,           a_dead_producer_is_told};
+        large_offers_are_refused, small_frames,      large_frames,           frames_reach_buffers,
+        a_dead_producer_is_told};
     for (size_t at = 0; at < sizeof cases / sizeof cases[0]; ++at) {
         const pid_t one = fork();
         CHECK(one >= 0);

@@ -145,6 +145,42 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
+// How frames come into buffers of the program.
+enum class ReceivePath : std::uint8_t {
+    in_place,    // UCX writes into the buffer, which the CPU sees
+    ucx_cuda,    // UCX, built with CUDA, writes into device memory
+    pinned_copy  // UCX writes into pinned host memory, and the device copies from there
+};
+// "device memory: copied through pinned host memory"; "unknown" for a value outside the enumeration.
+ISTHMUS_API std::string_view name(ReceivePath path) noexcept;
+// `cpu_sees`: a host view of the buffer can be opened. `ucx_has_cuda`: ucp_context_query() names UCS_MEMORY_TYPE_CUDA.
+// `by_rendezvous`: the frame is larger than 16 KiB; smaller ones lie in UCX's host memory when they arrive.
+constexpr ReceivePath receive_path(bool cpu_sees, bool ucx_has_cuda, bool by_rendezvous) noexcept {
+    if (cpu_sees) return ReceivePath::in_place;
+    return ucx_has_cuda && by_rendezvous ? ReceivePath::ucx_cuda : ReceivePath::pinned_copy;
+}
+
+// A whole frame in one of the buffers. Destroying it gives the buffer back to the receiver, on any thread; device work
+// on it that was given before comes before the next frame. May outlive the receiver.
+class ISTHMUS_API [[nodiscard]] ReceivedFrame {
+public:
+    struct [[gnu::visibility("hidden")]] Slots;
+    ReceivedFrame(std::shared_ptr<Slots> slots, std::size_t slot, std::uint64_t number, std::uint64_t missed) noexcept;
+    ReceivedFrame(ReceivedFrame&&) noexcept;
+    ReceivedFrame& operator=(ReceivedFrame&&) noexcept;
+    ~ReceivedFrame();
+    // Another machine wrote its bytes: validate them. A copy into it may still run: later uses wait for it.
+    Buffer<std::uint8_t>& buffer() const noexcept;
+    std::uint64_t number() const noexcept { return number_; }  // of this receiver, from 0
+    std::uint64_t missed() const noexcept { return missed_; }  // at the sender or on the way, since the last frame
+
+private:
+    void give_back() noexcept;
+    std::shared_ptr<Slots> slots_;
+    std::size_t slot_;
+    std::uint64_t number_, missed_;
+};
+
 struct ReceivedCounts {
     std::uint64_t frames = 0;     // published
     std::uint64_t discarded = 0;  // overwritten at the sender while they were sent
@@ -166,6 +202,16 @@ public:
     // readers; nullptr: no other thread uses it. Errors: invalid_argument (the ring's frames have another size),
     // peer_lost, unsupported (UCX has no transport), out_of_memory.
     Result<void> begin(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard = nullptr);
+    // The same into buffers of the program, instead of a ring: of any kind of memory that the device has, all of one
+    // kind. next_frame() gives them out. path() says how frames come into them; UCX's abilities are asked at run time.
+    // A sender waits for buffers as for a ring: it drops frames, or waits, by its policy. Errors: invalid_argument (no
+    // buffers, other sizes or kinds), peer_lost, unsupported, out_of_memory, and those of Device::create_stream() and
+    // TypedBuffer::write_on_host().
+    Result<void> begin(Device& device, std::vector<Buffer<std::uint8_t>> buffers);
+    ReceivePath path() const noexcept;  // in_place for a ring, and before begin()
+    // The next whole frame in a buffer: step() until there is one, `at_most` so long. Errors: timed_out (repeat it),
+    // invalid_argument (frames go into a ring), and those of step(), behind the last frame.
+    Result<ReceivedFrame> next_frame(std::chrono::nanoseconds at_most);
     // Receives what is there, publishes whole frames, and waits for more, `at_most` so long. Repeat it: it also says
     // that this end lives, also before begin(). Errors end the receiver: ended (the sender's ring is closed, and all
     // frames are here), peer_lost (the connection, or the sender's producer: producer_is_gone()), peer_broke_rules, and

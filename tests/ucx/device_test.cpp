@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames received into buffers of the program, of each kind of memory, with sender and receiver in one thread.
+#include <isthmus/copy.hpp>
+#include <isthmus/read_back.hpp>
+#include <isthmus/runtime.hpp>
+#include <isthmus/ucx.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace isthmus {
+namespace {
+
+using namespace std::chrono_literals;
+using Bytes = Buffer<std::uint8_t>;
+using Path = ucx::ReceivePath;
+
+// keeps N2
+TEST(ReceivePath, IsInPlaceWhereTheCpuSeesAndByCudaOnlyWhereUcxHasIt) {
+    // The CPU sees the buffer, UCX has CUDA, rendezvous.
+    static_assert(ucx::receive_path(true, true, true) == Path::in_place);
+    static_assert(ucx::receive_path(true, true, false) == Path::in_place);
+    static_assert(ucx::receive_path(true, false, true) == Path::in_place);
+    static_assert(ucx::receive_path(true, false, false) == Path::in_place);
+    static_assert(ucx::receive_path(false, true, true) == Path::ucx_cuda);
+    static_assert(ucx::receive_path(false, true, false) == Path::pinned_copy);
+    static_assert(ucx::receive_path(false, false, true) == Path::pinned_copy);
+    static_assert(ucx::receive_path(false, false, false) == Path::pinned_copy);
+    EXPECT_EQ(ucx::name(Path::in_place), "in place: UCX writes into the buffers");
+    EXPECT_EQ(ucx::name(Path::ucx_cuda), "device memory: UCX with CUDA");
+    EXPECT_EQ(ucx::name(Path::pinned_copy), "device memory: copied through pinned host memory");
+    EXPECT_EQ(ucx::name(static_cast<Path>(9)), "unknown");
+}
+
+// A ring on the CPU device, a sender of its frames, and a receiver for buffers.
+struct Pair {
+    Pair(std::size_t bytes, SlowReaderPolicy policy) : frame_bytes(bytes) {
+        SharedRingOptions shape;
+        shape.policy = policy;
+        shape.reader_deadline = 20s;
+        ring.emplace(SharedFrameRing<std::uint8_t>::create(runtime.cpu(), bytes, shape).value());
+        ucx::Listener listener = ucx::Listener::create({"127.0.0.1", 0}, {}).value();
+        std::thread other([&] {
+            Result<FileDescriptor> accepted = listener.accept();
+            while (!accepted) accepted = listener.accept();
+            made.emplace(ucx::FrameSender::create(
+                ucx::Connection::greet(std::move(accepted).value(), {}).value(),
+                SharedFrameReader<std::uint8_t>::open(runtime.cpu(), ring->admit().value()).value(), {}));
+        });
+        receiver.emplace(
+            ucx::FrameReceiver::create(ucx::Connection::connect({"127.0.0.1", listener.port()}, {}).value()).value());
+        waits = std::move(other);
+    }
+    ~Pair() {
+        receiver.reset();
+        if (waits.joinable()) waits.join();
+    }
+    // Behind the receiver's begin().
+    void join() {
+        waits.join();
+        sender.emplace(std::move(*made).value());
+    }
+    std::vector<Bytes> buffers(std::size_t count, MemoryKind kind) {
+        std::vector<Bytes> all;
+        for (std::size_t at = 0; at < count; ++at) {
+            all.push_back(device.allocate<std::uint8_t>(frame_bytes, kind).value());
+        }
+        return all;
+    }
+    void publish(int value) {
+        auto frame = ring->begin_frame(Wait::at_most(1s)).value();
+        {
+            auto view = frame.buffer().write_on_host().value();
+            std::fill(view.begin(), view.end(), static_cast<std::uint8_t>(value));
+        }
+        frame.publish().value();
+    }
+    Result<ucx::ReceivedFrame> next(std::chrono::nanoseconds at_most = 20s) {
+        const auto end = std::chrono::steady_clock::now() + at_most;
+        for (;;) {
+            if (sent) sent = sender->step(0ns);
+            Result<ucx::ReceivedFrame> frame = receiver->next_frame(0ns);
+            if (frame || frame.code() != Code::timed_out || std::chrono::steady_clock::now() > end) return frame;
+        }
+    }
+    // The value of each byte; -1: they differ.
+    int value_of(const Bytes& buffer) {
+        const std::vector<std::uint8_t> content = read_back(buffer).value();
+        const bool same = std::all_of(content.begin(), content.end(), [&](auto each) { return each == content[0]; });
+        return same ? content[0] : -1;
+    }
+    std::size_t frame_bytes;
+    Runtime runtime = Runtime::open().value();
+    Device& device = runtime.default_device();
+    std::optional<SharedFrameRing<std::uint8_t>> ring{};
+    std::optional<Result<ucx::FrameSender>> made{};
+    std::optional<ucx::FrameReceiver> receiver{};
+    std::optional<ucx::FrameSender> sender{};
+    std::thread waits{};
+    Result<void> sent{};
+};
+
+std::string machine() {
+    const char* const named = std::getenv("ISTHMUS_SIM");
+    return named == nullptr ? "" : named;
+}
+
+// keeps N2
+TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed, MemoryKind::host}) {
+        for (const std::size_t bytes : {std::size_t{4096}, std::size_t{16384}, std::size_t{1} << 20}) {
+            SCOPED_TRACE(std::string(name(kind)) + ", " + std::to_string(bytes));
+            Pair pair(bytes, SlowReaderPolicy::wait);
+            const bool gpu = !pair.device.is_cpu();
+            ASSERT_EQ(gpu, !machine().empty());
+            if (!gpu && kind != MemoryKind::host) continue;
+            ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(3, kind)));
+            pair.join();
+            // None of these machines lets the CPU read memory of cuMemAlloc, and Debian's UCX has no CUDA.
+            EXPECT_EQ(pair.receiver->path(), kind == MemoryKind::device ? Path::pinned_copy : Path::in_place);
+            std::optional<ucx::ReceivedFrame> held;
+            for (int frame = 0; frame < 12; ++frame) {
+                pair.publish(frame + 1);
+                Result<ucx::ReceivedFrame> came = pair.next();
+                ASSERT_TRUE(came) << came.error().text();
+                EXPECT_EQ(came->number(), static_cast<std::uint64_t>(frame));
+                EXPECT_EQ(came->missed(), 0u);
+                EXPECT_EQ(came->buffer().kind(), kind);
+                EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+                if (held) {
+                    EXPECT_EQ(pair.value_of(held->buffer()), frame) << "a frame that is held stays";
+                }
+                held.emplace(std::move(came).value());
+            }
+            EXPECT_EQ(pair.receiver->counts().frames, 12u);
+            pair.ring->close();
+            const Result<ucx::ReceivedFrame> end = pair.next();
+            EXPECT_EQ(end.code(), Code::ended);
+            pair.receiver.reset();
+            EXPECT_EQ(pair.value_of(held->buffer()), 12) << "a frame outlives the receiver";
+        }
+    }
+}
+
+// keeps N2
+TEST(Buffers, ThatAreAllHeldMakeTheSenderWaitAndNoFrameIsLost) {
+    Pair pair(100000, SlowReaderPolicy::wait);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(2, kind)));
+    pair.join();
+    for (int frame = 0; frame < 4; ++frame) pair.publish(frame + 1);
+    std::vector<ucx::ReceivedFrame> held;
+    for (int frame = 0; frame < 2; ++frame) held.push_back(pair.next().value());
+    EXPECT_EQ(pair.next(100ms).code(), Code::timed_out);
+    // Work of the device on a frame that is given back comes before the next frame in its buffer.
+    Bytes kept = pair.device.allocate<std::uint8_t>(100000, kind).value();
+    Stream stream = pair.device.create_stream().value();
+    ASSERT_TRUE(stream.copy(kept, held[0].buffer()));
+    held.erase(held.begin());
+    held.push_back(pair.next().value());
+    EXPECT_EQ(pair.value_of(kept), 1);
+    EXPECT_EQ(pair.value_of(held[0].buffer()), 2);
+    EXPECT_EQ(pair.value_of(held[1].buffer()), 3);
+    held.clear();
+    EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 4);
+}
+
+// keeps N3
+TEST(Buffers, GetNoFrameThatWasOverwrittenWhileItWasSent) {
+    Pair pair(std::size_t{1} << 20, SlowReaderPolicy::overwrite);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(3, kind)));
+    pair.join();
+    pair.publish(1);
+    for (int round = 0; round < 50; ++round) EXPECT_TRUE(pair.sender->step(0ns));
+    for (int value = 2; value <= 9; ++value) pair.publish(value);  // over the slot, twice
+    Result<ucx::ReceivedFrame> frame = pair.next();
+    ASSERT_TRUE(frame);
+    EXPECT_GT(pair.value_of(frame->buffer()), 1);
+    EXPECT_EQ(pair.receiver->counts().discarded, 1u);
+    EXPECT_EQ(frame->number(), 0u);
+    EXPECT_GE(frame->missed(), 1u);
+}
+
+TEST(Buffers, OfOtherSizesOrKindsAreRefused) {
+    Pair pair(4096, SlowReaderPolicy::overwrite);
+    const bool gpu = !pair.device.is_cpu();
+    const MemoryKind kind = gpu ? MemoryKind::device : MemoryKind::host;
+    EXPECT_EQ(pair.receiver->next_frame(0ns).code(), Code::invalid_argument);
+    EXPECT_EQ(pair.receiver->begin(pair.device, {}).code(), Code::invalid_argument);
+    std::vector<Bytes> wrong = pair.buffers(1, kind);
+    wrong.push_back(pair.device.allocate<std::uint8_t>(4097, kind).value());
+    EXPECT_EQ(pair.receiver->begin(pair.device, std::move(wrong)).code(), Code::invalid_argument);
+    if (gpu) {
+        std::vector<Bytes> mixed = pair.buffers(1, kind);
+        mixed.push_back(pair.device.allocate<std::uint8_t>(4096, MemoryKind::pinned).value());
+        EXPECT_EQ(pair.receiver->begin(pair.device, std::move(mixed)).code(), Code::invalid_argument);
+    }
+    EXPECT_TRUE(pair.receiver->begin(pair.device, pair.buffers(2, kind)));
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.buffers(2, kind)).code(), Code::invalid_argument);  // again
+    pair.join();
+    pair.publish(3);
+    EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 3);
+}
+
+}  // namespace
+}  // namespace isthmus
