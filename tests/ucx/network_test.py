@@ -136,6 +136,9 @@ class SameFrames(Network):
         self.assertEqual(viewed["digest"], shared["digest"])
         self.assertEqual((viewed["frames"], viewed["missed"], viewed["overtaken"]), (frames, 0, 0))
         self.assertEqual((viewed["end"], viewed["ring"]["policy"]), ("closed", policy))
+        how = {"pass": ", which the device uses in place", "stage": "; device memory: copied from there"}
+        self.assertEqual(viewed["received"], f"from 127.0.0.1:{port} over UCX, into the ring in host memory" +
+                         (how[viewed["ring"]["path"]] if viewer_machine else ""))
         self.assertEqual(os.listdir(self.at), [])
 
     def test_wait_gives_the_digest_of_the_producer(self):  # keeps N1

@@ -58,6 +58,7 @@ Json as_json(const Viewed& viewed, const ViewOptions& options, const camera::Ran
         {"digest", viewed.checksums.digest()},
         {"end", ended ? viewed.end : std::string(name(ended.code()))},
     };
+    if (!viewed.received.empty()) document["received"] = viewed.received;
     if (options.corners) {
         document["corners"] = {{"count", viewed.corners}, {"digest", viewed.corners_digest.text()}};
     }
@@ -75,6 +76,7 @@ std::string as_text(const Viewed& viewed, const ViewOptions& options, const came
     std::string text = camera::as_text(where);
     text +=
         fmt::format("ring       frames of {} bytes from {}, {}\n", viewed.shape.size_bytes, options.at, viewed.policy);
+    if (!viewed.received.empty()) text += "received   " + viewed.received + "\n";
     text += share::memory_text(viewed.kind, viewed.reason);
     text += fmt::format("frames     {} in {:.3f} s, {:.1f} per second, digest {}\n", viewed.frames, seconds,
                         seconds > 0 ? static_cast<double>(viewed.frames) / seconds : 0.0, viewed.checksums.digest());
@@ -124,6 +126,7 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
     Viewed viewed(options.checksums);
     const Result<void> ended = share::view_frames(device, options, viewed);
     if (bridge) bridge->end(std::chrono::seconds(2));
+    if (bridge) viewed.received = share::received_text(remote.from, viewed.path, device.is_cpu());
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
     if (!viewed.reason.empty()) {  // reports what was seen, whatever ended the view
         const camera::RanOn where = ran_on(*runtime, device, context);

@@ -41,7 +41,8 @@ struct Viewed {
     Checksums checksums;
     std::uint64_t corners = 0;
     camera::Digest corners_digest{};
-    std::string end{};  // the reason for the end
+    std::string received{};  // of frames of another machine: share::received_text()
+    std::string end{};       // the reason for the end
 };
 
 // Runs until the ring ends, `frames` were taken, or a signal arrives. Errors: those of the channel, the ring and the
