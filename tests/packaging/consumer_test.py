@@ -76,7 +76,7 @@ def check_headers(prefix):
     expected = {'version.hpp'}
     rooms = glob.glob(os.path.join(SOURCE_ROOT, 'runtime/*/include/isthmus'))
     others = ('runtime/vocabulary/isthmus', 'kernels/include/isthmus', 'bindings/c/include/isthmus',
-              'bindings/trace/include/isthmus')
+              'bindings/trace/include/isthmus', 'bindings/ros2/include/isthmus')
     if glob.glob(os.path.join(prefix, 'lib*/**/isthmus-ucx.pc'), recursive=True):  # UCX was there
         others += ('bindings/ucx/include/isthmus',)
     for folder in (*rooms, *(os.path.join(SOURCE_ROOT, top) for top in others)):
