@@ -131,10 +131,10 @@ isthmus_code isthmus_ucx_receiver_begin(isthmus_ucx_receiver* receiver, isthmus_
     });
 }
 
-isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_device* device,
+isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_stream* stream,
                                              isthmus_buffer* const* buffers, size_t count, isthmus_error** error) {
     return c::guarded("isthmus_ucx_receiver_begin_into", error, [&](const c::Call& call) -> Result<void> {
-        ISTHMUS_TRY(call.needs({{"receiver", receiver}, {"device", device}, {"buffers", buffers}}));
+        ISTHMUS_TRY(call.needs({{"receiver", receiver}, {"stream", stream}, {"buffers", buffers}}));
         ISTHMUS_TRY(c::same_version(call));
         if (receiver->ring || !receiver->buffers.empty()) {
             return call.refuse("receiver", "has begun before", "begin once");
@@ -146,7 +146,7 @@ isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, ist
             kept.emplace_back(*buffers[at]);
             given.emplace_back(buffers[at]->cpp.state());
         }
-        ISTHMUS_TRY(receiver->cpp.begin(*device->cpp, std::move(given)));
+        ISTHMUS_TRY(receiver->cpp.begin(*stream->device->cpp, stream->cpp, std::move(given)));
         receiver->buffers = std::move(kept);
         return {};
     });

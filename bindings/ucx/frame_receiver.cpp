@@ -53,6 +53,7 @@ struct FrameReceiver::Parts {
     std::uint64_t told = 0;                // of which the sender knows
     std::optional<std::uint64_t> total{};  // the sender's, from its goodbye
     bool closed = false;                   // its ring was
+    bool wants_frame = false;              // next_frame() waits: step() returns when there is one
     const char* lie = nullptr;
     std::optional<Clock::time_point> failed{};  // UCX lost the sender
     std::optional<Error> ended{};
@@ -77,7 +78,7 @@ struct FrameReceiver::Parts {
     Result<void> step(std::chrono::nanoseconds at_most);
     Result<void> begin(std::unique_ptr<Landing> made);
     Result<void> make_worker();
-    Result<void> hear();
+    Result<void> hear(Clock::time_point now);
     Result<bool> fill();
     Result<void> fill(std::unique_ptr<Place> place, Announced& from);
     Result<bool> settle();
@@ -147,7 +148,7 @@ Result<void> FrameReceiver::begin(SharedFrameRing<std::uint8_t>& ring, std::mute
     return parts.begin(make_landing(ring, guard));
 }
 
-Result<void> FrameReceiver::begin(Device& device, std::vector<Buffer<std::uint8_t>> buffers) {
+Result<void> FrameReceiver::begin(Device& device, const Stream& stream, std::vector<Buffer<std::uint8_t>> buffers) {
     Parts& parts = *parts_;
     const std::uint64_t bytes = parts.offer.frame_bytes;
     const auto fits = [&](const Buffer<std::uint8_t>& each) {
@@ -165,7 +166,7 @@ Result<void> FrameReceiver::begin(Device& device, std::vector<Buffer<std::uint8_
     slots->buffers = std::move(buffers);
     slots->free.reserve(slots->buffers.size());
     for (std::size_t slot = 0; slot < slots->buffers.size(); ++slot) slots->free.push_back(slot);
-    Result<std::unique_ptr<Landing>> landing = make_landing(device, slots, bytes, parts.path);
+    Result<std::unique_ptr<Landing>> landing = make_landing(device, stream, slots, bytes, parts.path);
     if (!landing) return std::move(landing).error();
     parts.slots = std::move(slots);
     return parts.begin(std::move(landing).value());
@@ -175,7 +176,7 @@ Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most
     Parts& parts = *parts_;
     if (!parts.slots) {
         return Error(Code::invalid_argument, "the receiver has no buffers of the program",
-                     "begin(device, buffers), or a reader of the ring");
+                     "begin(device, stream, buffers), or a reader of the ring");
     }
     const Clock::time_point until = Clock::now() + at_most;
     for (bool last = false;;) {
@@ -191,7 +192,9 @@ Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most
         if (last) return Error(Code::timed_out, "no frame came in time", "call again");
         const std::chrono::nanoseconds left = until - Clock::now();
         last = left <= std::chrono::nanoseconds(0);
+        parts.wants_frame = true;
         (void)step(std::max(std::chrono::nanoseconds(0), left));  // its error is kept, behind the frames that are here
+        parts.wants_frame = false;
     }
 }
 
@@ -275,8 +278,7 @@ Result<void> FrameReceiver::Parts::idle(std::chrono::nanoseconds at_most) {
     return {};
 }
 
-Result<void> FrameReceiver::Parts::hear() {
-    const Clock::time_point now = Clock::now();
+Result<void> FrameReceiver::Parts::hear(Clock::time_point now) {
     if (now - pumped < between_pumps) return {};
     pumped = now;
     if (Result<void> lives = line().pump(); !lives && !total) return lives;
@@ -294,10 +296,16 @@ Result<void> FrameReceiver::Parts::hear() {
 
 Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
-    for (bool waited = false;;) {
-        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) moved = Clock::now();
+    Clock::time_point now = begin;
+    for (bool waited = false;; now = Clock::now()) {  // as the sender: one question for the time in each pass
+        // A small frame that was announced is shown before UCX is asked for more, which is a system call over TCP.
+        const std::uint64_t known = began;
+        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) {
+            moved = now;
+            if (began != known && offer.frame_bytes <= most_eager_bytes) break;
+        }
         if (lie != nullptr) return broke(lie);
-        if (Result<void> heard = hear(); !heard) return heard;
+        if (Result<void> heard = hear(now); !heard) return heard;
         Result<bool> filled = fill();
         if (!filled) return std::move(filled).error();
         Result<bool> settled = settle();
@@ -306,8 +314,9 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
             if (closed) return Error(Code::ended, "the sender's ring was closed");
             return Error(Code::peer_lost, "the sender's producer is gone", "start the producer again");
         }
-        const Clock::time_point now = Clock::now();
         if (*settled || *filled) moved = now;
+        // Only this thread adds to them. With all buffers filled, nothing else would end this call.
+        if (wants_frame && !slots->ready.empty()) return {};
         if (Result<void> gave = give_receipt(now - moved >= spin); !gave) return gave;
         // The sender's goodbye, or the end of its TCP connection, may come after the end of UCX's.
         if (Result<void> fine = worker->state(); !fine && !total) {

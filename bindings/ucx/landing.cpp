@@ -137,8 +137,8 @@ private:
     std::optional<HostView<std::uint8_t>> view_{};
 };
 
-// UCX writes into a bounce buffer. The copy to the device orders itself behind what the program gave the device on the
-// buffer, and the bounce buffer's next view behind the copy.
+// UCX writes into a bounce buffer. The copy to the device is behind what the program gave the stream for the buffer,
+// and the bounce buffer's next view waits for the copy.
 class CopiedPlace final : public BufferPlace {
 public:
     CopiedPlace(std::shared_ptr<ReceivedFrame::Slots> slots, std::size_t slot, Stream& stream, Bytes& bounce)
@@ -191,9 +191,9 @@ private:
 
 class BufferLanding final : public Landing {
 public:
-    BufferLanding(std::shared_ptr<ReceivedFrame::Slots> slots, ReceivePath path, std::optional<Stream> stream,
+    BufferLanding(std::shared_ptr<ReceivedFrame::Slots> slots, ReceivePath path, const Stream& stream,
                   std::vector<Bytes> bounces)
-        : slots_(std::move(slots)), path_(path), stream_(std::move(stream)), bounces_(std::move(bounces)) {}
+        : slots_(std::move(slots)), path_(path), stream_(stream), bounces_(std::move(bounces)) {}
     Result<std::unique_ptr<Place>> begin(bool first) override {
         std::size_t slot = 0;
         {
@@ -208,12 +208,12 @@ public:
         if (path_ == ReceivePath::pinned_copy) {
             Bytes& bounce = bounces_[next_bounce_];
             Result<std::unique_ptr<Place>> place =
-                opened(std::make_unique<CopiedPlace>(slots_, slot, *stream_, bounce), wait);
+                opened(std::make_unique<CopiedPlace>(slots_, slot, stream_, bounce), wait);
             if (place) next_bounce_ = (next_bounce_ + 1) % bounces_.size();
             return place;
         }
         auto place = std::make_unique<DevicePlace>(slots_, slot);
-        if (Result<void> open = place->open(*stream_, wait); !open) return std::move(open).error();
+        if (Result<void> open = place->open(stream_, wait); !open) return std::move(open).error();
         return std::unique_ptr<Place>(std::move(place));
     }
     std::size_t ahead() const noexcept override { return bounces_.empty() ? slots_->buffers.size() : bounces_.size(); }
@@ -235,7 +235,7 @@ private:
     }
     std::shared_ptr<ReceivedFrame::Slots> slots_;
     ReceivePath path_;
-    std::optional<Stream> stream_;
+    Stream stream_;
     std::vector<Bytes> bounces_;  // in turn: places end in the order in which they begin
     std::size_t next_bounce_ = 0;
 };
@@ -246,15 +246,10 @@ std::unique_ptr<Landing> make_landing(SharedFrameRing<std::uint8_t>& ring, std::
     return std::make_unique<RingLanding>(ring, guard);
 }
 
-Result<std::unique_ptr<Landing>> make_landing(Device& device, const std::shared_ptr<ReceivedFrame::Slots>& slots,
+Result<std::unique_ptr<Landing>> make_landing(Device& device, const Stream& stream,
+                                              const std::shared_ptr<ReceivedFrame::Slots>& slots,
                                               std::uint64_t frame_bytes, ReceivePath path) {
-    std::optional<Stream> stream;
     std::vector<Bytes> bounces;
-    if (path != ReceivePath::in_place) {
-        Result<Stream> made = device.create_stream();
-        if (!made) return std::move(made).error();
-        stream.emplace(std::move(made).value());
-    }
     if (path == ReceivePath::pinned_copy) {
         const std::size_t count = std::min(ucx_wire::most_on_their_way(frame_bytes), slots->buffers.size());
         for (std::size_t at = 0; at < count; ++at) {
@@ -263,8 +258,7 @@ Result<std::unique_ptr<Landing>> make_landing(Device& device, const std::shared_
             bounces.push_back(std::move(bounce).value());
         }
     }
-    return std::unique_ptr<Landing>(
-        std::make_unique<BufferLanding>(slots, path, std::move(stream), std::move(bounces)));
+    return std::unique_ptr<Landing>(std::make_unique<BufferLanding>(slots, path, stream, std::move(bounces)));
 }
 
 Result<bool> cpu_sees(Bytes& buffer) {

@@ -59,7 +59,8 @@ struct ReceivedFrame::Slots {
     std::uint64_t missed = 0;  // since the last one that was shown
 };
 // Errors: as FrameReceiver::begin().
-Result<std::unique_ptr<Landing>> make_landing(Device& device, const std::shared_ptr<ReceivedFrame::Slots>& slots,
+Result<std::unique_ptr<Landing>> make_landing(Device& device, const Stream& stream,
+                                              const std::shared_ptr<ReceivedFrame::Slots>& slots,
                                               std::uint64_t frame_bytes, ReceivePath path);
 // Whether the CPU sees the buffer. Errors: those of a view.
 Result<bool> cpu_sees(Buffer<std::uint8_t>& buffer);

@@ -17,10 +17,12 @@ enum { frames = 12 };
 
 static uint8_t one_key[ISTHMUS_UCX_KEY_BYTES], another_key[ISTHMUS_UCX_KEY_BYTES];
 
-static isthmus_ucx_options quick(const uint8_t* key) {
+/* With patience for slow machines. */
+static isthmus_ucx_options with_key(const uint8_t* key) {
     isthmus_ucx_options options = ISTHMUS_UCX_OPTIONS_INIT;
     options.key = key;
-    options.silence_ns = 2000000000;
+    options.step_timeout_ns = 20000000000;
+    options.silence_ns = 20000000000;
     return options;
 }
 
@@ -120,7 +122,7 @@ static isthmus_ucx_receiver* receiver_at(const char* address, const isthmus_ucx_
 
 /* keeps Y1, N1 */
 static void frames_reach_the_other_process(uint64_t frame_bytes) {
-    const isthmus_ucx_options options = quick(one_key);
+    const isthmus_ucx_options options = with_key(one_key);
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
     const pid_t child = fork();
@@ -173,7 +175,7 @@ static void frames_reach_the_other_process(uint64_t frame_bytes) {
 
 /* keeps N2: into buffers of the program, device memory where there is a device. */
 static void frames_reach_buffers(void) {
-    const isthmus_ucx_options options = quick(NULL);
+    const isthmus_ucx_options options = with_key(NULL);
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
     const pid_t child = fork();
@@ -184,23 +186,23 @@ static void frames_reach_buffers(void) {
     isthmus_runtime* runtime = open_runtime();
     isthmus_device* const device = isthmus_runtime_default_device(runtime);
     const int is_cpu = isthmus_device_is_cpu(device);
+    isthmus_stream* stream = isthmus_device_stream(device);
     isthmus_ucx_frame* frame = NULL;
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "no buffers", isthmus_ucx_receiver_next(receiver, 0, &frame, ERR));
     isthmus_buffer* buffers[3];
-    REFUSED(ISTHMUS_INVALID_ARGUMENT, "do not fit", isthmus_ucx_receiver_begin_into(receiver, device, buffers, 0, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "do not fit", isthmus_ucx_receiver_begin_into(receiver, stream, buffers, 0, ERR));
     for (int at = 0; at < 3; ++at) {
         WORKS(isthmus_device_allocate(device, 100000, is_cpu ? ISTHMUS_KIND_HOST : ISTHMUS_KIND_DEVICE, &buffers[at],
                                       ERR));
     }
-    WORKS(isthmus_ucx_receiver_begin_into(receiver, device, buffers, 3, ERR));
+    WORKS(isthmus_ucx_receiver_begin_into(receiver, stream, buffers, 3, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "begun before",
-            isthmus_ucx_receiver_begin_into(receiver, device, buffers, 3, ERR));
+            isthmus_ucx_receiver_begin_into(receiver, stream, buffers, 3, ERR));
     CHECK(strcmp(isthmus_ucx_path_name(isthmus_ucx_receiver_path(receiver)),
                  is_cpu ? "in place: UCX writes into the buffers"
                         : "device memory: copied through pinned host memory") == 0);
     REFUSED(ISTHMUS_NOT_READY, "no frame", isthmus_ucx_receiver_next(receiver, ISTHMUS_WAIT_NEVER, &frame, ERR));
     for (int at = 0; at < 3; ++at) isthmus_buffer_free(buffers[at]); /* the receiver keeps them */
-    isthmus_stream* stream = isthmus_device_stream(device);
     unsigned char* const pixels = (unsigned char*)malloc(100000);
     for (int seen = 0; seen < frames; ++seen) {
         WORKS(isthmus_ucx_receiver_next(receiver, 20 * SECOND, &frame, ERR));
@@ -224,7 +226,7 @@ static void frames_reach_buffers(void) {
 
 /* keeps N3 */
 static void a_dead_producer_is_told(void) {
-    const isthmus_ucx_options options = quick(NULL);
+    const isthmus_ucx_options options = with_key(NULL);
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
     const pid_t child = fork();
@@ -280,7 +282,7 @@ static void meet(const isthmus_ucx_options* sends, const isthmus_ucx_options* re
 
 /* keeps N4 */
 static void another_key_is_refused(void) {
-    const isthmus_ucx_options open = quick(NULL), one = quick(one_key), another = quick(another_key);
+    const isthmus_ucx_options open = with_key(NULL), one = with_key(one_key), another = with_key(another_key);
     meet(&one, &another, ISTHMUS_PEER_LOST, ISTHMUS_NOT_PERMITTED, "another key");
     meet(&one, &open, ISTHMUS_NOT_PERMITTED, ISTHMUS_NOT_PERMITTED, "key");
     meet(&open, &one, ISTHMUS_NOT_PERMITTED, ISTHMUS_NOT_PERMITTED, "key");
@@ -300,7 +302,7 @@ static void another_key_is_refused(void) {
 /* keeps N3: the first 48 bytes of a greeting, as of version 999. */
 static void another_version_is_refused(void) {
     static const unsigned char hello[48] = {'i', 's', 't', 'h', 'm', 'u', 'c', 'x', 0xe7, 0x03};
-    const isthmus_ucx_options options = quick(NULL);
+    const isthmus_ucx_options options = with_key(NULL);
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
     struct sockaddr_in to;
@@ -343,7 +345,7 @@ static int32_t at_once(void* context) {
 
 /* keeps N3 */
 static void waits_have_an_end(void) {
-    isthmus_ucx_options options = quick(NULL);
+    isthmus_ucx_options options = with_key(NULL);
     options.step_timeout_ns = 100000000;
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
@@ -364,13 +366,13 @@ static void waits_have_an_end(void) {
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "step_timeout_ns",
             isthmus_ucx_connection_connect(address, &options, &connection, ERR));
     isthmus_ucx_listener_free(listener);
-    options = quick(NULL);
+    options = with_key(NULL);
     REFUSED(ISTHMUS_PEER_LOST, "", isthmus_ucx_connection_connect(address, &options, &connection, ERR));
 }
 
 /* keeps N3: an offer beyond the limit of this end. */
 static void large_offers_are_refused(void) {
-    isthmus_ucx_options options = quick(NULL);
+    isthmus_ucx_options options = with_key(NULL);
     char address[64];
     isthmus_ucx_listener* listener = listening(&options, address);
     const pid_t child = fork();

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -98,6 +100,7 @@ struct Pair {
     std::size_t frame_bytes;
     Runtime runtime = Runtime::open().value();
     Device& device = runtime.default_device();
+    Stream stream = device.create_stream().value();
     std::optional<SharedFrameRing<std::uint8_t>> ring{};
     std::optional<Result<ucx::FrameSender>> made{};
     std::optional<ucx::FrameReceiver> receiver{};
@@ -120,7 +123,7 @@ TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
             const bool gpu = !pair.device.is_cpu();
             ASSERT_EQ(gpu, !machine().empty());
             if (!gpu && kind != MemoryKind::host) continue;
-            ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(3, kind)));
+            ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
             pair.join();
             // None of these machines lets the CPU read memory of cuMemAlloc, and Debian's UCX has no CUDA.
             EXPECT_EQ(pair.receiver->path(), kind == MemoryKind::device ? Path::pinned_copy : Path::in_place);
@@ -152,7 +155,7 @@ TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
 TEST(Buffers, ThatAreAllHeldMakeTheSenderWaitAndNoFrameIsLost) {
     Pair pair(100000, SlowReaderPolicy::wait);
     const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
-    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(2, kind)));
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
     pair.join();
     for (int frame = 0; frame < 4; ++frame) pair.publish(frame + 1);
     std::vector<ucx::ReceivedFrame> held;
@@ -160,8 +163,7 @@ TEST(Buffers, ThatAreAllHeldMakeTheSenderWaitAndNoFrameIsLost) {
     EXPECT_EQ(pair.next(100ms).code(), Code::timed_out);
     // Work of the device on a frame that is given back comes before the next frame in its buffer.
     Bytes kept = pair.device.allocate<std::uint8_t>(100000, kind).value();
-    Stream stream = pair.device.create_stream().value();
-    ASSERT_TRUE(stream.copy(kept, held[0].buffer()));
+    ASSERT_TRUE(pair.stream.copy(kept, held[0].buffer()));
     held.erase(held.begin());
     held.push_back(pair.next().value());
     EXPECT_EQ(pair.value_of(kept), 1);
@@ -171,11 +173,36 @@ TEST(Buffers, ThatAreAllHeldMakeTheSenderWaitAndNoFrameIsLost) {
     EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 4);
 }
 
+// keeps N1
+TEST(Buffers, AFrameThatIsHereIsGivenOutWhileOthersHaveNoRoom) {
+    Pair pair(100000, SlowReaderPolicy::wait);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
+    pair.join();
+    std::atomic<bool> over{false};
+    std::thread sends([&] {
+        while (!over && pair.sender->step(1ms)) {
+        }
+    });
+    for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int frame = 0; frame < 3; ++frame) {
+        if (frame == 1) std::this_thread::sleep_for(50ms);  // the others arrive
+        Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(60s);
+        ASSERT_TRUE(came) << came.error().text();
+        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+        for (int round = 0; round < 200; ++round) EXPECT_TRUE(pair.receiver->step(0ns));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+    over = true;
+    sends.join();
+}
+
 // keeps N3
 TEST(Buffers, GetNoFrameThatWasOverwrittenWhileItWasSent) {
     Pair pair(std::size_t{1} << 20, SlowReaderPolicy::overwrite);
     const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
-    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.buffers(3, kind)));
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
     pair.join();
     pair.publish(1);
     for (int round = 0; round < 50; ++round) EXPECT_TRUE(pair.sender->step(0ns));
@@ -193,17 +220,18 @@ TEST(Buffers, OfOtherSizesOrKindsAreRefused) {
     const bool gpu = !pair.device.is_cpu();
     const MemoryKind kind = gpu ? MemoryKind::device : MemoryKind::host;
     EXPECT_EQ(pair.receiver->next_frame(0ns).code(), Code::invalid_argument);
-    EXPECT_EQ(pair.receiver->begin(pair.device, {}).code(), Code::invalid_argument);
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, {}).code(), Code::invalid_argument);
     std::vector<Bytes> wrong = pair.buffers(1, kind);
     wrong.push_back(pair.device.allocate<std::uint8_t>(4097, kind).value());
-    EXPECT_EQ(pair.receiver->begin(pair.device, std::move(wrong)).code(), Code::invalid_argument);
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, std::move(wrong)).code(), Code::invalid_argument);
     if (gpu) {
         std::vector<Bytes> mixed = pair.buffers(1, kind);
         mixed.push_back(pair.device.allocate<std::uint8_t>(4096, MemoryKind::pinned).value());
-        EXPECT_EQ(pair.receiver->begin(pair.device, std::move(mixed)).code(), Code::invalid_argument);
+        EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, std::move(mixed)).code(), Code::invalid_argument);
     }
-    EXPECT_TRUE(pair.receiver->begin(pair.device, pair.buffers(2, kind)));
-    EXPECT_EQ(pair.receiver->begin(pair.device, pair.buffers(2, kind)).code(), Code::invalid_argument);  // again
+    EXPECT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)).code(),
+              Code::invalid_argument);  // again
     pair.join();
     pair.publish(3);
     EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 3);

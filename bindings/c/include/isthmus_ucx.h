@@ -141,11 +141,13 @@ enum {
     ISTHMUS_UCX_PATH_UCX_CUDA = 1,   /* UCX, built with CUDA, writes into device memory */
     ISTHMUS_UCX_PATH_PINNED_COPY = 2 /* UCX writes into pinned host memory, and the device copies from there */
 };
-/* The same into `count` buffers of the program, instead of a ring: of any kind of memory that the device has, all of
- * one kind and of the offer's size. isthmus_ucx_receiver_next() gives them out. Keeps them; the caller may free its
- * handles. A sender waits for buffers as for a ring: it drops frames, or waits, by its policy. Errors:
- * invalid_argument, peer_lost, unsupported, out_of_memory, and those of isthmus_buffer_open_on_host(). */
-ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_device* device,
+/* The same into `count` buffers of the program, instead of a ring: of any kind of memory that the stream's device has,
+ * all of one kind and of the offer's size. isthmus_ucx_receiver_next() gives them out. Keeps stream and buffers; the
+ * caller may free its handles. Device memory is filled in the order of `stream`: work on a frame belongs there, or is
+ * ordered with it by events, until the frame is freed. A sender waits for buffers as for a ring: it drops frames, or
+ * waits, by its policy. Errors: invalid_argument, peer_lost, unsupported, out_of_memory, and those of
+ * isthmus_buffer_open_on_host(). */
+ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_stream* stream,
                                                            isthmus_buffer* const* buffers, size_t count,
                                                            isthmus_error** error);
 /* ISTHMUS_UCX_PATH_…; of a ring, and before frames are received, ISTHMUS_UCX_PATH_IN_PLACE. */
@@ -157,14 +159,14 @@ ISTHMUS_C_API const char* isthmus_ucx_path_name(int32_t path);
 ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_next(isthmus_ucx_receiver* receiver, int64_t wait_ns,
                                                      isthmus_ucx_frame** frame, isthmus_error** error);
 /* Its buffer, borrowed until the frame is freed: one of those that were given. Another machine wrote its bytes:
- * validate them. A copy into it may still run; later uses wait for it. */
+ * validate them. A copy into it may still run on the receiver's stream: host views wait for it, and work of that stream
+ * comes behind it. */
 ISTHMUS_C_API isthmus_buffer* isthmus_ucx_frame_buffer(isthmus_ucx_frame* frame);
 /* Its number, of this receiver, from 0. */
 ISTHMUS_C_API uint64_t isthmus_ucx_frame_number(const isthmus_ucx_frame* frame);
 /* Frames that were missed at the sender or on the way, since the last frame. */
 ISTHMUS_C_API uint64_t isthmus_ucx_frame_missed(const isthmus_ucx_frame* frame);
-/* Frees a frame, and gives its buffer back to the receiver, which it may outlive. Device work on it that was given
- * before comes before the next frame. */
+/* Frees a frame, and gives its buffer back to the receiver, which it may outlive. */
 ISTHMUS_C_API void isthmus_ucx_frame_free(isthmus_ucx_frame* frame);
 /* Receives what is there, publishes whole frames, and waits for more, wait_ns at most (ISTHMUS_WAIT_DEFAULT: 50 ms).
  * Repeat it: it also says that this end lives, also before isthmus_ucx_receiver_begin(). Errors end the receiver: ended

@@ -160,8 +160,8 @@ constexpr ReceivePath receive_path(bool cpu_sees, bool ucx_has_cuda, bool by_ren
     return ucx_has_cuda && by_rendezvous ? ReceivePath::ucx_cuda : ReceivePath::pinned_copy;
 }
 
-// A whole frame in one of the buffers. Destroying it gives the buffer back to the receiver, on any thread; device work
-// on it that was given before comes before the next frame. May outlive the receiver.
+// A whole frame in one of the buffers. Destroying it gives the buffer back to the receiver, on any thread. May outlive
+// the receiver.
 class ISTHMUS_API [[nodiscard]] ReceivedFrame {
 public:
     struct [[gnu::visibility("hidden")]] Slots;
@@ -169,7 +169,8 @@ public:
     ReceivedFrame(ReceivedFrame&&) noexcept;
     ReceivedFrame& operator=(ReceivedFrame&&) noexcept;
     ~ReceivedFrame();
-    // Another machine wrote its bytes: validate them. A copy into it may still run: later uses wait for it.
+    // Another machine wrote its bytes: validate them. A copy into it may still run on the receiver's stream: host views
+    // wait for it, and work of that stream comes behind it.
     Buffer<std::uint8_t>& buffer() const noexcept;
     std::uint64_t number() const noexcept { return number_; }  // of this receiver, from 0
     std::uint64_t missed() const noexcept { return missed_; }  // at the sender or on the way, since the last frame
@@ -204,10 +205,11 @@ public:
     Result<void> begin(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard = nullptr);
     // The same into buffers of the program, instead of a ring: of any kind of memory that the device has, all of one
     // kind. next_frame() gives them out. path() says how frames come into them; UCX's abilities are asked at run time.
-    // A sender waits for buffers as for a ring: it drops frames, or waits, by its policy. Errors: invalid_argument (no
-    // buffers, other sizes or kinds), peer_lost, unsupported, out_of_memory, and those of Device::create_stream() and
-    // TypedBuffer::write_on_host().
-    Result<void> begin(Device& device, std::vector<Buffer<std::uint8_t>> buffers);
+    // Device memory is filled in the order of `stream`, of this device: work on a frame belongs to that stream, or is
+    // ordered with it by events, until the frame is destroyed. A sender waits for buffers as for a ring: it drops
+    // frames, or waits, by its policy. Errors: invalid_argument (no buffers, other sizes or kinds), peer_lost,
+    // unsupported, out_of_memory, and those of TypedBuffer::write_on_host().
+    Result<void> begin(Device& device, const Stream& stream, std::vector<Buffer<std::uint8_t>> buffers);
     ReceivePath path() const noexcept;  // in_place for a ring, and before begin()
     // The next whole frame in a buffer: step() until there is one, `at_most` so long. Errors: timed_out (repeat it),
     // invalid_argument (frames go into a ring), and those of step(), behind the last frame.
