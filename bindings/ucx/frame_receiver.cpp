@@ -395,11 +395,12 @@ Result<bool> FrameReceiver::Parts::settle() {
     }
     const Announced first = announced.front();
     if (!filled.here || !first.whole) return false;
+    const bool whole = *first.whole;
     counts.missed += first.header.missed;
-    if (Result<void> ended_there = filled.place->end(*first.whole, first.header.missed); !ended_there) {
-        return std::move(ended_there).error();
+    if (Result<void> done_with = filled.place->end(whole, first.header.missed); !done_with) {
+        return std::move(done_with).error();
     }
-    ++(*first.whole ? counts.frames : counts.discarded);
+    ++(whole ? counts.frames : counts.discarded);
     filling.pop_front();
     announced.pop_front();
     ++done;
