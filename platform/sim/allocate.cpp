@@ -40,7 +40,7 @@ Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size
     region.bytes = bytes;
     region.device = device;
     region.context = context;
-    if (kind == Kind::device || kind == Kind::pool) written_bytes::begin(region.host, bytes);
+    if (kind == Kind::device || kind == Kind::pool || kind == Kind::array) written_bytes::begin(region.host, bytes);
     return d.regions.add(region);
 }
 
@@ -108,7 +108,8 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 }
 
 void release_region(Driver& d, Region* region) {
-    if (region->kind == Kind::device && !region->foreign && !region->external)
+    const bool is_device_memory = region->kind == Kind::device && !region->foreign && !region->external;
+    if (is_device_memory || region->kind == Kind::array)
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);

@@ -21,12 +21,6 @@ bool is_clean(const NodeParameters& p) {
            std::all_of(std::begin(p.reserved), std::end(p.reserved), [](int r) { return r == 0; });
 }
 
-Result refuse(CallId id, int type) {
-    if (type != semaphore_signal && type != semaphore_wait) return result::invalid_value;
-    say("%s: nodes of external semaphores are not modelled", name(id));
-    return result::not_supported;
-}
-
 Result add_child(Driver& d, CallId id, const NodePlace& place, const ChildNodeParameters& p) {
     if (p.ownership != 0) {
         say("%s: child graphs that move into their node are not modelled", name(id));
@@ -45,11 +39,13 @@ Result add_by_type(Driver& d, CallId id, const NodePlace& place, NodeParameters&
         case empty: return add_empty_node(d, place);
         case wait:
         case record: return add_event_node(d, place, p.event, p.type == wait, name(id));
+        case semaphore_signal:
+        case semaphore_wait: return add_semaphore_node(d, place, &p.semaphores, p.type == semaphore_wait);
         case allocation: return add_allocation_node(d, place, &p.allocation);
         case release: return add_free_node(d, place, p.freed);
         case words: return add_words_node(d, place, &p.words);
         case conditional: return add_conditional_node(d, place, p.conditional);
-        default: return refuse(id, p.type);
+        default: return result::invalid_value;
     }
 }
 
@@ -77,11 +73,13 @@ Result set_by_type(Driver& d, CallId id, const NodeChange& change, const NodePar
         case empty: return result::ok;
         case wait:
         case record: return set_event_node(d, change, p.event, p.type == wait, name(id));
+        case semaphore_signal:
+        case semaphore_wait: return set_semaphore_node(d, change, &p.semaphores, p.type == semaphore_wait);
         case words: return set_words_node(d, change, &p.words);
         case allocation:
         case release:
         case conditional: return result::not_supported;
-        default: return refuse(id, p.type);
+        default: return result::invalid_value;
     }
 }
 

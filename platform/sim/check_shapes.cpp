@@ -5,9 +5,17 @@
 #include <cuda.h>
 #include <cudaProfiler.h>
 
+#include "array_types.hpp"
 #include "types.hpp"
 
 #include <type_traits>
+
+// As <cudaGL.h>, which needs the headers of OpenGL.
+extern "C" {
+CUresult cuGLGetDevices_v2(unsigned*, CUdevice*, unsigned, int);
+CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource*, unsigned, unsigned);
+CUresult cuGraphicsGLRegisterImage(CUgraphicsResource*, unsigned, unsigned, unsigned);
+}
 
 namespace isthmus::sim::shapes {
 
@@ -129,6 +137,49 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
               offsetof(Copy3D, destination.context) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
               offsetof(Copy3D, depth) == offsetof(CUDA_MEMCPY3D, Depth) &&
               offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(sizeof(ArrayDescription) == sizeof(CUDA_ARRAY_DESCRIPTOR) &&
+              sizeof(ArrayDescription3D) == sizeof(CUDA_ARRAY3D_DESCRIPTOR) &&
+              offsetof(ArrayDescription3D, flags) == offsetof(CUDA_ARRAY3D_DESCRIPTOR, Flags) &&
+              sizeof(SparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES) &&
+              sizeof(ArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS) &&
+              sizeof(ExternalMipmappedArray) == sizeof(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC) &&
+              sizeof(TextureResource) == sizeof(CUDA_RESOURCE_DESC) &&
+              offsetof(TextureResource, from.pitched.pitch) == offsetof(CUDA_RESOURCE_DESC, res.pitch2D.pitchInBytes) &&
+              offsetof(TextureResource, from.linear.bytes) == offsetof(CUDA_RESOURCE_DESC, res.linear.sizeInBytes) &&
+              offsetof(TextureResource, flags) == offsetof(CUDA_RESOURCE_DESC, flags) &&
+              sizeof(TextureSampling) == sizeof(CUDA_TEXTURE_DESC) &&
+              offsetof(TextureSampling, border_color) == offsetof(CUDA_TEXTURE_DESC, borderColor) &&
+              sizeof(TextureView) == sizeof(CUDA_RESOURCE_VIEW_DESC) &&
+              offsetof(TextureView, last_layer) == offsetof(CUDA_RESOURCE_VIEW_DESC, lastLayer));
+static_assert(sizeof(SemaphoreDescription) == sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) &&
+              offsetof(SemaphoreDescription, flags) == offsetof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, flags) &&
+              sizeof(SemaphoreParameters) == sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS) &&
+              sizeof(SemaphoreParameters) == sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS) &&
+              offsetof(SemaphoreParameters, flags) == offsetof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, flags) &&
+              offsetof(SemaphoreParameters, flags) == offsetof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, flags) &&
+              sizeof(SemaphoreNodeParameters) == sizeof(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) &&
+              sizeof(SemaphoreNodeParameters) == sizeof(CUDA_EXT_SEM_WAIT_NODE_PARAMS) &&
+              offsetof(NodeParameters, semaphores) == offsetof(CUgraphNodeParams, extSemSignal));
+static_assert(attribute::texture_alignment == CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT &&
+              attribute::texture_1d_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH &&
+              attribute::texture_2d_height == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT &&
+              attribute::texture_3d_depth == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH &&
+              attribute::texture_2d_layered_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH &&
+              attribute::texture_2d_layers == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS &&
+              attribute::texture_1d_layered_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH &&
+              attribute::gather_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH &&
+              attribute::texture_3d_depth_alternate == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE &&
+              attribute::texture_pitch_alignment == CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT &&
+              attribute::cubemap_layers == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS &&
+              attribute::surface_1d_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH &&
+              attribute::surface_3d_depth == CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH &&
+              attribute::surface_2d_layers == CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS &&
+              attribute::surface_cubemap_layers == CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS &&
+              attribute::texture_1d_linear_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH &&
+              attribute::texture_2d_linear_pitch == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH &&
+              attribute::mipmapped_2d_height == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT &&
+              attribute::mipmapped_1d_width == CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH &&
+              attribute::timeline_semaphores == CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED);
 static_assert(attribute::stream_words_v1 == CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 &&
               attribute::flush_remote == CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES &&
               attribute::words_of_64 == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS &&

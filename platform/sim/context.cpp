@@ -2,10 +2,13 @@
 // Primary and created contexts: queries, and the objects that end with a context.
 #include "access.hpp"
 #include "allocate.hpp"
+#include "arrays.hpp"
 #include "call.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
 #include "pools.hpp"
+#include "semaphores.hpp"
+#include "textures.hpp"
 
 #include <algorithm>
 
@@ -44,6 +47,13 @@ Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
     state_of(d, device).primary_flags = flags;
     state_of(d, device).primary.flags = flags;
     return result::ok;
+}
+
+// Handles that name memory or words of other objects: what they name ends elsewhere.
+void lose_opaque_objects(Driver& d, const Context* context) {
+    lose_textures(d, context);
+    lose_arrays(d, context);
+    lose_semaphores(d, context);
 }
 
 }  // namespace
@@ -104,6 +114,7 @@ void release_context_resources(Driver& d, Context* context) {
         for (const auto& [name, function] : module->functions) d.functions.lose(function);
         d.modules.lose(module);
     }
+    lose_opaque_objects(d, context);
     // Observed: device, managed and pinned memory is gone; pool memory survives and must still be freed.
     for (Region* region : d.regions.all()) {
         if (region->context != context) continue;
@@ -130,6 +141,7 @@ void forget_context(Driver& d, Context* context) {
         for (const auto& [name, function] : module->functions) d.functions.lose(function);
         d.modules.lose(module);
     }
+    lose_opaque_objects(d, context);
     for (Region* region : d.regions.all()) {
         if (region->context == context) region->context = nullptr;
     }

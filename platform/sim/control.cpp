@@ -51,6 +51,9 @@ constexpr Countable countables[] = {
          return count_regions(d, [](const Region& r) { return r.kind == Kind::managed && r.pool; });
      }},
     {"pinned", [](const Driver& d) { return d.regions.count(Kind::pinned); }},
+    {"arrays", [](const Driver& d) { return d.arrays.count() + d.mipmapped_arrays.count(); }},
+    {"textures", [](const Driver& d) { return d.textures.count() + d.surfaces.count(); }},
+    {"semaphores", [](const Driver& d) { return d.semaphores.count(); }},
     {"registered", [](const Driver& d) { return d.regions.count(Kind::registered); }},
     {"reservations", [](const Driver& d) { return d.virtual_memory.reservations.size(); }},
     {"physical", [](const Driver& d) { return d.virtual_memory.objects.count(); }},

@@ -53,13 +53,23 @@ struct Checked {
 };
 
 // Requires the driver's mutex.
+CopySide check_side(const Driver& d, int device, const Side& side, std::size_t bytes) {
+    if (!side.array) return check_copy_side(d, device, side.address, bytes, side.device_address);
+    CopySide checked;
+    checked.region = d.regions.find_id(side.region);  // nullptr: destroyed meanwhile
+    if (!checked.region) checked.code = result::invalid_handle;
+    checked.pointer = reinterpret_cast<void*>(side.address);
+    return checked;
+}
+
+// Requires the driver's mutex.
 Result check_sides(Driver& d, int device, const CopyRequest& request, bool without_context, Checked& out) {
     std::size_t to_bytes = 0, from_bytes = 0;
     if (!measure(request.box, request.to, to_bytes) || !measure(request.box, request.from, from_bytes)) {
         return result::invalid_value;
     }
-    out.to = check_copy_side(d, device, request.destination.address, to_bytes, request.destination.device_address);
-    out.from = check_copy_side(d, device, request.source.address, from_bytes, request.source.device_address);
+    out.to = check_side(d, device, request.destination, to_bytes);
+    out.from = check_side(d, device, request.source, from_bytes);
     out.reached_to = {id_of(out.to), true, needs_access(out.to, request), request.destination.address, to_bytes};
     out.reached_from = {id_of(out.from), false, needs_access(out.from, request), request.source.address, from_bytes};
     if (out.to.code != 0) return out.to.code;
@@ -77,8 +87,16 @@ Place place_of(const CopySide& side) {
 
 // The parameters of the node that a captured copy becomes. Assumed: with the addresses where the box begins.
 Copy3DEnd end_of(const Side& side, const CopySide& checked, const Layout& layout) {
-    constexpr int on_host = 1, on_device = 2;
+    constexpr int on_host = 1, on_device = 2, in_array = 3;
     Copy3DEnd end = {};
+    if (side.array) {
+        end.type = in_array;
+        end.array = side.array;
+        end.x_bytes = side.x_bytes;
+        end.y = side.y;
+        end.z = side.z;
+        return end;
+    }
     const bool host = operand_of(checked).host && !side.device_address;
     end.type = host ? on_host : on_device;
     end.host = host ? reinterpret_cast<const void*>(side.address) : nullptr;

@@ -12,6 +12,10 @@ namespace isthmus::sim {
 struct Side {
     Address address = 0;
     bool device_address = false;  // the call requires a device address: the driver must know it
+    // Of an array (place_in_array): its memory, whose address no program knows, and where the box begins.
+    Array* array = nullptr;
+    std::uint64_t region = 0;
+    std::size_t x_bytes = 0, y = 0, z = 0;
 };
 
 struct Box {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of copies: one operation of a stream, whose copies have no order among themselves.
+#include "arrays.hpp"
 #include "batches.hpp"
 #include "call.hpp"
-#include "copies.hpp"
 
 #include <algorithm>
 
@@ -79,8 +79,7 @@ bool meet(const Shape& a, const Shape& b) {
 }
 
 // Assumed, as for batches of prefetches: the legacy stream is refused, and a capture is lost.
-Result check_stream(Driver& d, Stream* handle) {
-    StreamTarget stream;
+Result check_stream(Driver& d, Stream* handle, StreamTarget& stream) {
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     if (stream.legacy) return result::invalid_value;
     return check_not_capturing(d, stream);
@@ -105,7 +104,8 @@ bool well_formed(const Lines& lines) {
 }
 
 Result copy_lines(Driver& d, const Lines& lines, Stream* stream, std::size_t* failed) {
-    if (const Result code = check_stream(d, stream)) return code;
+    StreamTarget target;
+    if (const Result code = check_stream(d, stream, target)) return code;
     if (!well_formed(lines)) return result::invalid_value;
     std::vector<BatchedRequest> batch;
     std::size_t current = 0;
@@ -124,14 +124,36 @@ Result copy_lines(Driver& d, const Lines& lines, Stream* stream, std::size_t* fa
     return copy_batch(d, stream, batch, failed);
 }
 
-// Documented: a row or layer that is shorter than the copy is an error, and 0 means without gaps.
-Result lay_out(const BatchedEnd& end, const Box& box, Side& side, Layout& layout) {
+// The bytes of an element, in which widths and rows are measured: documented as that of the arrays, which is the same
+// for two of them, and 1 without any. Requires the driver's mutex.
+Result find_element(const Driver& d, const Context* context, const BatchedCopy& asked, std::size_t& element) {
+    element = 0;
+    for (const BatchedEnd* const end : {&asked.source, &asked.destination}) {
+        if (end->type != array_type) continue;
+        const auto* const array = static_cast<const Array*>(end->array.array);
+        if (const Result code = check_handle(d, array, context)) return code;
+        const std::size_t bytes = element_bytes_of(array->description.format, array->description.channels);
+        if (bytes == 0 || (element != 0 && element != bytes)) return result::invalid_value;
+        element = bytes;
+    }
+    if (element == 0) element = 1;
+    return result::ok;
+}
+
+// Documented: a row or layer that is shorter than the copy is an error, and 0 means without gaps. Requires the driver's
+// mutex.
+Result lay_out(const Driver& d, const Context* context, const BatchedEnd& end, std::size_t element, const Box& box,
+               Side& side, Layout& layout) {
     if (end.type == array_type) {
-        say("batches with arrays are not modelled");
-        return result::not_supported;
+        ArrayPlace place = {static_cast<Array*>(end.array.array), 0, end.array.offset[1], end.array.offset[2]};
+        if (__builtin_mul_overflow(end.array.offset[0], element, &place.x_bytes)) return result::invalid_value;
+        return place_in_array(d, context, place, box, side, layout);
     }
     if (end.type != pointer_type || end.pointer.address == 0) return result::invalid_value;
-    const std::size_t row = end.pointer.row_bytes != 0 ? end.pointer.row_bytes : box.width_bytes;
+    std::size_t row = box.width_bytes;
+    if (end.pointer.row_length != 0 && __builtin_mul_overflow(end.pointer.row_length, element, &row)) {
+        return result::invalid_value;
+    }
     const std::size_t rows = end.pointer.layer_rows != 0 ? end.pointer.layer_rows : box.height;
     if (row < box.width_bytes || rows < box.height) return result::invalid_value;
     layout.pitch = row;
@@ -140,25 +162,33 @@ Result lay_out(const BatchedEnd& end, const Box& box, Side& side, Layout& layout
     return result::ok;
 }
 
-Result read_box(const BatchedCopy& asked, BatchedRequest& out) {
-    out.copy.box = {asked.width_bytes, asked.height, asked.depth};
-    if (out.copy.box.empty() || !are_lawful(asked.source_order, asked.flags)) return result::invalid_value;
-    const Box& box = out.copy.box;
-    if (const Result code = lay_out(asked.destination, box, out.copy.destination, out.copy.to)) return code;
-    if (const Result code = lay_out(asked.source, box, out.copy.source, out.copy.from)) return code;
+// Requires the driver's mutex.
+Result read_box(const Driver& d, const Context* context, const BatchedCopy& asked, BatchedRequest& out) {
+    std::size_t element = 0;
+    if (const Result code = find_element(d, context, asked, element)) return code;
+    Box& box = out.copy.box;
+    box = {0, asked.height, asked.depth};
+    if (__builtin_mul_overflow(asked.width, element, &box.width_bytes)) return result::invalid_value;
+    if (box.empty() || !are_lawful(asked.source_order, asked.flags)) return result::invalid_value;
+    CopyRequest& copy = out.copy;
+    if (const Result code = lay_out(d, context, asked.destination, element, box, copy.destination, copy.to))
+        return code;
+    if (const Result code = lay_out(d, context, asked.source, element, box, copy.source, copy.from)) return code;
     out.source_during_call = asked.source_order == during_call;
     return result::ok;
 }
 
 Result copy_boxes(Driver& d, std::size_t count, const BatchedCopy* copies, unsigned long long flags, Stream* stream,
                   std::size_t* failed) {
-    if (const Result code = check_stream(d, stream)) return code;
+    StreamTarget target;
+    if (const Result code = check_stream(d, stream, target)) return code;
     if (count == 0 || !copies || flags != 0) return result::invalid_value;
     std::vector<BatchedRequest> batch;
     for (std::size_t i = 0; i < count; ++i) {
         BatchedRequest& one = batch.emplace_back();
         one.index = i;
-        const Result code = read_box(copies[i], one);
+        const std::lock_guard lock(d.mutex);
+        const Result code = read_box(d, target.context, copies[i], one);
         if (code != result::ok && failed) *failed = i;
         if (code != result::ok) return code;
     }

@@ -8,7 +8,9 @@
 #include "green_contexts.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
+#include "semaphores.hpp"
 #include "statistics.hpp"
+#include "textures.hpp"
 #include "user_objects.hpp"
 
 #include <pthread.h>

@@ -144,6 +144,11 @@ public:
     Handles<UserObject> user_objects;
     Handles<GreenContext> green_contexts;
     Handles<ExternalMemory> external_memories;
+    Handles<Array> arrays;
+    Handles<MipmappedArray> mipmapped_arrays;
+    Handles<Texture> textures;
+    Handles<Surface> surfaces;
+    Handles<Semaphore> semaphores;
     Handles<ResourceDescription> resource_descriptions;
     std::uint64_t splits = 0;                                        // of multiprocessors, so far
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed

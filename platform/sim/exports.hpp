@@ -2,6 +2,7 @@
 // The driver's functions that the simulator defines, and an index for each, by which calls are counted.
 #pragma once
 
+#include "array_types.hpp"
 #include "types.hpp"
 
 namespace isthmus::sim {

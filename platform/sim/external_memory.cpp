@@ -154,6 +154,17 @@ Result cuExternalMemoryGetMappedBuffer(Address* address, ExternalMemory* memory,
     });
 }
 
+Result cuExternalMemoryGetMappedMipmappedArray(MipmappedArray** array, ExternalMemory* memory,
+                                               const ExternalMipmappedArray* description) {
+    return call_in_context(CallId::cuExternalMemoryGetMappedMipmappedArray, [&](Driver& d, Context&) -> Result {
+        if (!array || !description) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        if (!d.external_memories.alive(memory)) return result::invalid_handle;
+        say("cuExternalMemoryGetMappedMipmappedArray: arrays in external memory are not modelled");
+        return result::not_supported;
+    });
+}
+
 Result cuDestroyExternalMemory(ExternalMemory* memory) {
     return call(CallId::cuDestroyExternalMemory, [&](Driver& d) { return destroy(d, memory); });
 }

@@ -21,6 +21,8 @@ const char* word_for(int type) {
         case 4: return "GRAPH";
         case 6: return "WAIT_EVENT";
         case 7: return "EVENT_RECORD";
+        case 8: return "EXT_SEMAS_SIGNAL";
+        case 9: return "EXT_SEMAS_WAIT";
         case 10: return "MEM_ALLOC";
         case 11: return "MEM_FREE";
         case 12: return "BATCH_MEM_OP";

@@ -112,6 +112,8 @@ int type_of(const engine::GraphNode& node) {
         case engine::Kind::empty: return 5;
         case engine::Kind::wait: return 6;
         case engine::Kind::event_record: return 7;
+        case engine::Kind::semaphore_signal: return 8;
+        case engine::Kind::semaphore_wait: return 9;
         case engine::Kind::allocate: return 10;
         case engine::Kind::free: return 11;
         case engine::Kind::words: return 12;

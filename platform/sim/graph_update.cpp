@@ -98,6 +98,8 @@ Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, 
             return static_cast<const MemoryNode*>(mine)->may_become(*static_cast<const MemoryNode*>(other))
                        ? success
                        : parameters_changed;
+        case engine::Kind::semaphore_signal:
+        case engine::Kind::semaphore_wait: return semaphores_may_become(mine, other) ? success : parameters_changed;
         case engine::Kind::words: return words_may_become(mine, other) ? success : parameters_changed;
         // Assumed: memory of the instance keeps its address.
         case engine::Kind::allocate:

@@ -30,6 +30,7 @@ Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child);
 Result add_event_node(Driver& d, const NodePlace& place, Event* event, bool waits, const char* call);
 Result add_allocation_node(Driver& d, const NodePlace& place, AllocationNodeParameters* parameters);
 Result add_free_node(Driver& d, const NodePlace& place, Address address);
+Result add_semaphore_node(Driver& d, const NodePlace& place, const SemaphoreNodeParameters* parameters, bool waits);
 Result add_words_node(Driver& d, const NodePlace& place, const MemoryOperations* parameters);
 Result add_conditional_node(Driver& d, const NodePlace& place, ConditionalParameters& parameters);
 
@@ -42,6 +43,9 @@ Result set_copy_node(Driver& d, const NodeChange& change, const Copy3D* copy, Co
 Result set_fill_node(Driver& d, const NodeChange& change, const FillNodeParameters* fill, Context* context);
 Result set_host_node(Driver& d, const NodeChange& change, const HostNodeParameters* parameters);
 Result set_event_node(Driver& d, const NodeChange& change, Event* event, bool waits, const char* call);
+Result set_semaphore_node(Driver& d, const NodeChange& change, const SemaphoreNodeParameters* parameters, bool waits);
+// Whether an instance's signals or waits can become others: by the details of both nodes.
+bool semaphores_may_become(const void* old, const void* now);
 Result set_words_node(Driver& d, const NodeChange& change, const MemoryOperations* parameters);
 // Whether an instance's operations on values can become others: by the details of both nodes.
 bool words_may_become(const void* old, const void* now);

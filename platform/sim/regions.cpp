@@ -13,6 +13,7 @@ const char* name(Kind kind) noexcept {
         case Kind::pinned: return "pinned memory";
         case Kind::registered: return "registered memory";
         case Kind::mapping: return "mapped memory";
+        case Kind::array: return "memory of an array";
     }
     return "memory";
 }
@@ -45,7 +46,7 @@ Found Regions::find(Address address) const {
     auto after = spans_.upper_bound(address);
     if (after == spans_.begin()) return {};
     const auto& [begin, span] = *--after;
-    if (address >= span.end) return {};
+    if (address >= span.end || span.region->kind == Kind::array) return {};
     return {span.region, static_cast<std::size_t>(address - begin), span.host_name};
 }
 

@@ -36,7 +36,8 @@ private:
     std::map<std::size_t, Hints> from_{{0, {}}};  // each holds up to the next
 };
 
-enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered, mapping };
+// `array`: of arrays, which no address names; find() does not know it.
+enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered, mapping, array };
 const char* name(Kind kind) noexcept;
 
 struct Physical;

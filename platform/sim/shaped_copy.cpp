@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of rectangles and boxes: reads and checks the driver's descriptions of them.
+#include "arrays.hpp"
 #include "call.hpp"
-#include "copies.hpp"
 #include "memory_nodes.hpp"
 
 #include <utility>
@@ -18,10 +18,23 @@ struct End {
     const void* host;
     Address device;
     std::size_t pitch, height;
+    void* array;
+    const Context* context;  // of the array, in peer copies; null: that of the stream or node
 };
 
-// Refuses a shape that exceeds its row or plane; a pitch or height of 0 means rows or planes without gaps.
-Result lay_out(const Driver& d, int device, const End& end, const Box& box, Layout& layout, Side& side) {
+// Requires the driver's mutex.
+Result lay_out_in_array(const Driver& d, const Context* context, const End& end, const Box& box, Layout& layout,
+                        Side& side) {
+    if (end.lod != 0) return result::invalid_value;
+    const ArrayPlace place = {static_cast<Array*>(end.array), end.x_bytes, end.y, end.z};
+    return place_in_array(d, end.context ? end.context : context, place, box, side, layout);
+}
+
+// Refuses a shape that exceeds its row or plane; a pitch or height of 0 means rows or planes without gaps. Requires the
+// driver's mutex.
+Result lay_out(const Driver& d, const GpuAgent& agent, const End& end, const Box& box, Layout& layout, Side& side) {
+    if (end.type == type_array) return lay_out_in_array(d, agent.context, end, box, layout, side);
+    const int device = agent.device;
     constexpr int max_pitch = 11;
     const std::size_t most = static_cast<std::size_t>(d.fact(device, max_pitch));
     std::size_t row = 0, rows = 0, slice = 0, before = 0, offset = 0;
@@ -40,16 +53,24 @@ Result lay_out(const Driver& d, int device, const End& end, const Box& box, Layo
     }
     layout.slice = slice;
     const bool nowhere = end.type == type_host ? end.host == nullptr : end.device == 0;
-    if (end.type != type_array && nowhere && !box.empty()) return result::invalid_value;
+    if (nowhere && !box.empty()) return result::invalid_value;
     switch (end.type) {
         case type_host: side = {reinterpret_cast<Address>(end.host) + offset, false}; return result::ok;
         case type_device: side = {end.device + offset, true}; return result::ok;
         case type_unified:
             side = {end.device + offset, false};
             return d.fact(device, attribute::unified_addressing) != 0 ? result::ok : result::invalid_value;
-        case type_array: say("copies to and from arrays are not modelled"); return result::not_supported;
         default: return result::invalid_value;
     }
+}
+
+// Documented for cudaMemcpy3D: elements of two arrays have one size.
+Result lay_out(const Driver& d, const GpuAgent& agent, const End& to, const End& from, CopyRequest& request) {
+    const Box& box = request.box;
+    if (const Result code = lay_out(d, agent, to, box, request.to, request.destination)) return code;
+    if (const Result code = lay_out(d, agent, from, box, request.from, request.source)) return code;
+    const Array *a = request.destination.array, *b = request.source.array;
+    return !a || !b || have_equal_elements(*a, *b) ? result::ok : result::invalid_value;
 }
 
 Result copy_box(Driver& d, Stream* handle, const End& to, const End& from, const Box& box, bool wait,
@@ -60,22 +81,41 @@ Result copy_box(Driver& d, Stream* handle, const End& to, const End& from, const
     request.box = box;
     request.wait = wait;
     request.between_devices = between_devices;
-    if (const Result code = lay_out(d, stream.device, to, box, request.to, request.destination)) return code;
-    if (const Result code = lay_out(d, stream.device, from, box, request.from, request.source)) return code;
+    {
+        const std::lock_guard lock(d.mutex);
+        const GpuAgent agent = {stream.device, stream.context, stream.id};
+        if (const Result code = lay_out(d, agent, to, from, request)) return code;
+    }
     return copy(d, handle, request);
 }
 
 Result copy_2d(Driver& d, Stream* stream, const Copy2D* c, bool wait) {
     if (!c) return result::invalid_value;
-    const End from = {c->source_x_bytes, c->source_y,     0, 0, c->source_type, c->source_host,
-                      c->source_device,  c->source_pitch, 0};
-    const End to = {c->destination_x_bytes, c->destination_y,     0, 0, c->destination_type, c->destination_host,
-                    c->destination_device,  c->destination_pitch, 0};
+    const End from = {
+        c->source_x_bytes, c->source_y, 0, 0, c->source_type, c->source_host, c->source_device, c->source_pitch, 0,
+        c->source_array,   nullptr};
+    const End to = {c->destination_x_bytes,
+                    c->destination_y,
+                    0,
+                    0,
+                    c->destination_type,
+                    c->destination_host,
+                    c->destination_device,
+                    c->destination_pitch,
+                    0,
+                    c->destination_array,
+                    nullptr};
     return copy_box(d, stream, to, from, {c->width_bytes, c->height, 1}, wait, false);
 }
 
 End end_of(const Copy3DEnd& e) {
-    return {e.x_bytes, e.y, e.z, e.lod, e.type, e.host, e.device, e.pitch, e.height};
+    return {e.x_bytes, e.y, e.z, e.lod, e.type, e.host, e.device, e.pitch, e.height, e.array, nullptr};
+}
+
+End end_of_peer(const Copy3DEnd& e) {
+    End end = end_of(e);
+    end.context = e.context;
+    return end;
 }
 
 Result copy_3d(Driver& d, Stream* stream, const Copy3D* c, bool wait) {
@@ -89,7 +129,7 @@ Result copy_3d_peer(Driver& d, Stream* stream, const Copy3D* c, bool wait) {
     if (!c) return result::invalid_value;
     if (const Result code = check_peers(d, c->destination.context, c->source.context)) return code;
     const Box box = {c->width_bytes, c->height, c->depth};
-    return copy_box(d, stream, end_of(c->destination), end_of(c->source), box, wait, true);
+    return copy_box(d, stream, end_of_peer(c->destination), end_of_peer(c->source), box, wait, true);
 }
 
 // Whether an operand may be described so. Documented for systems with a device whose CONCURRENT_MANAGED_ACCESS is 0:
@@ -107,9 +147,7 @@ Result copy_of_node(Driver& d, const GpuAgent& agent, const Copy3D& c, engine::O
     if (request.box.empty() || !is_fit_for_node(d, c.source) || !is_fit_for_node(d, c.destination)) {
         return result::invalid_value;
     }
-    const End to = end_of(c.destination), from = end_of(c.source);
-    if (const Result code = lay_out(d, agent.device, to, request.box, request.to, request.destination)) return code;
-    if (const Result code = lay_out(d, agent.device, from, request.box, request.from, request.source)) return code;
+    if (const Result code = lay_out(d, agent, end_of(c.destination), end_of(c.source), request)) return code;
     return make_copy_node(d, agent, request, c, out);
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's types as its callers see them, written from its documented binary interface; no toolkit is needed.
-// Handles are pointers to the simulator's own objects. check_shapes.cpp compares them with <cuda.h> where there is one.
+// Handles are pointers to the simulator's own objects. Arrays, textures and semaphores: array_types.hpp,
+// semaphore_types.hpp. check_shapes.cpp compares them with <cuda.h> where there is one.
 #pragma once
+
+#include "semaphore_types.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +31,12 @@ struct NodeObject;
 struct UserObject;
 struct GreenContext;
 struct ResourceDescription;
+struct Array;
+struct MipmappedArray;
+struct Texture;
+struct Surface;
 struct ExternalMemory;
+struct GraphicsResource;
 class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
@@ -233,7 +241,7 @@ struct CopyAttributes {  // CUmemcpyAttributes
 };
 struct BatchedPointer {
     Address address;
-    std::size_t row_bytes, layer_rows;  // 0: without gaps
+    std::size_t row_length, layer_rows;  // in elements; 0: without gaps
     Location hint;
 };
 struct BatchedArray {
@@ -249,7 +257,7 @@ struct BatchedEnd {  // CUmemcpy3DOperand
 };
 struct BatchedCopy {  // CUDA_MEMCPY3D_BATCH_OP
     BatchedEnd source, destination;
-    std::size_t width_bytes, height, depth;
+    std::size_t width, height, depth;  // in elements of the arrays, which are bytes without an array
     int source_order;
     unsigned flags;
 };
@@ -269,6 +277,7 @@ struct NodeParameters {  // CUgraphNodeParams
         HostNodeParameters host;
         ChildNodeParameters child;
         Event* event;  // of wait and record nodes
+        SemaphoreNodeParameters semaphores;
         AllocationNodeParameters allocation;
         Address freed;
         MemoryOperations words;
@@ -324,10 +333,10 @@ namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
                         no_binary = 209, unsupported_limit = 215, peer_unsupported = 217, invalid_ptx = 218,
-                        ptx_too_new = 222, file_not_found = 301, operating_system = 304, invalid_handle = 400,
-                        illegal_state = 401, not_found = 500, not_ready = 600, illegal_address = 700,
-                        peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710, illegal_instruction = 715,
-                        misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
+                        invalid_graphics_context = 219, ptx_too_new = 222, file_not_found = 301, operating_system = 304,
+                        invalid_handle = 400, illegal_state = 401, not_found = 500, not_ready = 600,
+                        illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710,
+                        illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
                         cooperative_launch_too_large = 720, context_is_destroyed = 709, already_registered = 712,
                         not_registered = 713, not_permitted = 800, not_supported = 801, capture_unsupported = 900,
                         capture_implicit = 906, graph_update_failure = 910, invalid_resource_type = 914,

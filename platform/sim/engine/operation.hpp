@@ -53,6 +53,8 @@ enum class Kind : std::uint8_t {
     event_record,
     wait,
     empty,
+    semaphore_signal,  // of other drivers; both have a body, and a wait may block
+    semaphore_wait,
     // bookkeeping in stream order
     allocate,
     free,

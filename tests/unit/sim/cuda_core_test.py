@@ -72,6 +72,7 @@ print('right')
 '''
 
 WIDE = r'''
+import importlib.util
 import os
 import sys
 import tempfile
@@ -79,6 +80,7 @@ import numpy as np
 from cuda.bindings import driver
 from cuda.core import (Device, DeviceMemoryResource, DeviceMemoryResourceOptions, Host, LegacyPinnedMemoryResource,
                        ManagedMemoryResource, StreamOptions, VirtualMemoryResource, utils)
+from cuda.core._utils.cuda_utils import CUDAError
 from cuda.core.graph import GraphBuilder, GraphDefinition
 
 def worked(result):
@@ -229,8 +231,77 @@ def words():
     stream.sync()
     assert values[1] == 6
 
+def arrays():  # of cuda.core from 1.1 on
+    from cuda.core.texture import MipmappedArrayOptions, OpaqueArrayOptions
+    volume = device.create_opaque_array(OpaqueArrayOptions((8, 4, 3), 'uint16', 2))
+    values, got = np.arange(192, dtype=np.uint16), np.zeros(192, dtype=np.uint16)
+    volume.copy_from(values, stream=stream)
+    volume.copy_to(got, stream=stream)
+    stream.sync()
+    assert (got == values).all() and volume.size_bytes == values.nbytes and volume.device == device
+    a, b = on_device(values.nbytes), on_device(values.nbytes)
+    a.fill(3, stream=stream)
+    stream.sync()
+    builder = device.create_graph_builder().begin_building()
+    volume.copy_from(a, stream=builder)
+    volume.copy_to(b, stream=builder)
+    builder.end_building()
+    builder.complete().launch(stream)
+    assert (content(b) == 3).all()
+    levels = device.create_mipmapped_array(MipmappedArrayOptions((64, 32), 'uint8', 4, 4))
+    level = levels.get_level(2)
+    assert level.shape == (16, 8) and level.num_channels == 4
+    levels.close()
+    part = np.arange(512, dtype=np.uint16).view(np.uint8)[:512].copy()
+    level.copy_from(part, stream=stream)  # the level keeps the array
+    back = np.zeros_like(part)
+    level.copy_to(back, stream=stream)
+    stream.sync()
+    assert (back == part).all()
+    try:
+        device.create_opaque_array(OpaqueArrayOptions((1 << 20, 1), 'uint8', 1))
+        raise AssertionError('an array that is too wide')
+    except CUDAError as error:
+        assert 'CUDA_ERROR_INVALID_VALUE' in str(error)
+
+def textures():  # as arrays()
+    from cuda.core.texture import (MipmappedArrayOptions, OpaqueArrayOptions, ResourceDescriptor, TextureObjectOptions)
+    array = device.create_opaque_array(OpaqueArrayOptions((32, 16), 'float32', 1, is_surface_load_store=True))
+    of_array = ResourceDescriptor.from_opaque_array(array)
+    made = [device.create_texture_object(resource=of_array, options=TextureObjectOptions(
+        address_mode=('wrap', 'clamp'), filter_mode='linear', normalized_coords=True))]
+    levels = device.create_mipmapped_array(MipmappedArrayOptions((32, 32), 'float32', 1, 3))
+    made.append(device.create_texture_object(
+        resource=ResourceDescriptor.from_mipmapped_array(levels),
+        options=TextureObjectOptions(normalized_coords=True, max_mipmap_level_clamp=2.0)))
+    memory = on_device(64 * 256)
+    made.append(device.create_texture_object(
+        resource=ResourceDescriptor.from_linear(memory, format='uint32', num_channels=1)))
+    made.append(device.create_texture_object(resource=ResourceDescriptor.from_pitch2d(
+        memory, format='uint8', num_channels=4, width=32, height=64, pitch_bytes=256)))
+    made.append(device.create_surface_object(resource=of_array))
+    assert all(one.handle != 0 for one in made) and len({one.handle for one in made}) == 5
+    description = worked(driver.cuTexObjectGetResourceDesc(made[0].handle))[0]
+    assert int(description.res.array.hArray) == array.handle
+    for one in made:
+        one.close()
+
+def graphics():
+    from cuda.core import GraphicsResource
+    for register in (lambda: GraphicsResource.from_gl_buffer(1), lambda: GraphicsResource.from_gl_image(1, 0x0DE1)):
+        try:
+            register()
+            raise AssertionError('a resource of OpenGL')
+        except CUDAError as error:
+            assert 'CUDA_ERROR_INVALID_GRAPHICS_CONTEXT' in str(error), error
+
 needed = {managed: 13000, batches: 13000, conditions: 12080}
-for part in (events, buffers, pools, managed, virtual, graphs, memory_of_graphs, conditions, captures, batches, words):
+parts = [events, buffers, pools, managed, virtual, graphs, memory_of_graphs, conditions, captures, batches, words]
+if importlib.util.find_spec('cuda.core.texture'):
+    parts += [arrays, textures, graphics]
+else:
+    print('arrays, textures and graphics need a newer cuda.core')
+for part in parts:
     if version < needed.get(part, 0):
         continue
     try:
@@ -264,6 +335,7 @@ class CudaCore(unittest.TestCase):
         done = self.right(run(WIDE))
         self.assertIn('graphs', done.stdout)
         self.assertIn('words', done.stdout)
+        self.assertIn('graphics', done.stdout)
 
 
 if __name__ == '__main__':

@@ -150,7 +150,7 @@ struct Halves {
             all[i].source.type = all[i].destination.type = 1;
             all[i].source.pointer = {reinterpret_cast<Address>(image.data()) + i * 128, 256, 2, {}};
             all[i].destination.pointer = {b.scene.memory + i * 128, 256, 2, {}};
-            all[i].width_bytes = 128;
+            all[i].width = 128;
             all[i].height = all[i].depth = 2;
             all[i].source_order = in_stream_order;
         }
@@ -169,7 +169,7 @@ TEST(SimCopyBatch, RowsThatLieBetweenThoseOfAnotherAreIndependent) {
         REQUIRE_CODE(cuMemcpyDtoH_v2(got.data(), h.b.scene.memory, got.size()), 0);
         REQUIRE_THAT(got == h.image);
         h.all[1].destination.pointer = {h.b.scene.memory + 400, 300, 1, {}};  // other distances, between the rows too
-        h.all[1].width_bytes = 1;
+        h.all[1].width = 1;
         h.all[1].height = 1;
         REQUIRE_CODE(h.go(), 0);
         h.synchronize();
@@ -182,7 +182,7 @@ TEST(SimCopyBatch, OneCommonByteOfTwoRowsIsNamed) {
             [&] {
                 Halves h;  // the rows of the first begin at 0, 256, 512 and 768
                 h.all[1].destination.pointer = {h.b.scene.memory + offset, row_bytes, 0, {}};
-                h.all[1].width_bytes = bytes;
+                h.all[1].width = bytes;
                 h.all[1].height = rows;
                 h.all[1].depth = 1;
                 REQUIRE_CODE(h.go(), 0);
@@ -204,7 +204,7 @@ TEST(SimCopyBatch, ARefusedBatchIsNotJudged) {
         h.all[1].height = std::size_t{1} << 20;  // leaves its allocation
         h.all[1].source.pointer.layer_rows = h.all[1].destination.pointer.layer_rows = 0;
         REQUIRE_CODE(h.go(), 1);
-        h.all[1].destination.pointer.row_bytes = h.all[1].source.pointer.row_bytes = std::size_t{1} << 43;
+        h.all[1].destination.pointer.row_length = h.all[1].source.pointer.row_length = std::size_t{1} << 43;
         h.all[1].depth = 4;  // its size is no number of 64 bits
         REQUIRE_CODE(h.go(), 1);
     });
@@ -232,7 +232,7 @@ TEST(SimCopyBatch, TheIndexIsThatOfTheProgram) {
             REQUIRE_CODE(go(), 0);
             REQUIRE_CODE(cuStreamSynchronize(b.scene.stream), 0);
             Halves h;
-            h.all[1].width_bytes = 0;
+            h.all[1].width = 0;
             REQUIRE_CODE(cuMemcpy3DBatchAsync(2, h.all, &failed, 0, b.scene.stream), 1);
             REQUIRE_THAT(failed == 1);
         },
@@ -257,7 +257,7 @@ TEST(SimCopyBatch, BoxesHaveRowsAndLayers) {
         one.source.type = one.destination.type = 1;
         one.source.pointer = {reinterpret_cast<Address>(b.source.data()), 16, 4, {}};
         one.destination.pointer = {b.scene.memory, 0, 0, {}};
-        one.width_bytes = 8;
+        one.width = 8;
         one.height = 2;
         one.depth = 2;
         one.source_order = in_stream_order;
@@ -269,7 +269,7 @@ TEST(SimCopyBatch, BoxesHaveRowsAndLayers) {
             REQUIRE_CODE(cuMemcpy3DBatchAsync_v2(1, &one, 0, b.scene.stream), code);
             one = right;
         };
-        one.source.pointer.row_bytes = 7;
+        one.source.pointer.row_length = 7;
         refused(1);
         one.source.pointer.layer_rows = 1;
         refused(1);
@@ -279,8 +279,9 @@ TEST(SimCopyBatch, BoxesHaveRowsAndLayers) {
         refused(1);
         one.destination.type = 3;
         refused(1);
-        one.destination.type = 2;  // an array: not modelled
-        refused(801);
+        one.destination.type = 2;
+        one.destination.array = {};
+        refused(1);
         REQUIRE_CODE(cuMemcpy3DBatchAsync_v2(1, &one, 1, b.scene.stream), 1);
         REQUIRE_CODE(cuMemcpy3DBatchAsync_v2(1, &one, 0, nullptr), 1);
         std::size_t failed = 0;

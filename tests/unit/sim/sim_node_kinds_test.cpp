@@ -216,7 +216,7 @@ TEST(SimAnyNodes, EachKindIsAddedByOneStructure) {
         const EdgeData programmatic = {1, 0, 1, {}};
         REQUIRE_CODE(cuGraphAddNode_v2(&s.node, s.graph, &before, &programmatic, 1, &host), 801);
         of_type(8);
-        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &all.back()), 801);  // external semaphores
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &all.back()), 1);  // of no semaphore
         of_type(99);
         REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &all.back()), 1);
         REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, nullptr), 1);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Surface objects: arrays that kernels write. No kernel reaches them here.
+#include "call.hpp"
+#include "textures.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+Surface* object_of(SurfaceHandle handle) {
+    return reinterpret_cast<Surface*>(static_cast<std::uintptr_t>(handle));
+}
+
+// Documented for these calls: 1, not 400.
+Result unknown_code(const Driver& d, const Surface* surface) {
+    const Result code = lost_or_unknown(d.surfaces, surface);
+    return code == result::invalid_handle ? result::invalid_value : code;
+}
+
+Result create(Driver& d, Context& context, SurfaceHandle* out, const TextureResource& resource) {
+    const std::lock_guard lock(d.mutex);
+    if (resource.type != resource_type::array || resource.flags != 0) return result::invalid_value;
+    const Array* const array = resource.from.array;
+    if (const Result code = check_array_of_object(d, array, context)) return code;
+    if ((array->description.flags & array_flag::surface) == 0) return result::invalid_value;  // documented
+    Surface* const made = d.surfaces.create();
+    made->resource = resource;
+    made->context = &context;
+    *out = reinterpret_cast<std::uintptr_t>(made);
+    return result::ok;
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuSurfObjectCreate(SurfaceHandle* surface, const TextureResource* resource) {
+    return call_in_context(CallId::cuSurfObjectCreate, [&](Driver& d, Context& context) -> Result {
+        return surface && resource ? create(d, context, surface, *resource) : result::invalid_value;
+    });
+}
+
+Result cuSurfObjectDestroy(SurfaceHandle surface) {
+    return call_in_context(CallId::cuSurfObjectDestroy, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.surfaces.alive(object_of(surface))) return unknown_code(d, object_of(surface));
+        d.surfaces.destroy(object_of(surface));
+        return result::ok;
+    });
+}
+
+Result cuSurfObjectGetResourceDesc(TextureResource* resource, SurfaceHandle surface) {
+    return call_in_context(CallId::cuSurfObjectGetResourceDesc, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.surfaces.alive(object_of(surface))) return unknown_code(d, object_of(surface));
+        if (!resource) return result::invalid_value;
+        *resource = object_of(surface)->resource;
+        return result::ok;
+    });
+}
+}
+
+}  // namespace isthmus::sim

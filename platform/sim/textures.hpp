@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texture and surface objects: views of arrays and of memory that kernels name by a number.
+#pragma once
+
+#include "arrays.hpp"
+
+#include <optional>
+
+namespace isthmus::sim {
+
+struct Texture {
+    TextureResource resource = {};
+    TextureSampling sampling = {};
+    std::optional<TextureView> view;
+    Context* context = nullptr;
+};
+
+struct Surface {
+    TextureResource resource = {};
+    Context* context = nullptr;
+};
+
+// CUresourcetype
+namespace resource_type {
+inline constexpr int array = 0, mipmapped = 1, linear = 2, pitched = 3;
+}  // namespace resource_type
+
+// The array's own code (check_handle) as these calls document it: 1 instead of 400. Requires the driver's mutex.
+Result check_array_of_object(const Driver& d, const Array* array, const Context& context);
+
+// The context ends: its handles denote nothing from here on. Requires the driver's mutex.
+void lose_textures(Driver& d, const Context* context);
+
+}  // namespace isthmus::sim
