@@ -26,6 +26,14 @@ struct MemoryWindow {
     std::byte* written = nullptr;
 };
 
+// The bytes behind a surface: layers of rows without gaps.
+struct SurfaceBytes {
+    std::byte* host = nullptr;     // nullptr: the access is refused
+    std::byte* written = nullptr;  // as MemoryWindow::written
+    std::uint64_t row_bytes = 0, rows = 0, layers = 0;
+    std::string refusal;
+};
+
 // An atomic update of memory whose updates are not whole.
 class Update {
 public:
@@ -41,6 +49,12 @@ public:
     virtual ~Memory() = default;
     // The window around an access. It is asked again after each quantum of a block at the latest.
     virtual MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) = 0;
+    // The bytes of a surface object. Asked for by each instruction; they stay until the launch ends.
+    virtual SurfaceBytes surface(std::uint64_t /*handle*/) {
+        SurfaceBytes none;
+        none.refusal = "it is no surface object";
+        return none;
+    }
     // Loads `bytes` (2, 4 or 8) at `word`, and stores what the update makes of them, as this device does it. Returns
     // what it loaded. Only for windows without whole updates.
     virtual std::uint64_t update(void* word, std::uint32_t bytes, Update& update) = 0;

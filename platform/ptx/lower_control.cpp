@@ -238,7 +238,7 @@ void Lowering::instruction(const Instruction& instruction) {
     const bool is_wide = std::find(words.types.begin(), words.types.end(), Type::b128) != words.types.end();
     if (is_wide && name != "mov" && name != "ld" && name != "st") return refuse_this("is not modelled");
     const bool known = arithmetic() || bits() || comparison() || select() || move() || convert() || memory() ||
-                       between_lanes() || barrier() || control();
+                       surfaces() || between_lanes() || barrier() || control();
     if (!known) return refuse_this("is not modelled");
     if (!words.left.empty()) {
         std::string rest;

@@ -101,6 +101,7 @@ private:
     bool load_or_store(bool is_load);
     bool atomic();
     bool spaces();
+    bool surfaces();
     bool between_lanes();
     bool barrier();
     bool control();

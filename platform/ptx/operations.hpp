@@ -48,6 +48,11 @@ Run load_run(std::uint32_t bytes);  // Op: space, bytes of an element, count, ex
                                     // sign-extend; value2: mask
 Run store_run(std::uint32_t bytes);
 Run fence_run();
+// What happens outside of a surface.
+enum class Boundary : std::uint8_t { trap, clamp, zero };
+// Op: a: surface, b, c, d: x in bytes, y, z; bytes of an element, count, extra: places; mode: Boundary. nullptr: no
+// such size.
+Run surface_run(std::uint32_t bytes, bool is_load);
 
 enum class AtomicKind : std::uint8_t { add, min, max, and_, or_, xor_, exch, cas, inc, dec };
 // Op::mode: AtomicKind; Op::value2: bit 0: the result is not wanted; extra: the Type.

@@ -31,6 +31,7 @@ class PtxMemory final : public ptx::Memory {
 public:
     PtxMemory(Driver& d, const GpuAgent& agent) : d_(d), agent_(agent) {}
     ptx::MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) override;
+    ptx::SurfaceBytes surface(std::uint64_t handle) override;
     std::uint64_t update(void* word, std::uint32_t bytes, ptx::Update& update) override;
     void print(std::string_view text) override;
     void uninitialised(std::string_view text, std::uint64_t address) override;

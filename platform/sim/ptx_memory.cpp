@@ -2,6 +2,7 @@
 // What a kernel from PTX may access, by provenance and the machine's facts.
 #include "blocks.hpp"
 #include "ptx_kernels.hpp"
+#include "textures.hpp"
 #include "updates.hpp"
 #include "written_bytes.hpp"
 
@@ -102,6 +103,28 @@ ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, 
     out.host = static_cast<std::byte*>(access.pointer) - (address - out.begin);
     out.whole_updates = updates_are_whole(d_, agent_.device, region);
     out.written = written_bytes::of(out.host);
+    return out;
+}
+
+ptx::SurfaceBytes PtxMemory::surface(std::uint64_t handle) {
+    ptx::SurfaceBytes out;
+    const std::lock_guard lock(d_.mutex);
+    const auto* const surface = reinterpret_cast<const Surface*>(static_cast<std::uintptr_t>(handle));
+    if (!d_.surfaces.alive(surface)) {
+        out.refusal = "it is no surface object, or it was destroyed";
+        return out;
+    }
+    const Array* const array = surface->resource.from.array;
+    const Region* const region = d_.arrays.alive(array) ? d_.regions.find_id(array->region) : nullptr;
+    if (region == nullptr) out.refusal = "its array was destroyed";
+    if (region != nullptr && region->device != agent_.device) out.refusal = "its array belongs to another device";
+    if (!out.refusal.empty()) return out;
+    const ArrayDescription3D& a = array->description;
+    out.host = static_cast<std::byte*>(region->host) + array->offset_bytes;
+    out.written = written_bytes::of(out.host);
+    out.row_bytes = a.width * element_bytes_of(a.format, a.channels);
+    out.rows = rows_of(a);
+    out.layers = layers_of(a);
     return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Surface objects: arrays that kernels write. No kernel reaches them here.
+// Surface objects: arrays that kernels from PTX read and write by coordinates (ptx_memory.cpp).
 #include "call.hpp"
 #include "textures.hpp"
 

@@ -312,6 +312,39 @@ for part in parts:
     print(part.__name__, flush=True)
 '''
 
+SURFACES = r'''
+import numpy as np
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.core.texture import OpaqueArrayOptions, ResourceDescriptor
+
+CODE = """
+extern "C" __global__ void twice(unsigned long long from, unsigned long long to, int width, int height) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x >= width + 8) return;
+    float value;
+    surf2Dread(&value, from, x * 4, y, cudaBoundaryModeClamp);
+    surf2Dwrite(2 * value, to, x * 4, y, cudaBoundaryModeZero);
+}
+"""
+device = Device()
+device.set_current()
+stream = device.create_stream()
+target = 'compute_%d%d' % tuple(device.compute_capability)
+module = Program(CODE, code_type='c++', options=ProgramOptions(arch=target)).compile('ptx')
+width, height = 100, 7
+arrays = [device.create_opaque_array(OpaqueArrayOptions((width, height), 'float32', 1, is_surface_load_store=True))
+          for _ in range(2)]
+surfaces = [device.create_surface_object(resource=ResourceDescriptor.from_opaque_array(one)) for one in arrays]
+values, got = np.arange(width * height, dtype=np.float32), np.empty(width * height, dtype=np.float32)
+arrays[0].copy_from(values, stream=stream)
+launch(stream, LaunchConfig(grid=(2, height), block=64), module.get_kernel('twice'), np.uint64(surfaces[0].handle),
+       np.uint64(surfaces[1].handle), np.int32(width), np.int32(height))
+arrays[1].copy_to(got, stream=stream)
+stream.sync()
+assert np.array_equal(got, 2 * values), got[:8]
+print('right')
+'''
+
 def run(code, *words):
     return subprocess.run([PYTHON, '-c', code, *words], capture_output=True, text=True, timeout=120, check=False)
 
@@ -330,6 +363,11 @@ class CudaCore(unittest.TestCase):
         done = self.right(run(PROGRAM, 'beyond'))
         self.assertIn('answer 700', done.stdout)
         self.assertIn('kernel beyond, PTX line', done.stderr)
+
+    def test_kernels_reach_surfaces(self):
+        if run('import cuda.core.texture').returncode != 0:
+            self.skipTest('this cuda.core has no surfaces')
+        self.assertIn('right', self.right(run(SURFACES)).stdout)
 
     def test_cuda_core_runs_streams_memory_and_graphs(self):
         done = self.right(run(WIDE))
