@@ -36,8 +36,9 @@ typedef void (*isthmus_sim_reset_counts_fn)(void);
  * handles were given out), "graph_instances", "user_objects", "allocations" (all memory), "device", "pool" (includes
  * "graph": memory of captured graphs), "managed" (includes "managed_pool"), "pinned", "registered", "mappings" (of
  * "physical" memory behind handles at addresses of "reservations"; also in "allocations"), "multicast" (objects, also
- * in "physical"); "gpu_work": operations that GPU workers run at this moment; "standing_calls": calls that wait because
- * of "stands". -1: unknown word. */
+ * in "physical"); "arrays" (with mipmapped ones, levels and planes; their memory also in "allocations"), "textures"
+ * (with surfaces), "semaphores"; "gpu_work": operations that GPU workers run at this moment; "standing_calls": calls
+ * that wait because of "stands". -1: unknown word. */
 typedef int64_t (*isthmus_sim_live_fn)(const char* what);
 
 /* Makes a device's memory smaller than in the record; 0 restores the record's size. Existing allocations stay.
