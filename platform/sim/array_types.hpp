@@ -7,6 +7,7 @@
 
 namespace isthmus::sim {
 
+struct GraphicsResource;                   // that a graphics library made
 using TextureHandle = unsigned long long;  // CUtexObject
 using SurfaceHandle = unsigned long long;  // CUsurfObject
 

@@ -5,11 +5,12 @@
 namespace isthmus::sim {
 namespace {
 
+constexpr Result invalid_graphics_context = 219;
+
 // Without a current context of OpenGL.
 Result refuse_registering(CallId id, const void* out) {
-    return call_in_context(id, [&](Driver&, Context&) -> Result {
-        return out ? result::invalid_graphics_context : result::invalid_value;
-    });
+    return call_in_context(
+        id, [&](Driver&, Context&) -> Result { return out ? invalid_graphics_context : result::invalid_value; });
 }
 
 Result refuse_resource(CallId id) {
@@ -32,7 +33,7 @@ extern "C" {
 
 Result cuGLGetDevices_v2(unsigned* count, DeviceOrdinal*, unsigned, int) {
     return call(CallId::cuGLGetDevices_v2,
-                [&](Driver&) -> Result { return count ? result::invalid_graphics_context : result::invalid_value; });
+                [&](Driver&) -> Result { return count ? invalid_graphics_context : result::invalid_value; });
 }
 
 Result cuGraphicsGLRegisterBuffer(GraphicsResource** resource, unsigned, unsigned) {

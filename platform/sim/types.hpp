@@ -36,7 +36,6 @@ struct MipmappedArray;
 struct Texture;
 struct Surface;
 struct ExternalMemory;
-struct GraphicsResource;
 class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
@@ -333,10 +332,10 @@ namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
                         no_binary = 209, unsupported_limit = 215, peer_unsupported = 217, invalid_ptx = 218,
-                        invalid_graphics_context = 219, ptx_too_new = 222, file_not_found = 301, operating_system = 304,
-                        invalid_handle = 400, illegal_state = 401, not_found = 500, not_ready = 600,
-                        illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710,
-                        illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
+                        ptx_too_new = 222, file_not_found = 301, operating_system = 304, invalid_handle = 400,
+                        illegal_state = 401, not_found = 500, not_ready = 600, illegal_address = 700,
+                        peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710, illegal_instruction = 715,
+                        misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
                         cooperative_launch_too_large = 720, context_is_destroyed = 709, already_registered = 712,
                         not_registered = 713, not_permitted = 800, not_supported = 801, capture_unsupported = 900,
                         capture_implicit = 906, graph_update_failure = 910, invalid_resource_type = 914,
