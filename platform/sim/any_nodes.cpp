@@ -21,12 +21,10 @@ bool is_clean(const NodeParameters& p) {
            std::all_of(std::begin(p.reserved), std::end(p.reserved), [](int r) { return r == 0; });
 }
 
-Result add_child(Driver& d, CallId id, const NodePlace& place, const ChildNodeParameters& p) {
-    if (p.ownership != 0) {
-        say("%s: child graphs that move into their node are not modelled", name(id));
-        return result::not_supported;
-    }
-    return add_child_node(d, place, p.graph);
+Result add_child(Driver& d, const NodePlace& place, const ChildNodeParameters& p) {
+    constexpr int clone = 0, move = 1;
+    if (p.ownership == clone) return add_child_node(d, place, p.graph);
+    return p.ownership == move ? move_child_node(d, place, p.graph) : result::invalid_value;
 }
 
 Result add_by_type(Driver& d, CallId id, const NodePlace& place, NodeParameters& p) {
@@ -35,7 +33,7 @@ Result add_by_type(Driver& d, CallId id, const NodePlace& place, NodeParameters&
         case copy: return add_copy_node(d, place, &p.copy.copy, p.copy.context);
         case fill: return add_fill_node(d, place, &p.fill.fill, p.fill.context);
         case host: return add_host_node(d, place, &p.host);
-        case graph: return add_child(d, id, place, p.child);
+        case graph: return add_child(d, place, p.child);
         case empty: return add_empty_node(d, place);
         case wait:
         case record: return add_event_node(d, place, p.event, p.type == wait, name(id));

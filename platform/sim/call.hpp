@@ -6,6 +6,7 @@
 #include "driver.hpp"
 #include "exports.hpp"
 #include "faults.hpp"
+#include "logs.hpp"
 #include "statistics.hpp"
 
 namespace isthmus::sim {
@@ -17,9 +18,13 @@ Result admission(CallId id);
 // Whether a call works although the calling thread's current context was destroyed; the other calls answer 709.
 bool works_beside_a_dead_context(CallId id) noexcept;
 
-// Counts what a call answered. 600 is no failure.
+// Counts and logs what a call answered. 600 is no failure.
 inline Result answered(CallId id, Result code) {
-    if (code != result::ok && code != result::not_ready) count_statistics_answer(static_cast<int>(id), code);
+    if (code != result::ok && code != result::not_ready) {
+        count_statistics_answer(static_cast<int>(id), code);
+        log_answer(id, code);
+    }
+    if (log_is_waiting.load(std::memory_order_relaxed)) deliver_log();
     return code;
 }
 

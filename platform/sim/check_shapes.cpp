@@ -125,7 +125,11 @@ static_assert(offsetof(AllocationProperties, location) == offsetof(CUmemAllocati
               offsetof(MulticastProperties, flags) == offsetof(CUmulticastObjectProp, flags));
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
               offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&
-              offsetof(LaunchAttribute, priority) == offsetof(CUlaunchAttribute, value) &&
+              offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value) &&
+              sizeof(LaunchAttributeValue) == sizeof(CUlaunchAttributeValue) &&
+              sizeof(AccessWindow) == sizeof(CUaccessPolicyWindow) &&
+              sizeof(DomainMap) == sizeof(CUlaunchMemSyncDomainMap) &&
+              offsetof(AccessWindow, on_miss) == offsetof(CUaccessPolicyWindow, missProp) &&
               offsetof(KernelNodeParameters, extra) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, extra) &&
               offsetof(KernelNodeParameters2, launch.extra) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, extra) &&
               offsetof(KernelNodeParameters2, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx) &&

@@ -4,6 +4,7 @@
 #include "allocate.hpp"
 #include "arrays.hpp"
 #include "call.hpp"
+#include "context_events.hpp"
 #include "graph_objects.hpp"
 #include "module.hpp"
 #include "pools.hpp"
@@ -122,6 +123,7 @@ void release_context_resources(Driver& d, Context* context) {
         if (!region->pool) release_region(d, region);
     }
     context->peers.clear();
+    open_gate(d, *context);
 }
 
 namespace {

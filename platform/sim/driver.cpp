@@ -109,6 +109,7 @@ Driver::Driver(const Machine& played) : machine(played), protection(played.devic
         state.primary.id = next_context_id++;
         state.total_bytes = memory_bytes(played, device);
         state.limits = limits_of(played, device);
+        state.legacy_settings.of_launches = first_settings(attribute_facts(*this, device));
         phase_guarded = phase_guarded || state.limits.phase_guarded;
         state.default_pool.device = device;
         state.default_pool.location = {1, device};
@@ -178,6 +179,7 @@ void say(const char* format, ...) {
     std::vsnprintf(line + start, sizeof(line) - start - 1, format, arguments);  // room for the end of the line
     va_end(arguments);
     count_message(format, line + start);
+    log_line(line + start);
     static const bool quiet = ::secure_getenv("ISTHMUS_SIM_QUIET") != nullptr;
     if (quiet) return;
     // One fwrite() of the whole line: fprintf() of newer C libraries writes it in pieces, and lines of other threads

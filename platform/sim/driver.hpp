@@ -5,6 +5,7 @@
 
 #include "engine/engine.hpp"
 #include "handles.hpp"
+#include "launch_settings.hpp"
 #include "machine.hpp"
 #include "protection.hpp"
 #include "regions.hpp"
@@ -34,6 +35,7 @@ struct Context {
     GreenContext* green = nullptr;      // whose context this is; all but its streams is the primary context's
     std::map<int, std::size_t> limits;  // that the program set, by CUlimit
     int cache_preference = 0;           // CUfunc_cache
+    engine::StreamId gate = engine::StreamId::none;  // context_events.hpp
 };
 
 struct Stream {
@@ -42,6 +44,7 @@ struct Stream {
     unsigned flags = 0;  // 1: does not wait for the legacy stream
     int priority = 0;
     GreenContext* green = nullptr;  // that it belongs to
+    StreamSettings settings;
     // The last answer of cuStreamGetCaptureInfo: valid until the next call for the stream.
     std::vector<NodeObject*> capture_dependencies;
     std::vector<EdgeData> capture_edges;
@@ -110,6 +113,7 @@ struct DeviceState {
     int retained = 0;     // references; a reset does not change them
     bool active = false;  // from the first retain to the last release or a reset
     unsigned primary_flags = 0;
+    StreamSettings legacy_settings;  // of the legacy stream
     Pool default_pool;
     Pool* pool = nullptr;
     std::uint64_t total_bytes = 0;  // the record's, unless a test reduced it

@@ -63,6 +63,11 @@ Result get_procedure(const char* symbol, void** function, int version, std::uint
 
 }  // namespace
 
+const char* name_of_result(Result code) noexcept {
+    const Text* const found = find_text(code);
+    return found ? found->name : "an unknown code";
+}
+
 extern "C" {
 
 Result cuGetErrorName(Result code, const char** text) {

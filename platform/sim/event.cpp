@@ -67,28 +67,6 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     return d.engine().record(event.id, stream.id);
 }
 
-Result record_context(Driver& d, Context* context, Event* handle) {
-    if (!context) context = current_context(d);
-    std::vector<engine::StreamId> streams;
-    {
-        const std::lock_guard lock(d.mutex);
-        if (const Result code = context_code(d, context)) return code;
-        for (const Stream* stream : d.streams.all()) {
-            if (stream->context == context) streams.push_back(stream->id);
-        }
-    }
-    Event event;
-    if (const Result code = find(d, handle, event)) return code;
-    if (event.context != context) return result::invalid_handle;
-    if (event.shared) {
-        say("cuCtxRecordEvent: interprocess events are not modelled");
-        return result::not_supported;
-    }
-    // In the simulator all contexts of a device share one legacy stream and one list of destroyed streams: it waits for
-    // more than the driver does, never for less.
-    return d.engine().record_all(event.id, streams, context->device);
-}
-
 Result elapsed(Driver& d, float* milliseconds, Event* begin_handle, Event* end_handle) {
     Event begin, end;
     if (!milliseconds) return result::invalid_value;
@@ -132,10 +110,6 @@ Result cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
         if (flags == 1) return capture_event_node(d, stream, event, false, "cuEventRecordWithFlags");
         return record(d, event, stream);
     });
-}
-
-Result cuCtxRecordEvent(Context* context, Event* event) {
-    return call(CallId::cuCtxRecordEvent, [&](Driver& d) { return record_context(d, context, event); });
 }
 
 Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {

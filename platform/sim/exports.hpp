@@ -15,6 +15,7 @@ enum class CallId : int {
 };
 inline constexpr int call_count = static_cast<int>(CallId::count);
 const char* name(CallId id) noexcept;
+const char* name_of_result(Result code) noexcept;  // CUDA_ERROR_…; "an unknown code" where it has none
 
 extern "C" {
 #define ISTHMUS_SIM_EXPORT(symbol, parameters) __attribute__((visibility("default"))) Result symbol parameters;

@@ -34,7 +34,9 @@ struct GraphMemory {
 template <class Visit>
 void visit_memory_nodes(const engine::Graph& graph, Visit visit) {
     for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
-        const engine::Operation& operation = graph.node(i).operation;
+        const engine::GraphNode& node = graph.node(i);
+        if (node.child) visit_memory_nodes(*node.child, visit);
+        const engine::Operation& operation = node.operation;
         if (operation.tag != 0) visit(operation.kind == engine::Kind::allocate, operation.tag);
     }
 }

@@ -124,7 +124,7 @@ Result find_in_clone(Driver& d, NodeObject** node, NodeObject* original, GraphOb
 
 Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
     const std::lock_guard lock(d.mutex);
-    if (!d.graphs.alive(child)) return result::invalid_value;
+    if (!d.graphs.alive(child) || child->was_moved) return result::invalid_value;
     engine::Graph inside;
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
     // Documented as "an error"; the code is assumed, and for conditional nodes observed.
@@ -133,6 +133,28 @@ Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
                     [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
                         return graph.add_graph(inside, std::move(after));
                     });
+}
+
+// Documented: a moved graph is no other node's, and holds no conditional nodes. The codes are assumed.
+Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
+    const std::lock_guard lock(d.mutex);
+    const auto holds = [&](GraphObject* outer, GraphObject* inner) {
+        while (inner != outer && inner->parent) inner = inner->parent->graph;
+        return inner == outer;
+    };
+    if (!d.graphs.alive(child) || !d.graphs.alive(place.graph)) return result::invalid_value;
+    const bool is_bound = child->parent || child->captured_by != engine::StreamId::none;
+    if (is_bound || holds(child, place.graph)) return result::invalid_value;
+    if (has_conditions(child->graph)) return result::not_supported;
+    const Result code = add_node(d, place.node, place.graph, place.dependencies, place.count,
+                                 [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
+                                     return graph.take_graph(std::exchange(child->graph, {}), std::move(after));
+                                 });
+    if (code != result::ok) return code;
+    (*place.node)->embedded = child;
+    child->parent = *place.node;
+    child->was_moved = true;
+    return result::ok;
 }
 
 Result add_empty_node(Driver& d, const NodePlace& place) {

@@ -19,6 +19,7 @@ struct GraphObject {
     engine::StreamId captured_by = engine::StreamId::none;  // where the capture that makes the graph began
     bool was_given = false;        // the program passed the graph to that capture, which does not own it
     NodeObject* parent = nullptr;  // the node that the graph is embedded in
+    bool was_moved = false;        // into that node, by the program
     std::unordered_map<std::uint64_t, NodeObject*> nodes;  // the node handles that were given out, by node identity
 };
 

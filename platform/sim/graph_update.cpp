@@ -80,7 +80,7 @@ Finding pair_nodes(const engine::Graph& old, const engine::Graph& now, std::vect
 
 Verdict check_kernels(const KernelLaunch& old, const KernelLaunch& now, bool node_priorities) {
     if (old.agent.context != now.agent.context) return unsupported_function_change;
-    return node_priorities && old.priority != now.priority ? attributes_changed : success;
+    return node_priorities && old.settings.priority != now.settings.priority ? attributes_changed : success;
 }
 
 Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, bool node_priorities) {
@@ -142,6 +142,7 @@ Result update(Driver& d, GraphExec* handle, GraphObject* object, UpdateResult* a
     if (!answer) return result::invalid_value;
     *answer = {error, nullptr, nullptr};
     if (!d.instances.alive(handle) || !d.graphs.alive(object)) return result::invalid_value;
+    if (object->was_moved) return result::invalid_value;  // documented; the code is assumed
     engine::Graph now;
     if (const Result code = look(d, *object, [&](const engine::Graph& graph) { now = graph; })) return code;
     engine::Graph updated = handle->instance->graph;

@@ -3,6 +3,7 @@
 #include "green_contexts.hpp"
 
 #include "call.hpp"
+#include "context_events.hpp"
 #include "graph_objects.hpp"
 
 #include <algorithm>
@@ -146,6 +147,7 @@ Result destroy(Driver& d, GreenContext* green) {
             end_stream(d, *stream);
             d.streams.lose(stream);
         }
+        open_gate(d, *green->context);
         d.contexts.destroy(green->context);
         d.green_contexts.destroy(green);
         d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
@@ -258,6 +260,7 @@ Result cuGreenCtxStreamCreate(Stream** stream, GreenContext* green, unsigned fla
         if (!stream || flags != non_blocking) return result::invalid_value;  // documented
         if (const Result lost = d.engine().device_code(green->device)) return lost;
         *stream = create_stream(d, green->device, green, flags, priority);
+        hold_new_stream(d, **stream);
         return result::ok;
     });
 }
@@ -283,10 +286,7 @@ Result cuGreenCtxRecordEvent(GreenContext* green, Event* event) {
 Result cuGreenCtxWaitEvent(GreenContext* green, Event* event) {
     return call_for_green(CallId::cuGreenCtxWaitEvent, green, [&](Driver& d) -> Result {
         if (const Result code = check_event(d, green, event)) return code;
-        for (const engine::StreamId stream : streams_of(d, green)) {
-            if (const Result code = d.engine().wait(stream, event->id)) return code;
-        }
-        return result::ok;
+        return wait_for_event(d, *green->context, event->id);
     });
 }
 }

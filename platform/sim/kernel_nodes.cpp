@@ -8,11 +8,6 @@
 namespace isthmus::sim {
 namespace {
 
-const KernelLaunch* launch_of(const engine::GraphNode& node) {
-    if (node.child || node.operation.kind != engine::Kind::kernel) return nullptr;
-    return static_cast<const KernelLaunch*>(node.operation.details.get());
-}
-
 KernelNodeParameters parameters_of(const KernelLaunch& launch) {
     const LaunchShape& shape = launch.shape;
     // Documented: owned by the node, and valid until its parameters are set again.
@@ -53,7 +48,7 @@ Result renew(Driver& d, const KernelLaunch& old, const Wanted& wanted, bool may_
     LaunchRequest request = {
         p.function, {{p.grid_x, p.grid_y, p.grid_z}, {p.block_x, p.block_y, p.block_z}, p.shared_bytes},
         old.agent,  p.parameters,
-        p.extra,    old.priority};
+        p.extra,    old.settings};
     if (p.parameters && p.extra) return result::invalid_value;
     if (wanted.context && wanted.context != old.agent.context) {
         if (!may_change_context) return result::invalid_value;

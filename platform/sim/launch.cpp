@@ -6,6 +6,7 @@
 #include "aliases.hpp"
 #include "blocks.hpp"
 #include "call.hpp"
+#include "engine/graph.hpp"
 #include "module.hpp"
 #include "ptx_kernels.hpp"
 #include "updates.hpp"
@@ -186,6 +187,22 @@ int run(Driver& d, const KernelLaunch& launch) {
 
 }  // namespace
 
+const KernelLaunch* launch_of(const engine::GraphNode& node) {
+    if (node.child || node.operation.kind != engine::Kind::kernel) return nullptr;
+    return static_cast<const KernelLaunch*>(node.operation.details.get());
+}
+
+LaunchRequest request_of(const KernelLaunch& launch) {
+    return {launch.function, launch.shape,   launch.agent, const_cast<void**>(launch.parameters.data()),
+            nullptr,         launch.settings};
+}
+
+unsigned most_cluster_blocks(const Function& function) {
+    constexpr unsigned portable = 8, largest = 16;
+    const auto allowed = function.set_attributes.find(function_attribute::any_cluster);
+    return allowed != function.set_attributes.end() && allowed->second != 0 ? largest : portable;
+}
+
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out) {
     if (request.extra) {
         say("launches with packed parameter buffers (extra) are not modelled");
@@ -199,15 +216,19 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     if (!request.parameters && !takes_nothing) return result::invalid_value;
     out.own_twin = request.function->own_twin;
     if (out.twin->ready_made && !out.twin->stand_in && !can_run_ptx(*out.twin)) return result::not_supported;
-    if (request.shape.cooperative && !out.twin->entry) {
+    if (request.settings.cooperative && !out.twin->entry) {
         say("cooperative launches are modelled for kernels from PTX alone, and %s is none", out.twin->symbol.c_str());
         return result::not_supported;
     }
-    if (request.shape.cooperative && !resident(d, request.agent.device, request.shape)) {
+    if (request.settings.cooperative && !resident(d, request.agent.device, request.shape)) {
         return result::cooperative_launch_too_large;
     }
+    if (const Result code =
+            check_cluster(request.settings, request.shape.grid, most_cluster_blocks(*request.function))) {
+        return code;
+    }
     out.shape = request.shape;
-    out.priority = request.priority;
+    out.settings = request.settings;
     out.agent = request.agent;
     if (out.twin->ready_made) {
         out.pack.resize(out.twin->pack_bytes);
@@ -238,53 +259,26 @@ engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch
 
 namespace {
 
-Result launch(Driver& d, LaunchRequest request, Stream* handle) {
+// `config`: null for a launch without attributes of its own.
+Result launch(Driver& d, LaunchRequest request, Stream* handle, const LaunchConfig* config = nullptr) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     request.agent = {stream.device, stream.context, stream.id};
     auto prepared = std::make_shared<KernelLaunch>();
     {
         const std::lock_guard lock(d.mutex);
+        const bool cooperative = request.settings.cooperative;
+        request.settings = settings_of_work(d, stream, handle);
+        request.settings.cooperative = cooperative;
+        if (config) {
+            const AttributeFacts facts = attribute_facts(d, stream.device);
+            if (const Result code = read_launch_settings(facts, *config, request.settings)) return code;
+        }
         if (const Result code = prepare_launch(d, request, *prepared)) return code;
     }
     const Result code = d.engine().submit(stream.id, kernel_operation(d, std::move(prepared)));
     update_managed_access(d);
     return code;
-}
-
-// Reads the priority and the cluster; returns 801 for any other attribute, except empty entries.
-Result read_attributes(const LaunchConfig& config, std::optional<int>& priority, unsigned (&cluster)[3],
-                       bool& cooperative) {
-    constexpr int gap = 0, cooperative_id = 2, cluster_id = 4, priority_id = 8;
-    if (config.attribute_count > 0 && !config.attributes) return result::invalid_value;
-    for (unsigned i = 0; i < config.attribute_count; ++i) {
-        const LaunchAttribute& attribute = config.attributes[i];
-        if (attribute.id == priority_id) {
-            priority = attribute.priority;
-        } else if (attribute.id == cooperative_id) {
-            cooperative = attribute.cooperative != 0;
-        } else if (attribute.id == cluster_id) {
-            cluster[0] = attribute.cluster.x;
-            cluster[1] = attribute.cluster.y;
-            cluster[2] = attribute.cluster.z;
-        } else if (attribute.id != gap) {
-            say("cuLaunchKernelEx: launch attribute %d is not modelled", attribute.id);
-            return result::not_supported;
-        }
-    }
-    return result::ok;
-}
-
-// Documented: the grid is a multiple of the cluster in each dimension. At most 8 blocks are portable.
-Result check_cluster(Driver& d, const LaunchConfig& config, const unsigned (&cluster)[3]) {
-    StreamTarget stream;
-    if (const Result code = resolve(d, config.stream, stream)) return code;
-    if (d.fact(stream.device, attribute::cluster_launch) == 0) return result::not_supported;
-    const unsigned grid[3] = {config.grid_x, config.grid_y, config.grid_z};
-    for (int axis = 0; axis < 3; ++axis) {
-        if (cluster[axis] == 0 || grid[axis] % cluster[axis] != 0) return result::invalid_value;
-    }
-    return cluster[0] * cluster[1] * cluster[2] <= 8 ? result::ok : result::invalid_value;
 }
 
 }  // namespace
@@ -295,7 +289,7 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsi
                       unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** parameters,
                       void** extra) {
     return call(CallId::cuLaunchKernel, [&](Driver& d) {
-        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
+        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
         return launch(d, {function, shape, {}, parameters, extra, {}}, stream);
     });
 }
@@ -304,26 +298,20 @@ Result cuLaunchCooperativeKernel(Function* function, unsigned grid_x, unsigned g
                                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                  Stream* stream, void** parameters) {
     return call(CallId::cuLaunchCooperativeKernel, [&](Driver& d) {
-        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
-        return launch(d, {function, shape, {}, parameters, nullptr, {}}, stream);
+        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+        LaunchSettings settings;
+        settings.cooperative = true;
+        return launch(d, {function, shape, {}, parameters, nullptr, settings}, stream);
     });
 }
 
 Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
     return call(CallId::cuLaunchKernelEx, [&](Driver& d) -> Result {
         if (!config) return result::invalid_value;
-        std::optional<int> priority;
-        unsigned cluster[3] = {};
-        bool cooperative = false;
-        if (const Result code = read_attributes(*config, priority, cluster, cooperative)) return code;
-        if (cluster[0] != 0) {
-            if (const Result code = check_cluster(d, *config, cluster)) return code;
-        }
         const LaunchShape shape = {{config->grid_x, config->grid_y, config->grid_z},
                                    {config->block_x, config->block_y, config->block_z},
-                                   config->shared_bytes,
-                                   cooperative};
-        return launch(d, {function, shape, {}, parameters, extra, priority}, config->stream);
+                                   config->shared_bytes};
+        return launch(d, {function, shape, {}, parameters, extra, {}}, config->stream, config);
     });
 }
 }

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "access.hpp"
+#include "launch_settings.hpp"
 #include "twins.hpp"
 
 #include <driver_abi/sim_registration.h>
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace isthmus::sim {
@@ -24,7 +24,6 @@ struct LaunchShape {
     unsigned grid[3];
     unsigned block[3];
     unsigned shared_bytes;
-    bool cooperative = false;
 };
 
 struct LaunchRequest {
@@ -33,7 +32,7 @@ struct LaunchRequest {
     GpuAgent agent;
     void** parameters = nullptr;
     void** extra = nullptr;
-    std::optional<int> priority;
+    LaunchSettings settings;
 };
 
 // Must not move after it was prepared: `parameters` points into it.
@@ -45,9 +44,16 @@ struct KernelLaunch {
     isthmus_sim_extent extent = {};
     std::vector<std::byte> pack;
     GpuAgent agent;
-    std::optional<int> priority;  // from a launch attribute; a hint that the simulator ignores
+    LaunchSettings settings;
     std::vector<void*> parameters;
 };
+
+// The launch of a kernel node; nullptr: another kind of node.
+const KernelLaunch* launch_of(const engine::GraphNode& node);
+// The launch once more, to be changed and prepared.
+LaunchRequest request_of(const KernelLaunch& launch);
+// Blocks of a cluster of this function: 8, or 16 where it allows sizes that are not portable.
+unsigned most_cluster_blocks(const Function& function);
 
 // Checks and copies the arguments. Requires the driver's mutex.
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);

@@ -12,9 +12,6 @@
 #include <string>
 
 namespace isthmus::sim {
-namespace {
-
-// Nothing: the file does not exist or cannot be read. The text ends with 0, as PTX has to.
 std::optional<std::string> read_file(const char* path) {
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return std::nullopt;
@@ -27,6 +24,8 @@ std::optional<std::string> read_file(const char* path) {
     ::close(file);
     return got < 0 ? std::nullopt : std::optional(std::move(bytes));
 }
+
+namespace {
 
 // Load: Result(const void* image); counted as a call of its own, too.
 template <class Load>

@@ -49,6 +49,7 @@ Result add_allocation(Driver& d, Context* context, NodeObject** node, GraphObjec
     engine::Operation operation;
     const std::lock_guard lock(d.mutex);
     if (!node || !d.graphs.alive(graph)) return result::invalid_value;
+    if (graph->was_moved) return result::not_supported;  // documented; the code is assumed
     if (const Result code = check_request(d, p)) return code;
     std::vector<engine::NodeIndex> known;
     if (const Result code = indices_of(d, *graph, dependencies, count, known)) return code;
@@ -74,6 +75,7 @@ Result add_free(Driver& d, NodeObject** node, GraphObject* graph, NodeObject* co
                 Address address) {
     const std::lock_guard lock(d.mutex);
     if (!node || !d.graphs.alive(graph)) return result::invalid_value;
+    if (graph->was_moved) return result::not_supported;
     const Found found = d.regions.find(address);
     if (!found || found.offset_bytes != 0) return result::invalid_value;
     std::vector<engine::NodeIndex> known;

@@ -184,14 +184,37 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
                          ? set->second
                          : d.fact(device, attribute::max_shared_per_block) - static_shared_bytes(function);
             return result::ok;
-        case 9: *value = set != function.set_attributes.end() ? set->second : -1; return result::ok;
+        case function_attribute::carveout:
+            *value = set != function.set_attributes.end() ? set->second : -1;
+            return result::ok;
+        case function_attribute::cluster_required: *value = 0; return result::ok;  // no kernel here states a size
+        case function_attribute::cluster_width:
+        case function_attribute::cluster_height:
+        case function_attribute::cluster_depth:
+        case function_attribute::any_cluster:
+        case function_attribute::cluster_scheduling:
+            *value = set != function.set_attributes.end() ? set->second : 0;
+            return result::ok;
         default: return result::invalid_value;
     }
 }
 
+// The values that may be set; the codes of clusters are assumed.
 Result set_attribute(const Driver& d, int device, Function& function, int id, int value) {
     const int most = d.fact(device, attribute::max_shared_optin) - static_shared_bytes(function);
-    if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most))) return result::invalid_value;
+    const auto between = [&](int least, int largest) { return value >= least && value <= largest; };
+    bool right = false;
+    switch (id) {
+        case function_attribute::dynamic_shared: right = between(0, most); break;
+        case function_attribute::carveout: right = between(-1, 100); break;
+        case function_attribute::cluster_width:
+        case function_attribute::cluster_height:
+        case function_attribute::cluster_depth: right = value >= 0; break;
+        case function_attribute::any_cluster: right = between(0, 1); break;
+        case function_attribute::cluster_scheduling: right = between(0, 2); break;
+        default: break;
+    }
+    if (!right) return result::invalid_value;
     function.set_attributes[id] = value;
     return result::ok;
 }

@@ -5,15 +5,25 @@
 #include "twins.hpp"
 #include "types.hpp"
 
+#include <joining.hpp>
 #include <module_image.hpp>
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace isthmus::sim {
 
 class Driver;
+
+// CUfunction_attribute
+namespace function_attribute {
+inline constexpr int most_threads = 0, static_shared = 1, dynamic_shared = 8, carveout = 9, cluster_required = 10,
+                     cluster_width = 11, cluster_height = 12, cluster_depth = 13, any_cluster = 14,
+                     cluster_scheduling = 15;
+}  // namespace function_attribute
 
 struct Function {
     const Twin* twin = nullptr;
@@ -34,7 +44,8 @@ struct Module {
 
 // What cuLinkCreate makes. The simulator's machine code is the text that was added.
 struct LinkState {
-    std::string text;
+    std::vector<ptx::NamedText> texts;
+    std::string result;   // of cuLinkComplete
     char* log = nullptr;  // the buffer of the option of cuLinkCreate
     std::size_t log_bytes = 0;
 };
@@ -47,6 +58,8 @@ void write_log(const std::string& log, char* buffer, std::size_t bytes);
 // 222. `log`: what its compiler says.
 Result judge_image(const images::ImageContents& contents, int driver_version, std::uint32_t capability,
                    std::string& log);
+// The content of a file; nothing: it does not exist or cannot be read. c_str() ends with 0, as PTX has to.
+std::optional<std::string> read_file(const char* path);
 // How many bytes an image has, by what it says itself; 0: it is none.
 std::size_t image_bytes(const void* image) noexcept;
 // Blocks of this many threads that a multiprocessor holds at a time.

@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's linker, for PTX alone. The simulator's machine code is the text itself, which its loader takes.
+// The driver's linker, for PTX alone: as text, in a fatbin, or what an earlier cuLinkComplete gave. The simulator's
+// machine code is the joined text, which its loader takes.
 #include "call.hpp"
 #include "module.hpp"
+#include "packed_images.hpp"
+#include "ptx_words.hpp"
 
 #include <cstring>
 #include <span>
 
 namespace isthmus::sim {
+namespace {
+
+// CUjitInputType
+constexpr int cubin = 0, ptx_text = 1, fatbin = 2, newest_type = 5;
+
+std::uint32_t capability_of(const Driver& d, const Context& context) {
+    return static_cast<std::uint32_t>(d.fact(context.device, attribute::cc_major) * 10 +
+                                      d.fact(context.device, attribute::cc_minor));
+}
+
+// The PTX of an input; empty: there is none.
+std::string text_of(int type, std::span<const std::byte> input, std::uint32_t capability) {
+    std::string text(reinterpret_cast<const char*>(input.data()), input.size());
+    text.resize(std::strlen(text.c_str()));
+    if (type == ptx_text) return text;
+    if (images::read_image(std::as_bytes(std::span(text))).format == images::ImageFormat::ptx) return text;
+    if (type != fatbin) return "";
+    const std::vector<std::byte> unpacked = unpacked_image(input);
+    return std::string(images::ptx_text(unpacked.empty() ? input : unpacked, capability));
+}
+
+// Requires the driver's mutex.
+Result add(Driver& d, const Context& context, LinkState* state, int type, std::span<const std::byte> input,
+           const char* name, const char* call) {
+    if (type < cubin || type > newest_type || input.empty()) return result::invalid_value;
+    const std::uint32_t capability = capability_of(d, context);
+    std::string text = text_of(type, input, capability);
+    if (text.empty()) {
+        say("%s: this input of type %d has no PTX; machine code and NVVM's code are not modelled", call, type);
+        return result::not_supported;
+    }
+    std::string log;
+    Result code = judge_image(images::read_image(std::as_bytes(std::span(text.data(), text.size()))),
+                              machine().record().facts.driver_version, capability, log);
+    if (code == result::ok) {
+        const std::string own = "input file " + std::to_string(state->texts.size() + 1);
+        state->texts.push_back({name && *name ? name : own, std::move(text)});
+        ptx::Joined joined = ptx::join(state->texts);
+        if (!joined.error.empty()) {
+            log = "error   : " + joined.error;
+            state->texts.pop_back();
+            code = result::invalid_source;  // observed by others for a name that is defined twice
+        }
+    }
+    write_log(log, state->log, state->log_bytes);
+    return code;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -20,38 +72,41 @@ Result cuLinkCreate_v2(unsigned count, int* options, void** values, LinkState** 
     });
 }
 
-Result cuLinkAddData_v2(LinkState* state, int type, void* data, std::size_t bytes, const char*, unsigned, int*,
+Result cuLinkAddData_v2(LinkState* state, int type, void* data, std::size_t bytes, const char* name, unsigned, int*,
                         void**) {
     return call_in_context(CallId::cuLinkAddData_v2, [&](Driver& d, Context& context) -> Result {
-        constexpr int ptx = 1;
-        if (type != ptx) {
-            say("cuLinkAddData: input of type %d is not modelled; only PTX is", type);
-            return result::not_supported;
-        }
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
-        if (!data || bytes == 0 || !state->text.empty()) return result::invalid_value;
-        std::string text(static_cast<const char*>(data), bytes);
-        text.resize(std::strlen(text.c_str()));
-        std::string log;
-        const std::uint32_t capability = static_cast<std::uint32_t>(d.fact(context.device, attribute::cc_major) * 10 +
-                                                                    d.fact(context.device, attribute::cc_minor));
-        const Result code = judge_image(images::read_image(std::as_bytes(std::span(text.data(), text.size()))),
-                                        machine().record().facts.driver_version, capability, log);
-        write_log(log, state->log, state->log_bytes);
-        if (code == result::ok) state->text = std::move(text);
-        return code;
+        if (!data) return result::invalid_value;
+        return add(d, context, state, type, {static_cast<const std::byte*>(data), bytes}, name, "cuLinkAddData");
     });
 }
 
-// Valid as long as the state.
+Result cuLinkAddFile_v2(LinkState* state, int type, const char* path, unsigned, int*, void**) {
+    return call_in_context(CallId::cuLinkAddFile_v2, [&](Driver& d, Context& context) -> Result {
+        if (!path) return result::invalid_value;
+        const std::optional<std::string> bytes = read_file(path);
+        const std::lock_guard lock(d.mutex);
+        if (!d.links.alive(state)) return result::invalid_handle;
+        if (!bytes) return result::file_not_found;
+        return add(d, context, state, type, std::as_bytes(std::span(*bytes)), path, "cuLinkAddFile");
+    });
+}
+
+// The image is valid as long as the state.
 Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
     return call_in_context(CallId::cuLinkComplete, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
-        if (!image || state->text.empty()) return result::invalid_value;
-        *image = state->text.data();
-        if (bytes) *bytes = state->text.size() + 1;  // with the NUL, by which the loader finds its end
+        if (!image || state->texts.empty()) return result::invalid_value;
+        state->result = ptx::join(state->texts).text;
+        // Assumed: a name that no input defines is found here, with the code that loading such a text has.
+        if (const std::string error = ptx_error(state->result); !error.empty()) {
+            write_log(error, state->log, state->log_bytes);
+            return result::invalid_ptx;
+        }
+        *image = state->result.data();
+        if (bytes) *bytes = state->result.size() + 1;  // with the NUL, by which the loader finds its end
         return result::ok;
     });
 }

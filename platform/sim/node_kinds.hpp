@@ -26,6 +26,8 @@ Result add_copy_node(Driver& d, const NodePlace& place, const Copy3D* copy, Cont
 Result add_fill_node(Driver& d, const NodePlace& place, const FillNodeParameters* fill, Context* context);
 Result add_host_node(Driver& d, const NodePlace& place, const HostNodeParameters* parameters);
 Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child);
+// The graph moves into the node, with its handle.
+Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child);
 // `call`: for messages.
 Result add_event_node(Driver& d, const NodePlace& place, Event* event, bool waits, const char* call);
 Result add_allocation_node(Driver& d, const NodePlace& place, AllocationNodeParameters* parameters);

@@ -142,7 +142,7 @@ Result run_ptx(Driver& d, const KernelLaunch& launch) {
     execution_shape.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
     execution_shape.block = {shape.block[0], shape.block[1], shape.block[2]};
     execution_shape.dynamic_shared_bytes = shape.shared_bytes;
-    execution_shape.cooperative = shape.cooperative;
+    execution_shape.cooperative = launch.settings.cooperative;
     execution_shape.finds_uninitialised = written_bytes::wanted();
     execution_shape.multiprocessors =
         static_cast<std::uint32_t>(std::max(1, d.fact(agent.device, attribute::multiprocessors)));

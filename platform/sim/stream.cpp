@@ -2,6 +2,7 @@
 // Streams: handles for the engine's streams, and host functions in them.
 #include "access.hpp"
 #include "call.hpp"
+#include "context_events.hpp"
 #include "graph_objects.hpp"
 #include "green_contexts.hpp"
 #include "node_kinds.hpp"
@@ -24,6 +25,7 @@ Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int 
     const std::lock_guard lock(d.mutex);
     Stream* const made = create_stream(d, context.device, green, flags, priority);
     made->context = &context;
+    hold_new_stream(d, *made);
     *stream = made;
     return result::ok;
 }
@@ -91,6 +93,8 @@ Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags
     made->context = &d.devices[static_cast<std::size_t>(device)].primary;
     made->flags = flags;
     made->green = green;
+    made->settings.of_launches = first_settings(attribute_facts(d, device));
+    made->settings.of_launches.priority = made->priority;
     return made;
 }
 

@@ -36,7 +36,9 @@ struct MipmappedArray;
 struct Texture;
 struct Surface;
 struct ExternalMemory;
+struct LogHandle;  // CUlogsCallbackEntry_st
 class SharedEvent;
+using LogCallback = void (*)(void*, int level, char* text, std::size_t bytes);  // CUlogsCallback
 using StreamCallback = void (*)(Stream*, Result, void*);
 
 struct Uuid {
@@ -120,15 +122,28 @@ struct ClusterSize {
     unsigned x, y, z;
 };
 
+struct AccessWindow {  // CUaccessPolicyWindow
+    void* base;
+    std::size_t bytes;
+    float hit_ratio;
+    int on_hit, on_miss;  // 0 normal, 1 streaming, 2 persisting
+};
+struct DomainMap {  // CUlaunchMemSyncDomainMap
+    unsigned char standard, remote;
+};
+
+union LaunchAttributeValue {  // CUlaunchAttributeValue
+    char bytes[64];
+    AccessWindow window;
+    ClusterSize cluster;
+    DomainMap domains;
+    int number;  // all others that are modelled
+};
+
 struct LaunchAttribute {  // CUlaunchAttribute
     int id;
     int reserved;
-    union {
-        char bytes[64];
-        int priority;
-        int cooperative;
-        ClusterSize cluster;
-    };
+    LaunchAttributeValue value;
 };
 
 struct KernelNodeParameters {  // CUDA_KERNEL_NODE_PARAMS_v1
@@ -331,15 +346,15 @@ struct UpdateResult {  // CUgraphExecUpdateResultInfo
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
                         no_device = 100, invalid_device = 101, invalid_image = 200, invalid_context = 201,
-                        no_binary = 209, unsupported_limit = 215, peer_unsupported = 217, invalid_ptx = 218,
-                        ptx_too_new = 222, file_not_found = 301, operating_system = 304, invalid_handle = 400,
-                        illegal_state = 401, not_found = 500, not_ready = 600, illegal_address = 700,
-                        peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710, illegal_instruction = 715,
-                        misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
+                        invalid_source = 300, no_binary = 209, unsupported_limit = 215, peer_unsupported = 217,
+                        invalid_ptx = 218, ptx_too_new = 222, file_not_found = 301, operating_system = 304,
+                        invalid_handle = 400, illegal_state = 401, not_found = 500, not_ready = 600,
+                        illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710,
+                        illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
                         cooperative_launch_too_large = 720, context_is_destroyed = 709, already_registered = 712,
-                        not_registered = 713, not_permitted = 800, not_supported = 801, capture_unsupported = 900,
-                        capture_implicit = 906, graph_update_failure = 910, invalid_resource_type = 914,
-                        invalid_resource_configuration = 915, unknown = 999;
+                        not_registered = 713, not_permitted = 800, not_supported = 801, invalid_cluster_size = 912,
+                        capture_unsupported = 900, capture_implicit = 906, graph_update_failure = 910,
+                        invalid_resource_type = 914, invalid_resource_configuration = 915, unknown = 999;
 }  // namespace result
 
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.
@@ -349,12 +364,13 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      pci_device = 34, max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50,
                      cc_major = 75, cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88,
                      concurrent_managed = 89, native_host_atomics = 86, partial_host_atomics = 147,
-                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99, sparse_arrays = 112,
-                     read_only_register = 113, memory_pools = 115, virtual_memory = 102, posix_handles = 103,
-                     compression = 107, virtual_memory_rdma = 110, dma_buf = 124, ipc_events = 125,
-                     stream_words_v1 = 92, flush_remote = 98, words_of_64 = 122, wait_nor = 123, fabric_handles = 128,
-                     multicast = 132, decompression = 136, node_virtual_memory = 141, host_virtual_memory = 145,
-                     host_alloc_dma_buf = 146;
+                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99,
+                     largest_access_window = 109, memory_domains = 126, shared_per_multiprocessor = 81,
+                     reserved_shared = 111, sparse_arrays = 112, read_only_register = 113, memory_pools = 115,
+                     virtual_memory = 102, posix_handles = 103, compression = 107, virtual_memory_rdma = 110,
+                     dma_buf = 124, ipc_events = 125, stream_words_v1 = 92, flush_remote = 98, words_of_64 = 122,
+                     wait_nor = 123, fabric_handles = 128, multicast = 132, decompression = 136,
+                     node_virtual_memory = 141, host_virtual_memory = 145, host_alloc_dma_buf = 146;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

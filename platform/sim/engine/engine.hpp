@@ -47,7 +47,8 @@ public:
     // --- streams
     StreamId legacy_stream(int device) const;  // exists from the start, cannot be destroyed
     StreamId create_stream(int device, StreamOptions options);
-    int destroy_stream(StreamId stream);  // returns at once: its work continues, its id is stale
+    void set_priority(StreamId stream, int priority);  // of operations that are submitted from now on
+    int destroy_stream(StreamId stream);               // returns at once: its work continues, its id is stale
     bool stream_exists(StreamId stream) const;
     int stream_device(StreamId stream) const;  // -1: stale
     // Appends to the stream, or to the graph into which the stream is being captured. `work` receives a reference to

@@ -48,8 +48,12 @@ NodeIndex Graph::add(Operation operation, std::vector<NodeIndex> dependencies) {
 NodeIndex Graph::add_graph(const Graph& child, std::vector<NodeIndex> dependencies) {
     Graph own = child;
     own.renew_identities();
+    return take_graph(std::move(own), std::move(dependencies));
+}
+
+NodeIndex Graph::take_graph(Graph child, std::vector<NodeIndex> dependencies) {
     const NodeIndex added = add(Operation{}, std::move(dependencies));
-    writable()[added].child = std::move(own);
+    writable()[added].child = std::move(child);
     return added;
 }
 

@@ -28,6 +28,8 @@ public:
     NodeIndex add(Operation operation, std::vector<NodeIndex> dependencies);
     // Adds a node that runs a copy of `child`.
     NodeIndex add_graph(const Graph& child, std::vector<NodeIndex> dependencies);
+    // Adds a node that runs `child` itself: its nodes keep their identities.
+    NodeIndex take_graph(Graph child, std::vector<NodeIndex> dependencies);
     // Adds a node that runs a graph, empty at first, depending on a condition.
     NodeIndex add_conditional(Condition condition, std::vector<NodeIndex> dependencies);
     // Makes `to` depend on `from`; false where that would close a cycle, or a node is unknown.

@@ -27,6 +27,11 @@ StreamId Engine::create_stream(int device, StreamOptions options) {
     return id;
 }
 
+void Engine::set_priority(StreamId id, int priority) {
+    Core::Lock lock(*core_);
+    if (Stream* const stream = core_->find(id)) stream->options.priority = priority;
+}
+
 int Engine::destroy_stream(StreamId id) {
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);

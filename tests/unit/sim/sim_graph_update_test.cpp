@@ -207,7 +207,7 @@ TEST(SimGraphUpdate, APriorityIsFixedWhereTheInstanceFollowsIt) {
             return captured(scene, [&](CaptureScene& s) {
                 LaunchAttribute attribute = {};
                 attribute.id = 8;
-                attribute.priority = priority;
+                attribute.value.number = priority;
                 isthmus_sim_extent extent = {4, 1, 1};
                 MultiplyPack pack = {{s.memory, 4}, 1};
                 void* parameters[] = {&extent, &pack};

@@ -203,5 +203,81 @@ TEST(SimGreenContexts, WrongOnesAreRefusedAndThePrimaryContextIsHeld) {
     });
 }
 
+TEST(SimContextEvents, LaterWorkOfAContextWaits) {
+    in_own_process([] {
+        Context* const context = open_device();
+        Stream *const before = new_stream(), *const holding = new_stream();
+        Context* other = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&other, 0, 0), 0);
+        Stream* const of_other = new_stream();
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+        Gate gate;
+        Event* const event = new_event();
+        REQUIRE_CODE(launch_hold(holding, gate), 0);
+        REQUIRE_CODE(cuEventRecord(event, holding), 0);
+        REQUIRE_CODE(cuCtxWaitEvent(context, event), 0);
+        Stream* const after = new_stream();  // made later, and waits too
+        const Address memory = device_memory(64);
+        REQUIRE_CODE(launch_multiply(before, memory, 4, 1), 0);
+        REQUIRE_CODE(launch_multiply(after, memory, 4, 1), 0);
+        REQUIRE_CODE(cuStreamQuery(before), 600);
+        REQUIRE_CODE(cuStreamQuery(after), 600);
+        REQUIRE_CODE(cuStreamQuery(of_other), 0);
+        gate.released = 1;
+        REQUIRE_CODE(cuStreamSynchronize(after), 0);
+        REQUIRE_CODE(cuStreamSynchronize(before), 0);
+        REQUIRE_CODE(cuCtxWaitEvent(context, nullptr), 400);
+        REQUIRE_CODE(cuCtxWaitEvent(reinterpret_cast<Context*>(&gate), event), 201);
+    });
+}
+
+TEST(SimContextEvents, AGreenContextsContextMeansItsStreams) {
+    in_own_process([] {
+        Context* const primary = open_device();
+        GreenContext* const green = green_context();
+        Context* context = nullptr;
+        REQUIRE_CODE(cuCtxFromGreenCtx(&context, green), 0);
+        Stream *own = nullptr, *const outside = new_stream();
+        REQUIRE_CODE(cuGreenCtxStreamCreate(&own, green, 1, 0), 0);
+        Gate gate;
+        Event *const event = new_event(), *const of_green = new_event(), *const of_all = new_event();
+        REQUIRE_CODE(launch_hold(outside, gate), 0);
+        REQUIRE_CODE(cuEventRecord(event, outside), 0);
+        REQUIRE_CODE(cuCtxRecordEvent(context, of_green), 0);
+        REQUIRE_CODE(cuEventSynchronize(of_green), 0);  // nothing of the green context runs
+        REQUIRE_CODE(cuCtxRecordEvent(primary, of_all), 0);
+        REQUIRE_CODE(cuEventQuery(of_all), 600);
+        REQUIRE_CODE(cuCtxWaitEvent(context, event), 0);
+        REQUIRE_CODE(cuStreamQuery(own), 600);
+        REQUIRE_CODE(cuStreamQuery(new_stream()), 0);  // of the primary context
+        Stream* later = nullptr;
+        REQUIRE_CODE(cuGreenCtxStreamCreate(&later, green, 1, 0), 0);
+        REQUIRE_CODE(cuStreamQuery(later), 600);
+        gate.released = 1;
+        REQUIRE_CODE(cuStreamSynchronize(later), 0);
+        REQUIRE_CODE(cuGreenCtxDestroy(green), 0);
+        REQUIRE_CODE(cuCtxWaitEvent(context, event), 709);
+    });
+}
+
+TEST(SimContextEvents, CapturesOfTheEventAndOfTheContextAreLost) {
+    in_own_process([] {
+        Context* const context = open_device();
+        Stream* const stream = new_stream();
+        Event* const event = new_event();
+        GraphObject* graph = nullptr;
+        REQUIRE_CODE(cuStreamBeginCapture_v2(stream, 2), 0);
+        REQUIRE_CODE(cuCtxWaitEvent(context, event), 900);  // a stream of the context
+        REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 901);
+        Context* other = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&other, 0, 0), 0);
+        REQUIRE_CODE(cuStreamBeginCapture_v2(stream, 2), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+        REQUIRE_CODE(cuEventRecord(event, stream), 0);
+        REQUIRE_CODE(cuCtxWaitEvent(other, event), 900);  // the event
+        REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 901);
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test

@@ -420,7 +420,7 @@ TEST(SimJoin, ALaunchMayNameItsPriorityAndNothingElse) {  // keeps S13's ground
         Fork f;
         LaunchAttribute attributes[2] = {};
         attributes[1].id = 8;
-        attributes[1].priority = -1;
+        attributes[1].value.number = -1;
         Function* const kernel = multiply_kernel();
         isthmus_sim_extent extent = {4, 1, 1};
         MultiplyPack pack = {{f.scene.memory, 4}, 1};

@@ -337,5 +337,77 @@ TEST(SimAnyNodes, ANodeThatIsSwitchedOffDoesNothing) {
     });
 }
 
+NodeParameters moves(GraphObject* child) {
+    NodeParameters p = {};
+    p.type = 4;
+    p.child = {child, 1};
+    return p;
+}
+
+TEST(SimChildGraphs, AMovedOneKeepsItsHandles) {
+    in_own_process([] {
+        NodeScene s;
+        GraphObject* child = nullptr;
+        NodeObject* fill = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&child, 0), 0);
+        FillNodeParameters f = {s.scene.memory, 0, 3, 1, 64, 1};
+        REQUIRE_CODE(cuGraphAddMemsetNode(&fill, child, nullptr, 0, &f, s.scene.context), 0);
+        NodeParameters p = moves(child);
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &p), 0);
+        GraphObject* embedded = nullptr;
+        REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(s.node, &embedded), 0);
+        REQUIRE_THAT(embedded == child);
+        f.value = 4;
+        REQUIRE_CODE(cuGraphMemsetNodeSetParams(fill, &f), 0);  // changes the parent's node
+        GraphExec* const instance = s.instance();
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 0x04040404);
+        // It belongs to its node.
+        GraphExec* none = nullptr;
+        int answer = 0;
+        NodeObject *error = nullptr, *again = nullptr;
+        REQUIRE_CODE(cuGraphInstantiate_v2(&none, child, nullptr, nullptr, 0), 1);
+        REQUIRE_CODE(cuGraphDestroy(child), 1);
+        REQUIRE_CODE(cuGraphExecUpdate(instance, child, &error, &answer), 1);
+        GraphObject* another = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&another, 0), 0);
+        REQUIRE_CODE(cuGraphAddNode(&again, another, nullptr, 0, &p), 1);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&again, another, nullptr, 0, child), 1);
+        p = moves(another);
+        REQUIRE_CODE(cuGraphAddNode(&again, another, nullptr, 0, &p), 1);  // into itself
+        p.child.ownership = 2;
+        REQUIRE_CODE(cuGraphAddNode(&again, s.graph, nullptr, 0, &p), 1);
+        REQUIRE_CODE(cuGraphDestroy(s.graph), 0);
+        std::size_t count = 0;
+        REQUIRE_CODE(cuGraphGetNodes(child, nullptr, &count), 1);  // ended with its parent
+        s.launch(instance);
+    });
+}
+
+TEST(SimChildGraphs, AMovedOneMayAllocate) {
+    in_own_process([] {
+        NodeScene s;
+        if (!pools()) return;
+        GraphObject* child = nullptr;
+        NodeObject *taken = nullptr, *given_back = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&child, 0), 0);
+        AllocationNodeParameters a = {};
+        a.properties.allocation_type = 1;
+        a.properties.location = {1, 0};
+        a.bytes = 4096;
+        REQUIRE_CODE(cuGraphAddMemAllocNode(&taken, child, nullptr, 0, &a), 0);
+        REQUIRE_CODE(cuGraphAddMemFreeNode(&given_back, child, &taken, 1, a.address), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, child), 801);  // a clone may not
+        NodeParameters p = moves(child);
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &p), 0);
+        REQUIRE_CODE(cuGraphAddMemAllocNode(&taken, child, nullptr, 0, &a), 801);  // no more of them
+        REQUIRE_CODE(cuGraphAddMemFreeNode(&taken, child, nullptr, 0, a.address), 801);
+        GraphExec *const instance = s.instance(), *second = nullptr;
+        REQUIRE_CODE(cuGraphInstantiate_v2(&second, s.graph, nullptr, nullptr, 0), 801);  // as for all that allocates
+        s.launch(instance);
+        s.launch(instance);
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test

@@ -353,7 +353,7 @@ TEST(SimPtx, ACooperativeGridMustBeResident) {
         const auto most = static_cast<unsigned>(fact(attribute::multiprocessors) * std::max(1, threads / 1024));
         LaunchAttribute attributes[1] = {};
         attributes[0].id = 2;
-        attributes[0].cooperative = 1;
+        attributes[0].value.number = 1;
         LaunchConfig config = {};
         config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
         config.block_x = 1024;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many clusters of blocks, and how much shared memory, a device has for a kernel. A real device is divided into
+// processors of unequal size and may hold fewer clusters; the simulator divides nothing.
+#include "call.hpp"
+#include "launch.hpp"
+#include "module.hpp"
+#include "ptx_kernels.hpp"
+
+#include <algorithm>
+
+namespace isthmus::sim {
+namespace {
+
+int static_shared(const Function& function) {
+    return function.twin->entry ? static_cast<int>(function.twin->entry->static_shared_bytes) : 0;
+}
+
+int attribute_of(const Function& function, int id) {
+    const auto set = function.set_attributes.find(id);
+    return set != function.set_attributes.end() ? set->second : 0;
+}
+
+// What cuFuncSetAttribute required; 0: nothing.
+ClusterSize required_cluster(const Function& function) {
+    return {static_cast<unsigned>(attribute_of(function, function_attribute::cluster_width)),
+            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_height)),
+            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_depth))};
+}
+
+std::uint64_t blocks_of(const ClusterSize& size) {
+    return std::uint64_t{size.x} * size.y * size.z;
+}
+
+// Blocks that a multiprocessor holds, by their threads and their shared memory.
+int resident_blocks(const Driver& d, int device, const Function& function, const LaunchConfig& config) {
+    const std::uint64_t threads = std::uint64_t{config.block_x} * config.block_y * config.block_z;
+    if (threads == 0 || threads > static_cast<std::uint64_t>(d.fact(device, attribute::max_threads_per_block)))
+        return 0;
+    const int by_threads = blocks_per_multiprocessor(d, device, static_cast<int>(threads));
+    const long shared =
+        long{static_shared(function)} + config.shared_bytes + d.fact(device, attribute::reserved_shared);
+    const long all = d.fact(device, attribute::shared_per_multiprocessor);
+    return shared <= 0 || all <= 0 ? by_threads : static_cast<int>(std::min<long>(by_threads, all / shared));
+}
+
+// Body: Result(Driver&, int device, const Function&, const LaunchSettings&), called with the driver's mutex held.
+template <class Body>
+Result call_for_cluster(CallId id, const int* out, Function* function, const LaunchConfig* config, Body&& body) {
+    return call_in_context(id, [&](Driver& d, Context& context) -> Result {
+        if (!out || !config) return result::invalid_value;
+        int device = context.device;
+        if (config->stream) {
+            StreamTarget stream;
+            if (const Result code = resolve(d, config->stream, stream)) return code;
+            device = stream.device;
+        }
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+        const AttributeFacts facts = attribute_facts(d, device);
+        if (!facts.clusters) return result::not_supported;  // assumed
+        LaunchSettings settings;
+        if (const Result code = read_launch_settings(facts, *config, settings)) return code;
+        return body(d, device, *function, settings);
+    });
+}
+
+}  // namespace
+
+extern "C" {
+
+// Documented: the cluster in `config` does not count.
+Result cuOccupancyMaxPotentialClusterSize(int* size, Function* function, const LaunchConfig* config) {
+    return call_for_cluster(
+        CallId::cuOccupancyMaxPotentialClusterSize, size, function, config,
+        [&](Driver& d, int device, const Function& f, const LaunchSettings&) -> Result {
+            const std::uint64_t required = blocks_of(required_cluster(f));
+            const bool fits = resident_blocks(d, device, f, *config) != 0;
+            *size = !fits ? 0 : required != 0 ? static_cast<int>(required) : static_cast<int>(most_cluster_blocks(f));
+            return result::ok;
+        });
+}
+
+Result cuOccupancyMaxActiveClusters(int* clusters, Function* function, const LaunchConfig* config) {
+    return call_for_cluster(
+        CallId::cuOccupancyMaxActiveClusters, clusters, function, config,
+        [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
+            const ClusterSize required = required_cluster(f), given = settings.cluster;
+            const std::uint64_t wanted = blocks_of(required), asked = blocks_of(given);
+            // Documented: a size must be there, and match the required one.
+            if (wanted == 0 && asked == 0) return result::invalid_value;
+            const bool differs = given.x != required.x || given.y != required.y || given.z != required.z;
+            if (wanted != 0 && asked != 0 && differs) return result::invalid_cluster_size;
+            const std::uint64_t blocks = wanted != 0 ? wanted : asked;
+            if (blocks > most_cluster_blocks(f)) return result::invalid_cluster_size;
+            const auto all = static_cast<std::uint64_t>(std::max(0, d.fact(device, attribute::multiprocessors))) *
+                             static_cast<std::uint64_t>(resident_blocks(d, device, f, *config));
+            *clusters = static_cast<int>(all / blocks);
+            return result::ok;
+        });
+}
+
+// The shared memory of a multiprocessor, divided; no more than a block may have.
+Result cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, Function* function, int blocks, int block) {
+    return call_in_context(CallId::cuOccupancyAvailableDynamicSMemPerBlock, [&](Driver& d, Context& context) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+        if (!bytes || blocks <= 0 || block <= 0) return result::invalid_value;
+        const int device = context.device;
+        if (block > d.fact(device, attribute::max_threads_per_block)) return result::invalid_value;
+        if (blocks > blocks_per_multiprocessor(d, device, block)) return result::invalid_value;  // assumed
+        const int own = static_shared(*function);
+        const int all = d.fact(device, attribute::shared_per_multiprocessor);
+        const int share = all / blocks - d.fact(device, attribute::reserved_shared) - own;
+        *bytes = static_cast<std::size_t>(
+            std::clamp(share, 0, std::max(0, d.fact(device, attribute::max_shared_optin) - own)));
+        return result::ok;
+    });
+}
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's linker over several PTX texts: calls across them, names of their own, and what it refuses.
+#include "sim_test.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+namespace isthmus::sim::test {
+namespace {
+
+constexpr int cubin = 0, ptx = 1, fatbin = 2;
+
+// Both texts have a function and a variable of the same name, which are their own.
+const std::string caller = R"(.version 7.5
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 back) twice (.param .b32 given);
+.extern .global .align 4 .u32 added;
+.global .align 4 .u32 own = 1000;
+.func (.param .b32 back) helper (.param .b32 given)
+{
+    .reg .b32 %r<4>;
+    ld.param.u32 %r0, [given];
+    ld.global.u32 %r1, [own];
+    add.u32 %r2, %r0, %r1;
+    st.param.b32 [back], %r2;
+    ret;
+}
+.visible .entry apply(.param .u64 out, .param .u32 value)
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %d<3>;
+    .param .b32 a;
+    .param .b32 b;
+    ld.param.u64 %d0, [out];
+    ld.param.u32 %r0, [value];
+    st.param.b32 [a], %r0;
+    call.uni (b), twice, (a);
+    ld.param.b32 %r1, [b];
+    st.param.b32 [a], %r1;
+    call.uni (b), helper, (a);
+    ld.param.b32 %r2, [b];
+    ld.global.u32 %r3, [added];
+    add.u32 %r4, %r2, %r3;
+    st.global.u32 [%d0], %r4;
+    ret;
+}
+)";
+
+const std::string callee = R"(.version 8.0
+.target sm_75
+.address_size 64
+.visible .global .align 4 .u32 added = 7;
+.global .align 4 .u32 own = 2;
+.func (.param .b32 back) helper (.param .b32 given)
+{
+    .reg .b32 %r<4>;
+    ld.param.u32 %r0, [given];
+    ld.global.u32 %r1, [own];
+    mul.lo.u32 %r2, %r0, %r1;
+    st.param.b32 [back], %r2;
+    ret;
+}
+.visible .func (.param .b32 back) twice (.param .b32 given)
+{
+    .reg .b32 %r<4>;
+    .param .b32 a;
+    .param .b32 b;
+    ld.param.u32 %r0, [given];
+    st.param.b32 [a], %r0;
+    call.uni (b), helper, (a);
+    ld.param.b32 %r1, [b];
+    st.param.b32 [back], %r1;
+    ret;
+}
+)";
+
+// A weak definition of the same function: the ordinary one counts.
+const std::string weak = R"(.version 7.5
+.target sm_75
+.address_size 64
+.weak .func (.param .b32 back) twice (.param .b32 given)
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r0, 5;
+    st.param.b32 [back], %r0;
+    ret;
+}
+.visible .global .align 4 .u32 added = 7;
+)";
+
+struct Linker {
+    LinkState* state = nullptr;
+    char log[512] = {};
+    Linker() {
+        int options[] = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER and its size
+        void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+        REQUIRE_CODE(cuLinkCreate_v2(2, options, values, &state), 0);
+    }
+    Result add(const std::string& text, const char* name = nullptr, int type = ptx) {
+        std::string copy = text;
+        return cuLinkAddData_v2(state, type, copy.data(), copy.size(), name, 0, nullptr, nullptr);
+    }
+    void* complete() {
+        void* image = nullptr;
+        REQUIRE_CODE(cuLinkComplete(state, &image, nullptr), 0);
+        return image;
+    }
+};
+
+unsigned apply(void* image, unsigned value) {
+    Module* module = nullptr;
+    Function* function = nullptr;
+    REQUIRE_CODE(cuModuleLoadData(&module, image), 0);
+    REQUIRE_CODE(cuModuleGetFunction(&function, module, "apply"), 0);
+    Address out = device_memory(4);
+    void* parameters[] = {&out, &value};
+    REQUIRE_CODE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), 0);
+    unsigned found = 0;
+    REQUIRE_CODE(cuMemcpyDtoH_v2(&found, out, 4), 0);
+    REQUIRE_CODE(cuModuleUnload(module), 0);
+    return found;
+}
+
+TEST(SimLinks, FunctionsAndVariablesOfOtherTextsAreFound) {
+    in_own_process([] {
+        open_device();
+        for (const bool callee_first : {false, true}) {
+            Linker link;
+            REQUIRE_CODE(link.add(callee_first ? callee : caller, "a"), 0);
+            REQUIRE_CODE(link.add(callee_first ? caller : callee, "b"), 0);
+            REQUIRE_THAT(apply(link.complete(), 20) == 20 * 2 + 1000 + 7);
+            REQUIRE_CODE(cuLinkDestroy(link.state), 0);
+        }
+    });
+}
+
+TEST(SimLinks, AWeakDefinitionGivesWay) {
+    in_own_process([] {
+        open_device();
+        std::string strong = callee;
+        strong.replace(strong.find(".visible .global .align 4 .u32 added = 7;"), 41, "");
+        for (const bool weak_first : {false, true}) {
+            Linker link;
+            REQUIRE_CODE(link.add(caller), 0);
+            REQUIRE_CODE(link.add(weak_first ? weak : strong), 0);
+            REQUIRE_CODE(link.add(weak_first ? strong : weak), 0);
+            REQUIRE_THAT(apply(link.complete(), 20) == 20 * 2 + 1000 + 7);
+        }
+        Linker link;
+        REQUIRE_CODE(link.add(caller), 0);
+        REQUIRE_CODE(link.add(weak), 0);
+        REQUIRE_THAT(apply(link.complete(), 20) == 5 + 1000 + 7);
+    });
+}
+
+TEST(SimLinks, WhatNothingOrTwoTextsDefineIsNamed) {
+    in_own_process([] {
+        open_device();
+        Linker twice;
+        REQUIRE_CODE(twice.add(callee, "first.ptx"), 0);
+        REQUIRE_CODE(twice.add(callee, "second.ptx"), 300);
+        REQUIRE_THAT(std::strstr(twice.log, "Multiple definition of 'added' in 'second.ptx'"));
+        REQUIRE_CODE(twice.add(caller), 0);  // the refused text is no part of it
+        REQUIRE_THAT(apply(twice.complete(), 1) == 1009);
+        Linker missing;
+        REQUIRE_CODE(missing.add(caller), 0);
+        void* image = nullptr;
+        REQUIRE_CODE(cuLinkComplete(missing.state, &image, nullptr), 218);
+        REQUIRE_THAT(std::strstr(missing.log, "Unresolved extern function 'twice'"));
+    });
+}
+
+TEST(SimLinks, FilesAndEarlierResultsAreInputsToo) {
+    in_own_process(
+        [] {
+            open_device();
+            char path[] = "/tmp/isthmus-link-XXXXXX";
+            const int file = ::mkstemp(path);
+            REQUIRE_THAT(file >= 0 && ::write(file, callee.data(), callee.size()) == static_cast<long>(callee.size()));
+            ::close(file);
+            Linker link;
+            REQUIRE_CODE(link.add(caller), 0);
+            REQUIRE_CODE(cuLinkAddFile_v2(link.state, ptx, path, 0, nullptr, nullptr), 0);
+            ::unlink(path);
+            const std::string first(static_cast<char*>(link.complete()));
+            REQUIRE_THAT(apply(link.complete(), 3) == 1013);
+            Linker again;
+            REQUIRE_CODE(again.add(first, "cubin", cubin), 0);
+            REQUIRE_THAT(apply(again.complete(), 3) == 1013);
+            REQUIRE_CODE(cuLinkAddFile_v2(link.state, ptx, "/nowhere.ptx", 0, nullptr, nullptr), 301);
+            REQUIRE_CODE(cuLinkAddFile_v2(link.state, ptx, nullptr, 0, nullptr, nullptr), 1);
+            REQUIRE_CODE(link.add("\x7f"
+                                  "ELF",
+                                  nullptr, cubin),
+                         801);
+            REQUIRE_CODE(link.add("nothing", nullptr, fatbin), 801);
+            REQUIRE_CODE(link.add(callee, nullptr, 6), 1);
+            REQUIRE_CODE(link.add(callee, nullptr, -1), 1);
+            REQUIRE_CODE(cuLinkAddFile_v2(nullptr, ptx, "/dev/null", 0, nullptr, nullptr), 400);
+        },
+        "has no PTX");
+}
+
+}  // namespace
+}  // namespace isthmus::sim::test
