@@ -143,6 +143,21 @@ struct BitMask {
         return (~std::uint32_t{0} << from) & ~above;
     }
 };
+// PTX ISA, fns: from bit `base` on, upwards or downwards, the place of the offset-th bit that is set; all ones: there
+// is none, or `base` is no bit, which the ISA leaves open.
+struct FindSet {
+    static std::uint32_t of(std::uint32_t mask, std::uint32_t base, std::uint32_t offset) {
+        const auto asked = static_cast<std::int32_t>(offset);
+        const std::int64_t step = asked > 0 ? 1 : -1;
+        std::int64_t left = asked < 0 ? -std::int64_t{asked} : asked;
+        for (std::int64_t at = base; at >= 0 && at < 32; at += step) {
+            const bool is_set = ((mask >> at) & 1) != 0;
+            if (left <= 1 && (is_set || left == 0)) return is_set ? static_cast<std::uint32_t>(at) : ~std::uint32_t{0};
+            if (is_set) --left;
+        }
+        return ~std::uint32_t{0};
+    }
+};
 struct AbsoluteDifference {
     template <class T>
     static T of(T a, T b, T c) {
@@ -584,6 +599,7 @@ Run of_words(std::string_view name) {
                                         {"dp2a.hi.s32.s32", dot2<S, S, true>},
                                         {"add.sat", binary<std::int32_t, Saturated32<true>>},
                                         {"sub.sat", binary<std::int32_t, Saturated32<false>>},
+                                        {"fns", ternary<std::uint32_t, FindSet>},
                                         {"mad.hi.sat", ternary<std::int32_t, MultiplyAddHighSaturated>}};
     return find(std::begin(rows), std::end(rows), name);
 }

@@ -172,6 +172,7 @@ bool Lowering::bits() {
     if (opcode == "bfind") {
         return simple(run(words_->take(".shiftamt") ? "bfind.shiftamt" : "bfind"), Type::u32, {type}), true;
     }
+    if (opcode == "fns") return simple(run(opcode), type, {type, Type::u32, Type::s32}), true;
     if (opcode == "bfe") return simple(run(opcode), type, {type, Type::u32, Type::u32}), true;
     if (opcode == "bfi") {
         const Run insert = run(opcode);

@@ -91,7 +91,8 @@ Result access(Driver& d, const GpuAgent& agent, const Word& word, const char* wh
     return there ? result::ok : result::illegal_address;
 }
 
-// The memory is checked at every look: it may be freed meanwhile. A lost device ends the wait.
+// The memory is checked at every look: it may be freed meanwhile. A lost device ends the wait. In seeded order each
+// look is a draw of its own.
 Result wait(Driver& d, const GpuAgent& agent, const Word& word) {
     constexpr int spins = 200;
     constexpr auto pause = std::chrono::microseconds(50);
@@ -100,15 +101,12 @@ Result wait(Driver& d, const GpuAgent& agent, const Word& word) {
         const auto look = [&] { done = holds_now(word); };
         if (const Result lost = access(d, agent, word, "a wait for a value", look)) return lost;
         if (done || d.engine().device_code(agent.device) != result::ok) return result::ok;
+        if (d.seeded) return engine::code::later;
         if (looks < spins) {
             std::this_thread::yield();
-            continue;
+        } else {
+            std::this_thread::sleep_for(pause);
         }
-        if (looks == spins && d.seeded) {
-            say("a wait for a value runs on the thread that made the call, as all work in seeded order: only another "
-                "thread can write the value");
-        }
-        std::this_thread::sleep_for(pause);
     }
 }
 
@@ -189,8 +187,9 @@ engine::Operation operation_of(Driver& d, Words&& words) {
     const auto kept = std::make_shared<const Words>(std::move(words));
     operation.details = kept;
     operation.body = [&d, kept]() -> int {
-        for (const Word& word : kept->all) {
-            if (const Result code = run(d, kept->agent, word)) return code;
+        std::uint64_t& at = engine::Engine::reached();
+        for (; at < kept->all.size(); ++at) {
+            if (const Result code = run(d, kept->agent, kept->all[at])) return code;
         }
         return result::ok;
     };

@@ -35,6 +35,7 @@ struct Work {
     bool done = false;
     int code = 0;
     std::uint64_t ended_ns = 0;
+    std::uint64_t reached = 0;  // what a body that is called again keeps
     std::vector<WorkRef> successors;
     std::optional<Graph> launched;  // keeps the captured objects of a graph until the end of its launch
     std::vector<Mark> marks;        // only with Options::track_observation
@@ -117,6 +118,7 @@ public:
     bool is_dropped(const Work& work) const;
     WorkRef take();  // next ready operation, or nullptr
     void run(Lock& lock, const WorkRef& work);
+    void call_later(Lock& lock, const WorkRef& work);
     bool step(Lock& lock);  // seeded: runs one operation; false: none can run
     int await(Lock& lock, const WorkRef& work, int device);
     std::uint64_t now_ns() const;
@@ -165,6 +167,7 @@ public:
     void bury(Operation operation);
     std::size_t waiters = 0;
     std::size_t running = 0;
+    std::size_t fruitless = 0;  // seeded: bodies in a row that want to be called later
     bool stopping = false;
 
     std::size_t executors = 0;  // alive or starting
@@ -187,5 +190,7 @@ bool& host_function_flag() noexcept;
 // The stream whose work this thread runs, for work of that stream's device; none: no work, or a graph's node of
 // another device.
 StreamId& running_stream() noexcept;
+// Of the work that this thread runs: Work::reached.
+std::uint64_t*& reached_by_running_work() noexcept;
 
 }  // namespace isthmus::sim::engine

@@ -76,6 +76,10 @@ bool Engine::in_host_function() noexcept {
     return host_function_flag();
 }
 
+std::uint64_t& Engine::reached() noexcept {
+    return *reached_by_running_work();
+}
+
 StreamId Engine::running_stream() noexcept {
     return engine::running_stream();
 }

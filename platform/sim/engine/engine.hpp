@@ -105,6 +105,9 @@ public:
     // Of the work that this thread runs: the stream that it was given to. A graph's nodes run in the stream of the
     // launch, not in those that they were captured on. none: no work, or a node of another device than the stream's.
     static StreamId running_stream() noexcept;
+    // Of the work that this thread runs: 0 at its first call, then what the body left there. Bodies that answer
+    // code::later are called again, in seeded mode.
+    static std::uint64_t& reached() noexcept;
     static bool in_host_function() noexcept;  // this thread runs user code for the engine: the call answers 800
     // Whether there is GPU work of the device (or of the stream, also if destroyed) whose end the host has not observed
     // by a synchronisation or a successful query. A host function observes the work before it.

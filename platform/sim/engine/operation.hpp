@@ -31,6 +31,7 @@ inline constexpr int capture_isolation = 905;  // a dependency on work outside t
 inline constexpr int capture_implicit = 906;   // the legacy stream would be captured implicitly
 inline constexpr int captured_event = 907;
 inline constexpr int capture_wrong_thread = 908;
+inline constexpr int later = -1;     // of a body in seeded mode: it has not ended, and is to be called again
 inline constexpr int unknown = 999;  // seeded mode: a wait for work that can never begin
 }  // namespace code
 

@@ -29,6 +29,11 @@ StreamId& running_stream() noexcept {
     return stream;
 }
 
+std::uint64_t*& reached_by_running_work() noexcept {
+    static thread_local std::uint64_t* reached = nullptr;
+    return reached;
+}
+
 std::uint64_t Core::next_random() {  // splitmix64: the same numbers with every standard library
     std::uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -162,6 +167,22 @@ WorkRef Core::take() {
     return work;
 }
 
+// Other ready work is drawn as often. Where only such work is left, another thread has to bring what it waits for.
+void Core::call_later(Lock& lock, const WorkRef& work) {
+    constexpr std::size_t patience = 64;
+    constexpr auto pause = std::chrono::microseconds(50);
+    lock.acquire();
+    virtual_ns += virtual_operation_ns;
+    --running;
+    ready[work->priority].push_back(work);
+    ++ready_count;
+    if (waiters != 0) ended.notify_all();
+    if (++fruitless < patience) return;
+    lock.release();
+    std::this_thread::sleep_for(pause);
+    lock.acquire();
+}
+
 // Runs one operation with the lock released. These frames hold nothing that is lost when the operation's body handles a
 // fault by siglongjmp, because it lands inside the body again.
 void Core::run(Lock& lock, const WorkRef& work) {
@@ -193,16 +214,20 @@ void Core::run(Lock& lock, const WorkRef& work) {
         const bool gpu = hooks && is_gpu_work(operation.kind);
         if (gpu) hooks->gpu_work_begins(operation);
         running_stream() = of_own_device ? work->stream : StreamId::none;
+        reached_by_running_work() = &work->reached;
         result = operation.body();
+        reached_by_running_work() = nullptr;
         running_stream() = StreamId::none;
         if (gpu) hooks->gpu_work_ends(operation);
     }
+    if (result == code::later) return call_later(lock, work);
     operation.body = nullptr;
     operation.callback = nullptr;
     operation.delay_ns = 0;
     operation.details = nullptr;
     lock.acquire();
     virtual_ns += virtual_operation_ns;
+    fruitless = 0;
     work->code = result;
     if (is_sticky(result) && latch(device, result)) {
         lock.release();

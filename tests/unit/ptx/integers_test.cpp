@@ -269,6 +269,23 @@ TEST(PtxIntegers, ProductsOf24Bits) {
     });
 }
 
+TEST(PtxIntegers, TheNthSetBitIsFoundUpwardsAndDownwards) {
+    const auto nth = [](u64 mask, u64 base, u64 offset) -> u64 {
+        std::vector<u64> set;  // from the base on, in the direction
+        const std::int64_t wanted = S(offset);
+        if (base > 31) return 0xffffffffu;
+        for (std::int64_t bit = static_cast<std::int64_t>(base); bit >= 0 && bit < 32; bit += wanted < 0 ? -1 : 1) {
+            if (((mask >> bit) & 1) != 0) set.push_back(static_cast<u64>(bit));
+        }
+        if (wanted == 0) return ((mask >> base) & 1) != 0 ? base : 0xffffffffu;
+        const auto at = static_cast<std::size_t>(std::abs(wanted)) - 1;
+        return at < set.size() ? set[at] : 0xffffffffu;
+    };
+    const std::vector<u64> values = {0,  1,          2,          5,          17,         31,
+                                     32, 0xf0f0f0f0, 0x80000001, 0xffffffff, 0xfffffffe, 0x80000000};
+    expect_all("fns.b32 %r3, %r0, %r1, %r2;", 'r', values, 3, [&](u64 a, u64 b, u64 c) { return nth(a, U(b), c); });
+}
+
 // Bit by bit.
 TEST(PtxIntegers, MasksAndNumbersOfSomeBits) {
     const auto mask = [](u64 from, u64 count) {

@@ -57,6 +57,55 @@ TEST(EngineSeeded, EveryOrderKeepsStreamsAndEvents) {
     }
 }
 
+TEST(EngineSeeded, ABodyThatIsNotReadyLetsOtherWorkRunAndGoesOnWhereItWas) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        Engine engine(seeded(seed), nullptr);
+        const StreamId waiting = engine.create_stream(0, non_blocking()),
+                       writing = engine.create_stream(0, non_blocking());
+        bool written = false;
+        int firsts = 0, ends = 0;
+        const auto body = [&] {
+            std::uint64_t& at = Engine::reached();
+            if (at == 0) ++firsts;
+            at = 1;
+            if (!written) return code::later;
+            ++ends;
+            return code::ok;
+        };
+        ASSERT_EQ(engine.submit(waiting, kernel(body)), code::ok);
+        ASSERT_EQ(engine.submit(waiting, kernel([&] {
+                                    EXPECT_EQ(ends, 1);
+                                    return 0;
+                                })),
+                  code::ok);
+        ASSERT_EQ(engine.submit(writing, kernel([&] {
+                                    written = true;
+                                    return 0;
+                                })),
+                  code::ok);
+        ASSERT_EQ(engine.synchronize(waiting), code::ok);
+        EXPECT_TRUE(written && firsts == 1 && ends == 1) << "seed " << seed;
+    }
+}
+
+TEST(EngineSeeded, AnotherThreadMayBringWhatABodyWaitsFor) {
+    Engine engine(seeded(1), nullptr);
+    const StreamId stream = engine.create_stream(0, non_blocking());
+    std::atomic<bool> written{false};
+    ASSERT_EQ(engine.submit(stream, kernel([&] { return written ? code::ok : code::later; })), code::ok);
+    std::thread writer([&] { written = true; });
+    EXPECT_EQ(engine.synchronize(stream), code::ok);
+    writer.join();
+}
+
+TEST(EngineSeeded, ALostDeviceEndsABodyThatIsNotReady) {
+    Engine engine(seeded(1), nullptr);
+    const StreamId stream = engine.create_stream(0, non_blocking());
+    ASSERT_EQ(engine.submit(stream, kernel([] { return code::later; })), code::ok);
+    engine.latch(0, 719);
+    EXPECT_EQ(engine.synchronize(stream), 719);
+}
+
 TEST(EngineSeeded, NothingRunsOutsideOfProgressAndSynchronisation) {
     Log log;
     Engine engine(seeded(7), nullptr);

@@ -93,6 +93,34 @@ TEST(SimStreamWords, SixtyFourBitsAndTwoStreams) {
     });
 }
 
+TEST(SimStreamWords, InSeededOrderAnotherStreamWritesTheValue) {
+    for (const char* seed : {"1", "2", "3", "4", "5"}) {
+        in_own_process([seed] {
+            ::setenv("ISTHMUS_SIM_MODE", "seeded", 1);
+            ::setenv("ISTHMUS_SIM_SEED", seed, 1);
+            open_device();
+            Stream *const waiting = new_stream(), *const writing = new_stream();
+            const Address memory = device_memory(64);
+            REQUIRE_CODE(cuMemsetD8_v2(memory, 0, 64), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            // Two waits in one batch, whose values come from the other stream one after the other.
+            MemoryOperation both[3] = {
+                {1, 0, memory, 5, 0, 0, 0, 0}, {1, 0, memory + 4, 6, 0, 0, 0, 0}, {2, 0, memory + 8, 7, 0, 0, 0, 0}};
+            REQUIRE_CODE(cuStreamBatchMemOp_v2(waiting, 3, both, 0), 0);
+            REQUIRE_CODE(cuStreamWriteValue32_v2(writing, memory + 4, 6, 0), 0);
+            REQUIRE_CODE(cuStreamWaitValue32_v2(writing, memory + 8, 7, 0), 0);
+            REQUIRE_CODE(cuStreamQuery(writing), 600);
+            Stream* const third = new_stream();
+            REQUIRE_CODE(cuStreamWriteValue32_v2(third, memory, 5, 0), 0);
+            REQUIRE_CODE(cuStreamSynchronize(waiting), 0);
+            REQUIRE_CODE(cuStreamSynchronize(writing), 0);
+            int found[3] = {};
+            REQUIRE_CODE(cuMemcpyDtoH_v2(found, memory, 12), 0);
+            REQUIRE_THAT(found[0] == 5 && found[1] == 6 && found[2] == 7);
+        });
+    }
+}
+
 TEST(SimStreamWords, ABatchRunsInItsOrder) {
     in_own_process([] {
         WordScene w;

@@ -42,6 +42,7 @@ std::string some_bytes() {
         file.copies[2][0] = {1, 8};
         file.fills = {1, 64};
         file.kernels = 9;
+        file.kernels_from_ptx = 4;
         file.faults[3] = {700, 1};
         file.messages[0] = {11, 2, 1, "device 0 is lost: every call answers 700"};
         file.messages[1] = {12, 1, 1, "copies to and from arrays are not modelled"};
@@ -134,7 +135,7 @@ TEST(SimulateReport, SaysWhatWasCaughtRefusedAndDone) {
     for (const char* const words : {"simulated on orin", "exit code 1; 8 calls of 2 functions", "device 0 is lost",
                                     "700 CUDA_ERROR_ILLEGAL_ADDRESS", "cuMemAlloc_v2", "2 CUDA_ERROR_OUT_OF_MEMORY",
                                     "copies to and from arrays are not modelled", "cuArrayCreate",
-                                    "copy from host to device memory", "4096", "fill", "kernel"}) {
+                                    "copy from host to device memory", "4096", "fill", "kernel", "of them from PTX"}) {
         EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
     }
 }

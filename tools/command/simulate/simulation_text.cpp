@@ -74,6 +74,9 @@ Section copies_of(const Counts& counts) {
         section.rows.push_back({"fill", std::to_string(counts.fills), std::to_string(counts.filled_bytes)});
     }
     if (counts.kernels > 0) section.rows.push_back({"kernel", std::to_string(counts.kernels), "-"});
+    if (counts.kernels_from_ptx > 0) {
+        section.rows.push_back({"of them from PTX", std::to_string(counts.kernels_from_ptx), "-"});
+    }
     if (section.rows.empty()) return {section.title, "none"};
     return section;
 }

@@ -235,7 +235,7 @@ TEST_F(CubDevice, ReducesInOneTileAndInSharesOfBlocks) {
         const int wanted = std::accumulate(in.begin(), in.end(), 17);
         const Array<int> from(in), to(std::size_t{1});
         Function* const first = entry({"DeviceReduceSingleTileKernel", "EPKiPi"});
-        Function* const second = entry({"DeviceReduceSingleTileKernel", "EPiSC_"});
+        Function* const second = entry({"DeviceReduceSingleTileKernel", "EPiS"});
         Function* const shares = entry({"DeviceReduceKernel"});
         launch(first, 1, threads_of(first), from.address, to.address, static_cast<int>(count), Nothing{}, 17,
                Nothing{});
