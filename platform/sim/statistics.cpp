@@ -74,7 +74,9 @@ Statistics* map_file(const char* path) noexcept {
             }
         }
     }
-    ::close(file);  // and unlocks it
+    // The mapping keeps the open file, and with it the lock, beyond close().
+    ::flock(file, LOCK_UN);
+    ::close(file);
     return all;
 }
 
