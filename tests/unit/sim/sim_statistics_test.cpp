@@ -4,6 +4,8 @@
 
 #include <driver_abi/sim_statistics.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +66,15 @@ const isthmus_sim_message* message_with(const isthmus_sim_statistics& counts, co
         if (place.written != 0 && std::strstr(place.text, words)) return &place;
     }
     return nullptr;
+}
+
+TEST(Statistics, AnotherProcessNeedsNotWaitForThisOnesEnd) {
+    const CountsFile file;
+    in_own_process([&file] {
+        open_device();  // the counts are mapped
+        const int again = ::open(file.path.c_str(), O_RDWR | O_CLOEXEC);
+        REQUIRE_THAT(again >= 0 && ::flock(again, LOCK_EX | LOCK_NB) == 0);
+    });
 }
 
 TEST(Statistics, CallsAnswersCopiesFillsAndKernelsAreCounted) {
