@@ -28,6 +28,7 @@ struct Entry {  // one store in a cell's history
     View carries{};
     Scope scope = Scope::system;
     Side side = Side::host;
+    bool modifies = false;  // what a read-modify-write stored, which read the entry before it
 };
 
 struct LateLoad {  // its value was guessed; an entry from `from` on must turn out to hold it
@@ -75,6 +76,24 @@ std::uint64_t Memory::load(std::uint32_t cell, Order order, Scope scope) {
 void Memory::store(std::uint32_t cell, std::uint64_t value, Order order, Scope scope) {
     if (cell >= cells_) throw NextStep{{Step::Kind::wild}};
     (void)ask({Step::Kind::store, cell, value, order, scope});
+}
+std::uint64_t Memory::exchange(std::uint32_t cell, std::uint64_t value, Ordered ordered, Scope scope) {
+    return modify({Step::Kind::modify, cell, value, Order::relaxed, scope, {}, Modify::exchange, ordered});
+}
+std::uint64_t Memory::bit_or(std::uint32_t cell, std::uint64_t bits, Ordered ordered, Scope scope) {
+    return modify({Step::Kind::modify, cell, bits, Order::relaxed, scope, {}, Modify::bit_or, ordered});
+}
+std::uint64_t Memory::add(std::uint32_t cell, std::uint64_t value, Ordered ordered, Scope scope) {
+    return modify({Step::Kind::modify, cell, value, Order::relaxed, scope, {}, Modify::add, ordered});
+}
+std::uint64_t Memory::compare_exchange(std::uint32_t cell, std::uint64_t expected, std::uint64_t value, Ordered ordered,
+                                       Scope scope) {
+    return modify(
+        {Step::Kind::modify, cell, value, Order::relaxed, scope, {}, Modify::compare_exchange, ordered, expected});
+}
+std::uint64_t Memory::modify(const Step& step) {
+    if (step.cell >= cells_) throw NextStep{{Step::Kind::wild}};
+    return ask(step);
 }
 void Memory::fence(Fence kind) {
     (void)ask({Step::Kind::fence, 0, 0, Order::ordered, Scope::system, kind});
@@ -172,15 +191,18 @@ private:
     void advance(const State& before, std::size_t thread, const Step& step) {
         State state = before;
         // A release of device scope orders nothing for the other side.
-        const bool releases =
-            step.kind == Step::Kind::store && step.order == Order::ordered && step.scope == Scope::system;
+        const bool stores_ordered = step.kind == Step::Kind::store
+                                        ? step.order == Order::ordered
+                                        : step.kind == Step::Kind::modify && releases(step.ordered);
+        const bool releases = stores_ordered && step.scope == Scope::system;
         const bool settles =
             step.kind == Step::Kind::end || step.kind == Step::Kind::wild || step.kind == Step::Kind::fence || releases;
         if (!settle(state, thread, settles ? nullptr : &step.cell)) return;
         switch (step.kind) {
             case Step::Kind::end: push(std::move(state)); return;
             case Step::Kind::load: load(state, thread, step); return;
-            case Step::Kind::store: store(std::move(state), thread, step); return;
+            case Step::Kind::store: store(state, thread, step); return;
+            case Step::Kind::modify: modify(state, thread, step); return;
             case Step::Kind::fence: fence(std::move(state), thread, step.fence); return;
             case Step::Kind::wild: found_.wild = true; return;
             case Step::Kind::hopeless: return;
@@ -238,19 +260,79 @@ private:
         }
     }
 
-    void store(State state, std::size_t thread, const Step& step) {
-        ThreadState& own = state.threads[thread];
+    static bool acquires(Ordered ordered) { return ordered == Ordered::acquire || ordered == Ordered::both; }
+    static bool releases(Ordered ordered) { return ordered == Ordered::release || ordered == Ordered::both; }
+
+    void store(const State& before, std::size_t thread, const Step& step) {
         values_[step.cell].insert(step.value);
+        const std::size_t size = before.cells[step.cell].size();
+        for (std::size_t at = before.threads[thread].now[step.cell] + std::size_t{1}; at <= size; ++at) {
+            // Not between a read-modify-write and what it read.
+            if (at < size && before.cells[step.cell][at].modifies) continue;
+            State state = before;
+            enter(state, thread, step, at, step.value, step.order == Order::ordered);
+            answer(state, thread, 0);
+            push(std::move(state));
+        }
+    }
+
+    void modify(const State& before, std::size_t thread, const Step& step) {
+        const std::vector<Entry>& history = before.cells[step.cell];
+        for (std::size_t at = before.threads[thread].now[step.cell]; at < history.size(); ++at) {
+            const Entry read = history[at];
+            const bool fails = step.modify == Modify::compare_exchange && read.value != step.expected;
+            if (!fails && at + 1 < history.size() && history[at + 1].modifies) continue;  // another one has read it
+            State state = before;
+            const bool acquiring = !fails && acquires(step.ordered);
+            note_read(state, thread, step.cell, at, acquiring ? Order::ordered : Order::relaxed, step.scope);
+            if (!fails) {
+                const std::uint64_t made = modified(step, read.value);
+                values_[step.cell].insert(made);
+                enter(state, thread, step, at + 1, made, releases(step.ordered));
+                Entry& entry = state.cells[step.cell][at + 1];
+                entry.modifies = true;
+                join(entry.carries, read.carries);
+            }
+            answer(state, thread, read.value);
+            push(std::move(state));
+        }
+    }
+    static std::uint64_t modified(const Step& step, std::uint64_t value) {
+        switch (step.modify) {
+            case Modify::bit_or: return value | step.value;
+            case Modify::add: return value + step.value;
+            case Modify::exchange:
+            case Modify::compare_exchange: break;
+        }
+        return step.value;
+    }
+
+    // The thread's store becomes entry `at` of its cell; those from there on move up.
+    void enter(State& state, std::size_t thread, const Step& step, std::size_t at, std::uint64_t value, bool ordered) {
         std::vector<Entry>& history = state.cells[step.cell];
-        const auto at = static_cast<std::uint8_t>(history.size());
-        own.now[step.cell] = at;
-        own.acquired[step.cell] = at;
-        Entry entry{step.value, step.order == Order::ordered ? own.now : own.released, step.scope,
-                    threads_[thread].side};
-        entry.carries[step.cell] = at;
-        history.push_back(entry);
-        answer(state, thread, 0);
-        push(std::move(state));
+        if (at < history.size()) move_up(state, step.cell, static_cast<std::uint8_t>(at));
+        ThreadState& own = state.threads[thread];
+        const auto place = static_cast<std::uint8_t>(at);
+        own.now[step.cell] = place;
+        own.acquired[step.cell] = std::max(own.acquired[step.cell], place);
+        Entry entry{value, ordered ? own.now : own.released, step.scope, threads_[thread].side};
+        entry.carries[step.cell] = place;
+        history.insert(history.begin() + static_cast<std::ptrdiff_t>(at), entry);
+    }
+    static void move_up(State& state, std::uint32_t cell, std::uint8_t from) {
+        const auto move = [&](View& view) { view[cell] += view[cell] >= from ? std::uint8_t{1} : std::uint8_t{0}; };
+        for (ThreadState& thread : state.threads) {
+            move(thread.now);
+            move(thread.acquired);
+            move(thread.released);
+            for (LateLoad& load : thread.late) {
+                if (load.cell == cell && load.from >= from) ++load.from;
+            }
+        }
+        for (std::vector<Entry>& history : state.cells) {
+            for (Entry& entry : history) move(entry.carries);
+        }
+        move(state.sequential);
     }
 
     void fence(State state, std::size_t thread, Fence kind) {
@@ -322,7 +404,8 @@ private:
             mix(history.size());
             for (const Entry& entry : history) {
                 mix(entry.value);
-                mix((static_cast<std::uint64_t>(entry.scope) << 1) + static_cast<std::uint64_t>(entry.side));
+                mix((std::uint64_t{entry.modifies} << 2) + (static_cast<std::uint64_t>(entry.scope) << 1) +
+                    static_cast<std::uint64_t>(entry.side));
                 mix_view(entry.carries);
             }
         }
