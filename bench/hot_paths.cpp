@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one operation of the hot paths a given number of times. tools/scripts/count-instructions counts the library's
 // instructions with callgrind on a simulated machine.
-//   hot_paths DEED TIMES       DEED: one of those below; without arguments it lists them
+//   hot_paths DEED TIMES             DEED: one of those below; without arguments it lists them
+//   hot_paths DEED TIMES THREADS     the same on so many threads, each with streams of its own, and what it takes: the
+//                                    median of batches of 500 calls on the first thread, and all calls of all threads
 #include "bench_kernels.hpp"
 
 #include <isthmus/isthmus.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,8 +50,7 @@ struct Chain {
 };
 
 struct Scene {
-    Runtime runtime = Runtime::open().value();
-    Device& device = runtime.default_device();
+    Device& device;
     Stream stream = device.create_stream().value();
     Buffer<int> own = device.allocate<int>(count).value();
     Buffer<int> other = device.allocate<int>(count).value();
@@ -62,6 +68,8 @@ struct Scene {
     std::vector<int> ordinary = std::vector<int>(count);
     Chain chain{stream, own};
     int turn = 0;
+
+    explicit Scene(Device& used) : device(used) {}
 };
 
 template <class Kernel, std::size_t... at>
@@ -124,23 +132,76 @@ constexpr Deed deeds[] = {
      [](Scene& s) { s.stream.copy_from_host(s.own, std::span<const int>(s.ordinary)).value(); }},
 };
 
+void settle(Scene& scene) {
+    scene.stream.synchronize().value();
+}
+
+void run(Scene& scene, void (*deed)(Scene&), long times) {
+    for (long i = 0; i < times; ++i) {
+        deed(scene);
+        // Keeps the simulator's queue short, so that no launch waits for room in it.
+        if (i % 16 == 15) settle(scene);
+    }
+    settle(scene);
+}
+
+constexpr long batch = 500;
+using Clock = std::chrono::steady_clock;
+
+// ns a call of each batch.
+std::vector<double> timed(Scene& scene, void (*deed)(Scene&), long times) {
+    std::vector<double> batches;
+    for (long done = 0; done < times; done += batch) {
+        const Clock::time_point begin = Clock::now();
+        for (long i = 0; i < batch; ++i) deed(scene);
+        const Clock::time_point end = Clock::now();
+        batches.push_back(std::chrono::duration<double, std::nano>(end - begin).count() / batch);
+        settle(scene);
+    }
+    return batches;
+}
+
+void time(Device& device, void (*deed)(Scene&), long times, long threads) {
+    std::vector<std::unique_ptr<Scene>> scenes;
+    for (long at = 0; at < threads; ++at) scenes.push_back(std::make_unique<Scene>(device));
+    for (const auto& scene : scenes) run(*scene, deed, batch);
+    std::vector<double> batches;
+    std::atomic<bool> go{false};
+    std::vector<std::thread> others;
+    for (long at = 1; at < threads; ++at) {
+        others.emplace_back([&, at] {
+            while (!go.load()) std::this_thread::yield();
+            (void)timed(*scenes[static_cast<std::size_t>(at)], deed, times);
+        });
+    }
+    const Clock::time_point begin = Clock::now();
+    go.store(true);
+    batches = timed(*scenes.front(), deed, times);
+    for (std::thread& other : others) other.join();
+    const double all = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+    std::sort(batches.begin(), batches.end());
+    std::printf("%.1f ns a call; of the fastest batch %.1f; from one call to the next of any of %ld threads %.1f\n",
+                batches[batches.size() / 2], batches.front(), threads,
+                all / static_cast<double>(static_cast<long>(batches.size()) * batch * threads));
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
-    if (arguments != 3) {
+    if (arguments != 3 && arguments != 4) {
         for (const auto& [name, deed] : deeds) std::puts(name);
         return arguments == 1 ? 0 : 2;
     }
     for (const auto& [name, deed] : deeds) {
         if (std::strcmp(name, argument[1]) != 0) continue;
-        Scene scene;
+        Runtime runtime = Runtime::open().value();
         const long times = std::strtol(argument[2], nullptr, 10);
-        for (long i = 0; i < times; ++i) {
-            deed(scene);
-            // Keeps the simulator's queue short, so that no launch waits for room in it.
-            if (i % 16 == 15) scene.stream.synchronize().value();
+        if (arguments == 4) {
+            time(runtime.default_device(), deed, times, std::max(1L, std::strtol(argument[3], nullptr, 10)));
+            return 0;
         }
-        scene.stream.synchronize().value();
+        Scene scene(runtime.default_device());
+        run(scene, deed, times);
         return 0;
     }
     std::fprintf(stderr, "hot_paths: no deed '%s'\n", argument[1]);

@@ -2,6 +2,8 @@
 // BriefMutex: a mutex for critical sections of some tens of nanoseconds.
 #pragma once
 
+#include "cpu_pause.hpp"
+
 #include <mutex>
 
 namespace isthmus {
@@ -16,21 +18,14 @@ public:
     void lock() {
         for (int pauses = 1; pauses <= most_pauses; pauses *= 2) {
             if (mutex_.try_lock()) return;
-            for (int at = 0; at < pauses; ++at) pause();
+            for (int at = 0; at < pauses; ++at) cpu_pause();
         }
         mutex_.lock();
     }
     void unlock() { mutex_.unlock(); }
 
 private:
-    static constexpr int most_pauses = 32;  // 63 in all, of 10 to 40 ns each
-    static void pause() noexcept {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__)
-        __asm__ volatile("isb");
-#endif
-    }
+    static constexpr int most_pauses = 32;  // 63 in all
 
     std::mutex mutex_;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// BufferLanes: buffers rest, and wake as others.
+// BufferLanes: buffers and blocks rest, and wake as others.
 #include "buffer_lanes.hpp"
 
+#include "alignment_rules.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
 #include "process.hpp"
@@ -28,15 +29,25 @@ struct Size {
     std::uint64_t pieces = 0;
     std::uint64_t pool_bytes = 0;
 };
+void add(Size& size, const Piece& piece) noexcept {
+    const std::size_t bytes = piece.bytes();
+    size.bytes += bytes;
+    // A place was asked for as it is, as the cache counts it.
+    size.asked_bytes += piece.slab != nullptr ? bytes : piece.asked_bytes;
+    ++size.pieces;
+    if (piece.pool != nullptr) size.pool_bytes += bytes;
+}
 Size size_of(const HeldBlocks& held) noexcept {
     Size size;
-    held.for_each_piece([&](const Piece& piece, const MemoryBlock&) {
-        size.bytes += piece.bytes();
-        // A place was asked for as it is, as the cache counts it.
-        size.asked_bytes += piece.slab != nullptr ? piece.bytes() : piece.asked_bytes;
-        ++size.pieces;
-        if (piece.pool != nullptr) size.pool_bytes += piece.bytes();
-    });
+    held.for_each_piece([&](const Piece& piece, const MemoryBlock&) { add(size, piece); });
+    return size;
+}
+// Of memory that rests as a buffer or by block.
+template <class Resting>
+Size size_of(const Resting& resting) noexcept {
+    if (resting.piece == nullptr) return size_of(resting.block->buffer().held);
+    Size size;
+    add(size, *resting.piece);
     return size;
 }
 
@@ -71,9 +82,20 @@ void end_resting(StateBlock& block, StreamState* order) noexcept {
     std::destroy_at(&buffer);
     from.give_back(&block);
 }
+template <class Resting>
+void end_resting(DeviceState& device, const Resting& resting, StreamState* order) noexcept {
+    if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order);
+    end_resting(*resting.block, order);
+}
 
 bool watched(const DeviceState& device) noexcept {
     return static_cast<bool>(device.observer()) || device.books->order != nullptr;
+}
+
+// Whether memory that rests may serve a request: neither a capture nor a service is in its way, and nobody follows.
+bool lanes_serve(const DeviceState& device) noexcept {
+    return !device.books->captures.any() && !device.services.any() && !device.unreturned.any() && !watched(device) &&
+           device.usable();
 }
 
 // The stream in whose order a request was made, where the buffer still holds it.
@@ -121,23 +143,35 @@ rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& requ
 
 }  // namespace
 
-StateBlock* BufferLanes::take(DeviceState& device, std::size_t at, const rules::SharedRequest& request) {
+BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, const rules::SharedRequest& request) {
     Lane& lane = device.lanes.lanes_[at];
-    if (!lane.lock.try_lock()) return nullptr;
+    if (!lane.lock.try_lock()) return {};
     const std::lock_guard lock(lane.lock, std::adopt_lock);
     for (std::size_t one = lane.count; one-- > 0;) {
         if (!(lane.resting[one].request == request)) continue;
-        StateBlock* const block = lane.resting[one].block;
+        const Resting resting = lane.resting[one];
         take_at(device, at, one);
-        change(device.cache.in_lanes[at].taken, block->buffer().held.pieces());
-        return block;
+        const bool of_two = resting.piece == nullptr && resting.block->buffer().held.pieces() == 2;
+        change(device.cache.in_lanes[at].taken, of_two ? 2 : 1);
+        return resting;
     }
-    return nullptr;
+    return {};
+}
+
+BufferLanes::Resting BufferLanes::take_from_others(DeviceState& device, std::size_t own_lane,
+                                                   const rules::SharedRequest& request) {
+    for (std::size_t next = 1; next < rules::lane_count; ++next) {
+        const std::size_t at = (own_lane + next) % rules::lane_count;
+        if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
+        const Resting found = take(device, at, request);
+        if (found.request) return found;
+    }
+    return {};
 }
 
 void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
     Lane& lane = device.lanes.lanes_[at];
-    subtract(device.cache.in_lanes[at], size_of(lane.resting[one].block->buffer().held));
+    subtract(device.cache.in_lanes[at], size_of(lane.resting[one]));
     std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count, lane.resting.begin() + one);
     --lane.count;
 }
@@ -150,7 +184,7 @@ bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one,
         order = resting.order->weak_from_this().lock();
         if (!order) return false;
     }
-    leaving.push_back({resting.block, std::move(order)});
+    leaving.push_back({resting, std::move(order)});
     take_at(device, at, one);
     return true;
 }
@@ -164,7 +198,7 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
         if (!lane.lock.try_lock()) return false;
         const std::lock_guard lock(lane.lock, std::adopt_lock);
         if (lane.closed) return false;
-        const Size size = size_of(resting.block->buffer().held);
+        const Size size = size_of(resting);
         const std::uint64_t limit = device.cache.limit_bytes();
         while (room && lane.count != 0 && !rules::lane_has_room(now_of(device, at, lane.count), size.bytes, limit)) {
             room = take_out(device, at, 0, leaving);
@@ -174,7 +208,7 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
             add(device.cache.in_lanes[at], size);
         }
     }
-    for (const Leaving& one : leaving) end_resting(*one.block, one.order.get());
+    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get());
     return room;
 }
 
@@ -192,23 +226,17 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
             bytes += before - counted.bytes.load(std::memory_order_relaxed);
             lane.closed = lane.closed || for_good;
         }
-        for (const Leaving& one : leaving) end_resting(*one.block, one.order.get());
+        for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get());
     }
     return bytes;
 }
 
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
-    if (!request || device.books->captures.any() || device.services.any() || device.unreturned.any() ||
-        watched(device) || !device.usable() || (order != nullptr && order->others())) {
-        return nullptr;
-    }
+    if (!request || !lanes_serve(device) || (order != nullptr && order->others())) return nullptr;
     const std::size_t own_lane = lane_of_thread();
-    StateBlock* block = BufferLanes::take(device, own_lane, request);
-    for (std::size_t next = 1; block == nullptr && next < rules::lane_count; ++next) {
-        const std::size_t at = (own_lane + next) % rules::lane_count;
-        if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
-        block = BufferLanes::take(device, at, request);
-    }
+    BufferLanes::Resting found = BufferLanes::take(device, own_lane, request);
+    if (!found.request) found = BufferLanes::take_from_others(device, own_lane, request);
+    StateBlock* const block = found.block;
     if (block == nullptr) return nullptr;
     if (!begin_again(*block, order)) {
         end_resting(*block, order);
@@ -246,7 +274,35 @@ void lay_down(StateBlock& block) noexcept {
     const StreamUses::Uses uses = buffer.uses.take_all();
     buffer.first_use.end();
     block.rests = false;
-    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, order})) end_resting(block, order);
+    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, nullptr, order})) end_resting(block, order);
+}
+
+Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
+                  BufferLanes::Among lanes) {
+    if (!lanes_serve(device)) return nullptr;
+    const std::size_t own_lane = lane_of_thread();
+    const BufferLanes::Resting found = lanes == BufferLanes::Among::own_lane
+                                           ? BufferLanes::take(device, own_lane, request)
+                                           : BufferLanes::take_from_others(device, own_lane, request);
+    if (found.piece == nullptr) return nullptr;
+    device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
+    return found.piece;
+}
+
+// Requests are recognized by their size, kind and placement. A coarser alignment than every source keeps is none of
+// these, so that such requests go to the cache; what was made for one serves others, if it begins and ends as they do.
+void keep_piece(DeviceState& device, Piece& parked, StreamState* order) {
+    device.cache.close_in_lane(parked, order != nullptr ? &order->kept_behind : nullptr);
+    const MemoryBlock& block = parked.block;
+    const std::uint64_t first = block.host != nullptr ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
+    const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
+    const bool fits = parked.slab == nullptr && first % rules::driver_alignment == 0 &&
+                      rules::lane_has_room(empty_lane, parked.bytes(), device.cache.limit_bytes());
+    const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
+                                                   : rules::block_sort_of_driver(block.kind);
+    const rules::SharedRequest request = sort.request(block.bytes, order != nullptr ? order->id : 0);
+    if (fits && sort && BufferLanes::put(device, lane_of_thread(), {request, nullptr, &parked, order})) return;
+    keep_from_lane(device, parked, order);
 }
 
 std::uint64_t empty_lanes(DeviceState& device) {
@@ -259,16 +315,16 @@ void empty_lanes_of(StreamState& stream) {
         // Who put a buffer of the stream there had a reference to it: its count is seen.
         if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
         BufferLanes::Lane& lane = device.lanes.lanes_[at];
-        Few<StateBlock*, rules::lane_buffers> leaving;
+        Few<BufferLanes::Resting, rules::lane_buffers> leaving;
         {
             const std::lock_guard lock(lane.lock);
             for (std::size_t one = lane.count; one-- > 0;) {
                 if (lane.resting[one].order != &stream) continue;
-                leaving.push_back(lane.resting[one].block);
+                leaving.push_back(lane.resting[one]);
                 BufferLanes::take_at(device, at, one);
             }
         }
-        for (StateBlock* const block : leaving) end_resting(*block, &stream);
+        for (const BufferLanes::Resting& one : leaving) end_resting(device, one, &stream);
     }
 }
 

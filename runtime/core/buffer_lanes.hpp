@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BufferLanes: buffers that ended and rest whole, with their memory, until the same is asked for again.
+// BufferLanes: buffers that ended and rest whole, with their memory, until the same is asked for again; and memory that
+// was released by block.
 #pragma once
 
 #include "few.hpp"
@@ -17,6 +18,7 @@ namespace detail {
 
 struct BufferState;
 struct DeviceState;
+struct Piece;
 struct StateBlock;
 struct StreamState;
 
@@ -31,17 +33,22 @@ public:
     BufferLanes(const BufferLanes&) = delete;
     BufferLanes& operator=(const BufferLanes&) = delete;
 
+    enum class Among : std::uint8_t { own_lane, other_lanes };
+
 private:
     friend std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request,
                                                     StreamState* order);
     friend void lay_down(StateBlock& block) noexcept;
+    friend Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order, Among lanes);
+    friend void keep_piece(DeviceState& device, Piece& parked, StreamState* order);
     friend std::uint64_t empty_lanes(DeviceState& device);
     friend void empty_lanes_of(StreamState& stream);
     friend void close_lanes(DeviceState& device);
 
     struct Resting {
         rules::SharedRequest request;
-        StateBlock* block = nullptr;
+        StateBlock* block = nullptr;   // of a buffer
+        Piece* piece = nullptr;        // of memory that was released by block; one of the two
         StreamState* order = nullptr;  // nullptr: nothing uses the memory
     };
     struct alignas(128) Lane {
@@ -52,11 +59,13 @@ private:
     };
     // On the way to the cache. The stream does not end before.
     struct Leaving {
-        StateBlock* block;
+        Resting resting;
         std::shared_ptr<StreamState> order;
     };
     using AllLeaving = Few<Leaving, rules::lane_buffers>;
-    static StateBlock* take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request);
+    // Empty: nothing of this request is there, or another thread has the lane.
+    static Resting take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request);
+    static Resting take_from_others(DeviceState& device, std::size_t own_lane, const rules::SharedRequest& request);
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
     static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
@@ -75,6 +84,13 @@ std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::Share
 // Lets a buffer rest that nobody holds any more. false: rules::may_rest() or the lane forbids it, and nothing has
 // changed.
 bool rest_buffer(BufferState& buffer);
+// The same for memory by block: a parked piece that was released as one of this request. From here on as much of it is
+// accessible as then. The caller hands it out.
+Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
+                  BufferLanes::Among lanes);
+// Keeps a parked piece for a later allocation: in the lane of the thread, where it has room, otherwise in the cache.
+// `order`: the stream whose work may still use it.
+void keep_piece(DeviceState& device, Piece& parked, StreamState* order);
 // All that rests goes to the cache; answers how many bytes. Expects no lock.
 std::uint64_t empty_lanes(DeviceState& device);
 // What rests in the order of a stream goes to the cache, behind the stream's work. For the end of the stream, to which

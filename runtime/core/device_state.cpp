@@ -80,6 +80,7 @@ DeviceState::~DeviceState() {
 // Frees memory that users never released, memory that was given up because of a hung kernel that has ended since, and
 // memory that the driver has not released so far.
 void DeviceState::free_leftovers() {
+    close_lanes(*this);  // of blocks: buffers that rest hold the device
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
     for (Piece* const kept : cache.take_out(0)) {

@@ -96,6 +96,9 @@ struct DeviceState final : DeviceSession {
     void end_later(HostCalls& calls);
     // Waits for work that other code gave to the device's context, where the driver can tell and no capture is open.
     Result<void> wait_for_others(const Deadline& deadline);
+    // Whether other code has a capture open on a stream that was wrapped here, or may have one. A driver call for each
+    // such stream. Expects no stream's lock.
+    bool external_capture_open();
 
     // The stream that copies staged content to the host's side; separate, so that a view does not wait for later work
     // of other streams. Lives as long as a buffer that used it.
@@ -106,7 +109,6 @@ struct DeviceState final : DeviceSession {
 private:
     Suspects suspects(int driver_code) override;  // fault_suspects.cpp
     bool all_work_ended();
-    bool external_capture_open();
     void free_leftovers();
 
     std::mutex handler_mutex_;

@@ -165,8 +165,10 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
     if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
     if (piece.allocation.kind == MemoryKind::device && device.segment.owns(piece.allocation.device)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
-        // cuMemFree waits for all work, cuMemUnmap for none.
+        // cuMemFree waits for all work, cuMemUnmap for none. A wait for the whole context ends each capture that is open
+        // in it: the piece is kept until there is none.
         if (!piece.unused && !device.context_gone()) {
+            if (device.external_capture_open()) return platform::Status{Code::capture_error, 0, "cuCtxSynchronize"};
             const platform::Status ended = device.driver->execution().synchronize_context();
             if (!ended.ok()) return ended;
         }
@@ -297,7 +299,7 @@ Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Strea
         const Result<Piece*> parked = ledger.park(block, device.index, how, device.cache.limit_bytes());
         if (!parked) return parked.error();
         if (*parked != nullptr) {
-            keep_parked(device, **parked, order);
+            keep_piece(device, **parked, order);
             return {};
         }
     }
@@ -312,6 +314,7 @@ Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Strea
 }  // namespace
 
 Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
+    if (!device.observer()) return release_untold(device, block, after);
     ObservedSpan span(device.observer(), Span::release, name(block.kind), [&] {
         ObservedFacts facts = after != nullptr ? after->state()->observed() : device.observed();
         facts.bytes = block.bytes;

@@ -2,6 +2,8 @@
 // TriedLock: waiting for the lock.
 #include "tried_lock.hpp"
 
+#include "cpu_pause.hpp"
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,24 +16,12 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-namespace {
-
-void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb");
-#endif
-}
-
-}  // namespace
-
 // A futex whose word nobody wakes is a sleep that ends at once where the lock is free by now.
 void TriedLock::lock_slowly() noexcept {
-    constexpr int looks = 64;  // of 10 to 40 ns each
+    constexpr int looks = 64;
     constexpr timespec nap{0, 50'000};
     for (int look = 1; !try_lock(); ++look) {
-        pause();
+        cpu_pause();
         if (look % looks != 0) continue;
         const long slept = ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 1, &nap, nullptr, 0);
         const bool may_sleep = slept == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT;

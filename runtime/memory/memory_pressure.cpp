@@ -72,7 +72,7 @@ bool give_back_kept(DeviceState& device) {
     return bytes > 0;
 }
 
-Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes) {
+Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes, std::size_t asked_bytes) {
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
     const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
     if (device.synchronous || (!shared && !managed)) return {};
@@ -96,7 +96,8 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
             facts.reason = answer.reason;
             return facts;
         });
-        return make_error<errors::memory_kept_back>(bytes, name(kind), answer.free_bytes, answer.reserve_bytes,
+        const std::size_t named_bytes = asked_bytes != 0 ? asked_bytes : bytes;
+        return make_error<errors::memory_kept_back>(named_bytes, name(kind), answer.free_bytes, answer.reserve_bytes,
                                                     answer.reason, answer.remedy);
     }
     if (shared && answer.verdict == rules::BudgetVerdict::fits) {

@@ -16,8 +16,9 @@ namespace detail {
 struct DeviceState;
 
 // Refuses what would swap, stall or kill the process instead of failing (K20): managed memory beyond the device's free
-// memory; on machines with one DRAM, every kind beyond the system's available memory.
-Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
+// memory; on machines with one DRAM, every kind beyond the system's available memory. `asked_bytes`: what the caller of
+// the runtime asked for, which the error names; 0: as many as `bytes`.
+Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes, std::size_t asked_bytes = 0);
 
 // Gives back what the devices of the runtime keep of released memory, also what work still uses of dropped buffers: the
 // host's memory serves all of them. False: nothing was kept.

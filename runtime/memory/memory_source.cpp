@@ -89,6 +89,7 @@ MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind,
     if (kind == MemoryKind::host_numa && placement_.locality == Locality::anywhere) {
         placement_.locality = Locality::near_device;
     }
+    if (device_->cache.keeps_anything()) of_lanes_ = rules::block_sort(kind_, placement_);
 }
 
 MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool)
@@ -158,7 +159,42 @@ SealedCall fresh_memory(MemoryKind kind) noexcept {
 
 }  // namespace
 
+std::size_t MemorySource::place_of(const AllocationRequest& request) const noexcept {
+    if (!shares_pages_) return 0;
+    return rules::small_place(device_->capabilities, kind_, placement_, request.bytes, request.alignment);
+}
+
+// What rests was judged when it was made: what may have changed since is looked at here and by the lanes.
+Piece* MemorySource::from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const {
+    if (!of_lanes_ || request.alignment > rules::driver_alignment || place_of(request) != 0) return nullptr;
+    DeviceState& device = *device_;
+    if (device.bars(is_system(kind_) ? rules::PublicCall::allocate_host : rules::PublicCall::allocate)) return nullptr;
+    StreamState* order = nullptr;
+    if (request.stream != nullptr) {
+        StreamState& stream = *request.stream->state();
+        if (stream.others()) return nullptr;
+        if (rules::is_pooled(kind_)) {
+            if (stream.device != device_) return nullptr;
+            order = &stream;
+        }
+    }
+    return wake_piece(device, of_lanes_.request(request.bytes, order != nullptr ? order->id : 0), order, lanes);
+}
+
+Result<MemoryBlock> MemorySource::hand_out(Piece& resting, const AllocationRequest& request, Origin* origin) {
+    MemoryBlock block = resting.block;
+    resting.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    tell_origin(resting, block, origin);
+    Ledger& ledger = device_->books->ledger;
+    if (ledger.wake(resting, block) == 0) return enter(block, ledger.take_parked(resting), nullptr, origin);
+    if (origin != nullptr) origin->piece = &resting;
+    return block;
+}
+
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Origin* origin) {
+    if (Piece* const resting = from_lane(request, BufferLanes::Among::own_lane)) {
+        return hand_out(*resting, request, origin);
+    }
     ObservedSpan span(device_->observer(), Span::allocate, name(kind_), [&] {
         ObservedFacts facts = request.stream != nullptr ? request.stream->state()->observed() : device_->observed();
         facts.bytes = request.bytes;
@@ -186,10 +222,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
                                          is_of_pages(kind_) ? request.alignment : rules::driver_alignment);
     const bool keeps = may_keep(request);
     const bool in_order = rules::is_pooled(kind_) && request.stream != nullptr;
-    const std::size_t place_bytes =
-        keeps && shares_pages_
-            ? rules::small_place(device_->capabilities, kind_, placement_, request.bytes, request.alignment)
-            : 0;
+    const std::size_t place_bytes = keeps ? place_of(request) : 0;
     PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
     if (keeps) {
         const auto take = [&] {
@@ -197,6 +230,10 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         };
         Piece* kept = take();
         if (kept == nullptr) {
+            if (Piece* const resting = from_lane(request, BufferLanes::Among::other_lanes)) {
+                was_kept = true;
+                return hand_out(*resting, request, origin);
+            }
             // Memory of the driver is the last resort.
             const std::uint64_t more = end_dropped_buffers(*device_, true) + empty_lanes(*device_);
             if (more != 0) kept = take();
@@ -244,7 +281,7 @@ Result<void> MemorySource::within_memory(const AllocationRequest& request, const
     const auto attempt = [&](std::size_t bytes) {
         AllocationRequest of_bytes = request;
         of_bytes.bytes = bytes;
-        Result<void> within = within_budget(*device_, kind_, bytes);
+        Result<void> within = within_budget(*device_, kind_, bytes, amounts.asked_bytes);
         return within ? obtain(of_bytes, block, piece, in_segment) : within;
     };
     // Around the budget too: cached memory counts against it, so making room helps.

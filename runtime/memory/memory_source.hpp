@@ -7,6 +7,8 @@
 #include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 
+#include "buffer_lanes.hpp"
+#include "lane_rules.hpp"
 #include "ledger.hpp"
 
 #include <memory>
@@ -21,9 +23,9 @@ struct DeviceState;
 struct PoolState;
 struct StreamState;
 
-// Order of checks: limits of any machine → this device's features → an open capture → memory kept from a release → the
-// budget and the driver call, both retried by memory_pressure.hpp → the ledger. A failed step leaves nothing behind;
-// the first three call no driver. Thread-safe.
+// Order of checks: the lanes of memory released by block → limits of any machine → this device's features → an open
+// capture → memory kept from a release → the budget and the driver call, both retried by memory_pressure.hpp → the
+// ledger. A failed step leaves nothing behind; the first three call no driver. Thread-safe.
 class MemorySource {
 public:
     // `placement` is for kinds of system memory (host, host_numa, registered).
@@ -34,6 +36,7 @@ public:
     // From here on its memory is fresh from the driver or the system, and goes back there at its release.
     MemorySource&& uncached() && noexcept {
         cached_ = false;
+        of_lanes_ = {};
         return std::move(*this);
     }
 
@@ -57,6 +60,10 @@ public:
 private:
     Result<void> allowed(const AllocationRequest& request) const;
     bool may_keep(const AllocationRequest& request) const;
+    std::size_t place_of(const AllocationRequest& request) const noexcept;  // 0: whole pages
+    // A parked piece that rests in a lane for this request; nullptr: none, or the request has to be judged first.
+    Piece* from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const;
+    Result<MemoryBlock> hand_out(Piece& resting, const AllocationRequest& request, Origin* origin);
     // allocate() without the observer. `was_kept` becomes true where kept memory served.
     Result<MemoryBlock> allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept);
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin);
@@ -84,6 +91,7 @@ private:
     MemoryKind kind_;   // kind obtained: the CPU device has host memory only
     HostPlacement placement_;
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
+    rules::BlockSort of_lanes_;        // of what rests for this source; empty: nothing does
     bool shares_pages_ = false;        // with other small memory
     bool cached_ = true;               // memory that was released is taken again, where the kind allows it
 };

@@ -61,12 +61,11 @@ provenance::Record at_device_address(provenance::Record record, const MemoryBloc
 
 }  // namespace
 
-// The entry of a block that is not released.
+// The entry of a block that is not released. Its owner may release it meanwhile: the piece then stays as it is until
+// somebody takes it out, for which the lock is needed.
 LedgerEntry* Ledger::live(std::uint64_t id) const {
     LedgerEntry* const entry = entries_.at(id);
-    if (entry != nullptr && entry->id == id && entry->state == LedgerEntry::State::live && entry->block.id == id) {
-        return entry;
-    }
+    if (entry != nullptr && entry->is(id)) return entry;
     if (returned_.empty()) return nullptr;
     const auto found = returned_.find(id);
     return found != returned_.end() ? found->second : nullptr;
@@ -111,9 +110,12 @@ void Ledger::unmap(LedgerEntry& entry) {
     addresses_.discard(entry.beside);
 }
 
-void Ledger::set(LedgerEntry& entry, LedgerEntry::State state) {
-    entry.state.store(state, std::memory_order_release);
-    if (state != LedgerEntry::State::live && entry.block.id != entry.id) returned_.erase(entry.block.id);
+// Ends this identity of a live entry. false: another thread released it since it was found.
+bool Ledger::end(LedgerEntry& entry, std::uint64_t id) {
+    if (!entry.returned) return entry.claim(id);
+    entry.returned = false;
+    returned_.erase(id);
+    return true;
 }
 
 // On an error the caller keeps `piece`.
@@ -121,7 +123,7 @@ Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, P
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return make_error<errors::address_map_is_full>();
     MemoryBlock block = fresh;
-    block.id = entry->id;
+    block.id = entry->id();
     entry->device = static_cast<std::uint32_t>(device);
     if (Result<void> mapped = map(*entry, block, piece); !mapped) {
         entries_.remove(*entry);
@@ -129,13 +131,12 @@ Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, P
     }
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->block = block;
-    set(*entry, LedgerEntry::State::live);
+    entry->publish(block.id);
     return entry;
 }
 
 void Ledger::remove(LedgerEntry& entry) {
     unmap(entry);
-    set(entry, LedgerEntry::State::free);
     entries_.remove(entry);
 }
 
@@ -144,7 +145,7 @@ Result<std::uint64_t> Ledger::enter(const MemoryBlock& block, std::size_t device
     Result<LedgerEntry*> entry = add(block, device, piece);
     if (!entry) return std::move(entry).error();
     if (entered != nullptr) *entered = *entry;
-    return (*entry)->id.load();
+    return (*entry)->id();
 }
 
 Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
@@ -159,7 +160,7 @@ Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& block, std::size_
     if (Result<void> free = refuse_overlap(block); !free) return std::move(free).error();
     Result<LedgerEntry*> entry = add(block, device, piece);
     if (!entry) return std::move(entry).error();
-    return (*entry)->id.load();
+    return (*entry)->id();
 }
 
 std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) {
@@ -167,15 +168,15 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) 
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return 0;
     entry->block = block;
-    entry->block.id = entry->id;
+    entry->block.id = entry->id();
     entry->device = static_cast<std::uint32_t>(device);
     const provenance::Record record = record_of(entry->block, device);
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
     // Refused where the memory is a part of memory that is recorded already.
     if (Result<provenance::Place> placed = addresses_.place(record, record.bytes)) entry->at = *placed;
-    set(*entry, LedgerEntry::State::live);
-    return entry->id;
+    entry->publish(entry->block.id);
+    return entry->block.id;
 }
 
 Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
@@ -196,7 +197,8 @@ Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
 
 void Ledger::leave(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
-    if (LedgerEntry* const entry = live(id)) remove(*entry);
+    LedgerEntry* const entry = live(id);
+    if (entry != nullptr && end(*entry, id)) remove(*entry);
 }
 
 // The error for a block that is not recorded. Expects mutex_ to be held.
@@ -232,24 +234,44 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     const std::lock_guard lock(mutex_);
     Result<LedgerEntry*> entry = released(block, device);
     if (!entry) return std::move(entry).error();
+    if (!end(**entry, block.id)) return refusal(block);
     Piece piece = std::move(static_cast<Piece&>(**entry));
     remove(**entry);
     return piece;
 }
 
+// Ends the identity of this block, where it is one of the device. nullptr: nothing has changed.
+LedgerEntry* Ledger::claim(const MemoryBlock& block, std::size_t device) {
+    LedgerEntry* const entry = entries_.at(block.id);
+    if (entry == nullptr || !entry->is(block.id) || !entry->claim(block.id)) return nullptr;
+    if (first_base(block) == first_base(entry->block) && entry->device == device) return entry;
+    entry->publish(block.id);
+    return nullptr;
+}
+
+// A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
+void Ledger::park_records(LedgerEntry& entry) noexcept {
+    (void)addresses_.park(entry.at);
+    if (entry.beside) (void)addresses_.park(entry.beside);
+}
+
 Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules::Released how,
                             std::uint64_t limit_bytes) {
+    const auto keeps = [&](const LedgerEntry& entry) {
+        return rules::keeping(with_facts(entry, how), limit_bytes) == rules::Keeping::keep;
+    };
+    if (LedgerEntry* const entry = claim(block, device)) {
+        if (!keeps(*entry)) return entry->publish(block.id), static_cast<Piece*>(nullptr);
+        park_records(*entry);
+        return static_cast<Piece*>(entry);
+    }
     const std::lock_guard lock(mutex_);
     Result<LedgerEntry*> found = released(block, device);
     if (!found) return std::move(found).error();
-    LedgerEntry& entry = **found;
-    const bool keeps = rules::keeping(with_facts(entry, how), limit_bytes) == rules::Keeping::keep;
-    if (!keeps) return static_cast<Piece*>(nullptr);
-    // A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
-    (void)addresses_.park(entry.at);
-    (void)addresses_.park(entry.beside);
-    set(entry, LedgerEntry::State::parked);
-    return static_cast<Piece*>(&entry);
+    if (!keeps(**found)) return static_cast<Piece*>(nullptr);
+    if (!end(**found, block.id)) return refusal(block);
+    park_records(**found);
+    return static_cast<Piece*>(*found);
 }
 
 rules::Released Ledger::with_facts(const LedgerEntry& entry, rules::Released how) const noexcept {
@@ -262,24 +284,23 @@ rules::Released Ledger::with_facts(const LedgerEntry& entry, rules::Released how
 
 bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes) {
     auto& entry = static_cast<LedgerEntry&>(piece);
-    if (entry.id != id || entry.state != LedgerEntry::State::live) return false;
+    if (!entry.is(id)) return false;
     if (rules::keeping(with_facts(entry, how), limit_bytes) != rules::Keeping::keep) return false;
-    (void)addresses_.park(entry.at);
-    (void)addresses_.park(entry.beside);
-    entry.state.store(LedgerEntry::State::parked, std::memory_order_release);
+    entry.word.store(id | identity::released, std::memory_order_relaxed);
+    park_records(entry);
     return true;
 }
 
 std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
     auto& entry = static_cast<LedgerEntry&>(parked);
-    if (!LedgerEntries::renew(entry)) return 0;
-    block.id = entry.id;
+    block.id = LedgerEntries::next_id(entry);
+    if (block.id == 0) return 0;
     if (!revive_records(entry, block)) {
         (void)addresses_.park(entry.at);
         return 0;
     }
     entry.block = block;
-    entry.state.store(LedgerEntry::State::live, std::memory_order_release);
+    entry.publish(block.id);
     return block.id;
 }
 
@@ -288,10 +309,9 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return nullptr;
     static_cast<Piece&>(*entry) = std::move(piece);
-    entry->block.id = entry->id;
+    entry->block.id = entry->id();
     entry->device = static_cast<std::uint32_t>(device);
     (void)map(*entry, entry->block, *entry, true);  // without a record it is recorded when it is handed out
-    set(*entry, LedgerEntry::State::parked);
     return entry;
 }
 
@@ -321,9 +341,9 @@ void Ledger::put_back(std::size_t device, Piece& piece) {
     if (entry == nullptr) return;
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->device = static_cast<std::uint32_t>(device);
+    entry->returned = true;
     returned_.emplace(entry->block.id, entry);
     (void)map(*entry, entry->block, *entry);  // if the map cannot grow, the block can still be released
-    set(*entry, LedgerEntry::State::live);
 }
 
 void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
@@ -331,10 +351,10 @@ void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
     entry->device = static_cast<std::uint32_t>(device);
-    piece.block = {entry->id, piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
+    piece.block = {entry->id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
     entry->block = piece.block;
     (void)map(*entry, piece.block, *entry);
-    set(*entry, LedgerEntry::State::live);
+    entry->publish(piece.block.id);
 }
 
 void Ledger::leave_registered(const void* address, std::size_t bytes) {
@@ -359,7 +379,8 @@ std::vector<Piece> Ledger::take_all(std::size_t device) {
     std::vector<Piece> pieces;
     const std::lock_guard lock(mutex_);
     entries_.for_each([&](LedgerEntry& entry) {
-        if (entry.state != LedgerEntry::State::live || entry.device != device) return;
+        if (entry.device != device || !entry.has_owner() || !end(entry, entry.returned ? entry.block.id : entry.id()))
+            return;
         pieces.push_back(std::move(static_cast<Piece&>(entry)));
         remove(entry);
     });
@@ -387,7 +408,7 @@ Ledger::Origin Ledger::origin(std::uint64_t id) const {
 std::size_t Ledger::size() const {
     std::size_t live = 0;
     const std::lock_guard lock(mutex_);
-    entries_.for_each([&](const LedgerEntry& entry) { live += entry.state == LedgerEntry::State::live ? 1u : 0u; });
+    entries_.for_each([&](const LedgerEntry& entry) { live += entry.has_owner() ? 1u : 0u; });
     return live;
 }
 

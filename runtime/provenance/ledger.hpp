@@ -55,12 +55,12 @@ public:
 
     // Parks the piece, where rules::keeping() keeps it: the caller then has to hand it to wake() or take_parked(),
     // and may read it until then. nullptr, and nothing changes: it is not kept. `how` lacks what the ledger knows.
-    // Errors as take().
+    // Takes the lock only where it is not parked, and for what was put back. Errors as take().
     Result<Piece*> park(const MemoryBlock& block, std::size_t device, rules::Released how, std::uint64_t limit_bytes);
     // Records and parks a piece that take() removed. nullptr: not possible, and the caller keeps `piece`.
     Piece* park_again(std::size_t device, Piece& piece);
-    // park() without the ledger's lock, for a piece that one owner alone knows: nobody else has its identity. false:
-    // nothing has changed, or records of it have left the map, and the piece stays as it is.
+    // park() for a piece that one owner alone knows: nobody else has its identity. false: nothing has changed, and the
+    // piece stays as it is.
     bool rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes);
     // Hands a parked piece out again, as this block, which gets its new identity, and answers that. 0: the piece stays
     // parked and has to be taken and entered anew. Its records begin elsewhere or have left the map, or its identities
@@ -104,13 +104,15 @@ private:
         std::uint64_t first;
         std::uint64_t last;
     };
-    // All expect mutex_ to be held.
+    // The first two expect no lock, the others mutex_ to be held.
+    LedgerEntry* claim(const MemoryBlock& block, std::size_t device);
+    void park_records(LedgerEntry& entry) noexcept;
     LedgerEntry* live(std::uint64_t id) const;
+    bool end(LedgerEntry& entry, std::uint64_t id);
     Result<LedgerEntry*> released(const MemoryBlock& block, std::size_t device) const;
     Error refusal(const MemoryBlock& block) const;
     Result<LedgerEntry*> add(const MemoryBlock& block, std::size_t device, Piece& piece);
     void remove(LedgerEntry& entry);
-    void set(LedgerEntry& entry, LedgerEntry::State state);
     rules::Released with_facts(const LedgerEntry& entry, rules::Released how) const noexcept;
     Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked);
     Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked = false);

@@ -2,7 +2,9 @@
 // LedgerEntries: chunks of entries, numbered across the process.
 #include "ledger_entries.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 namespace isthmus {
@@ -28,51 +30,59 @@ bool LedgerEntries::grow() {
         first_free_chunk.store(end, std::memory_order_relaxed);
         return false;
     }
-    if (chunks_.empty()) first_chunk_ = chunk;
-    chunks_.resize(chunk - first_chunk_ + 1);
-    chunks_.back() = std::make_unique<Chunk>();
+    chunks_.push_back(std::make_unique<Chunk>());
+    Chunk& made = *chunks_.back();
     for (std::size_t at = per_chunk; at-- > 0;) {  // in this order, so that the first entry is taken first
-        LedgerEntry& entry = (*chunks_.back())[at];
-        entry.id = chunk * per_chunk + at;
+        LedgerEntry& entry = made[at];
+        entry.word.store(identity::released | (chunk * per_chunk + at), std::memory_order_relaxed);
         entry.next_free = std::exchange(free_, &entry);
     }
+    enter_in_directory(chunk, &made);
     return true;
+}
+
+// Each store is a release: who finds a chunk finds its entries. An older directory lacks chunks, but only such that
+// were made after it was replaced, none of whose identities its reader can have.
+void LedgerEntries::enter_in_directory(std::uint64_t number, Chunk* chunk) {
+    const Directory* const old = directories_.empty() ? nullptr : directories_.back().get();
+    const std::uint64_t first = old != nullptr ? old->first : number;
+    const auto place = static_cast<std::size_t>(number - first);
+    if (old == nullptr || place >= old->size) {
+        constexpr std::size_t least = 64;
+        auto larger = std::make_unique<Directory>(first, std::max(least, std::bit_ceil(place + 1)));
+        for (std::size_t at = 0; old != nullptr && at < old->size; ++at) {
+            larger->chunks[at].store(old->chunks[at].load(std::memory_order_relaxed), std::memory_order_relaxed);
+        }
+        directories_.push_back(std::move(larger));
+    }
+    const Directory& newest = *directories_.back();
+    newest.chunks[place].store(chunk, std::memory_order_release);
+    directory_.store(&newest, std::memory_order_release);
 }
 
 LedgerEntry* LedgerEntries::add() {
     if (free_ == nullptr && !grow()) return nullptr;
     LedgerEntry* const entry = free_;
     free_ = entry->next_free;
-    entry->id.store(entry->id.load(std::memory_order_relaxed) + identity::one_owner, std::memory_order_relaxed);
+    const std::uint64_t last = entry->word.load(std::memory_order_relaxed);
+    entry->word.store(last + identity::one_owner, std::memory_order_relaxed);
     return entry;
-}
-
-bool LedgerEntries::renew(LedgerEntry& entry) noexcept {
-    const std::uint64_t last = entry.id.load(std::memory_order_relaxed);
-    if (identity::owner(last) == identity::last_owner) return false;
-    entry.id.store(last + identity::one_owner, std::memory_order_relaxed);
-    return true;
 }
 
 void LedgerEntries::remove(LedgerEntry& entry) noexcept {
     static_cast<Piece&>(entry) = {};
-    entry.state = LedgerEntry::State::free;
+    entry.word.store(entry.id() | identity::released, std::memory_order_relaxed);
+    entry.returned = false;
     entry.at = {};
     entry.beside = {};
-    if (identity::owner(entry.id) == identity::last_owner) return;  // never used again
+    if (identity::owner(entry.id()) == identity::last_owner) return;  // never used again
     entry.next_free = std::exchange(free_, &entry);
-}
-
-LedgerEntry* LedgerEntries::at(std::uint64_t id) const noexcept {
-    const std::uint64_t chunk = identity::number(id) / per_chunk - first_chunk_;  // below the first: beyond all
-    if (chunk >= chunks_.size() || !chunks_[chunk]) return nullptr;
-    return &(*chunks_[chunk])[identity::number(id) % per_chunk];
 }
 
 bool LedgerEntries::handed_out(std::uint64_t id) const noexcept {
     if ((id & identity::no_entry) != 0 || identity::owner(id) == 0) return false;
     const LedgerEntry* const entry = at(id);
-    return entry != nullptr && identity::owner(id) <= identity::owner(entry->id);
+    return entry != nullptr && identity::owner(id) <= identity::owner(entry->id());
 }
 
 bool LedgerEntries::handed_out_somewhere(std::uint64_t id) noexcept {

@@ -28,43 +28,73 @@ constexpr std::uint64_t number(std::uint64_t id) noexcept {
     return id & (one_owner - 1);
 }
 constexpr std::uint64_t owner(std::uint64_t id) noexcept {  // from 1; 0: no identity
-    return id >> number_bits;
+    return (id & ~no_entry) >> number_bits;
 }
+// In LedgerEntry::word: nobody has the identity. No block that was handed out has such a number.
+inline constexpr std::uint64_t released = no_entry;
 }  // namespace identity
 
 // For everything that is no entry. Answers the first of `count` identities.
 std::uint64_t reserve_ids(std::uint64_t count) noexcept;
 
 // A piece and its records in the address map. `block.id` is the identity by which it is found.
+//
+// The word is the last identity of the entry, with identity::released unless somebody has it. Whoever takes that bit
+// away or sets it is the only one who may change the rest until the next such step: to hand the piece out is a store
+// behind all that was written before, to end the identity is one compare-and-swap (claim()), of which one succeeds. So
+// a piece is released and handed out again without the ledger's lock. The lock guards the list of free entries, and
+// what leaves or enters the ledger.
 struct LedgerEntry : Piece {
-    enum class State : std::uint8_t { free, live, parked };
-    // The ledger's lock guards the rest; these two are also read, and changed by rest() and wake(), without it: an
-    // entry whose identity is not the one asked for is looked at no further.
-    std::atomic<State> state{State::free};  // parked: its owner has released it, and a cache keeps it
-    std::uint32_t device = 0;               // Device::index() of the owner
-    std::atomic<std::uint64_t> id{0};       // the last identity of this entry
-    provenance::Place at, beside;           // of the first address; of the device address where that is another one
+    bool returned = false;     // has its owner still, who knows it by an identity of an earlier entry (put_back())
+    std::uint32_t device = 0;  // Device::index() of the owner
+    std::atomic<std::uint64_t> word{identity::released};
+    provenance::Place at, beside;  // of the first address; of the device address where that is another one
     LedgerEntry* next_free = nullptr;
+
+    std::uint64_t id() const noexcept { return word.load(std::memory_order_relaxed) & ~identity::released; }
+    // Whether this identity is the entry's, and somebody has it. Acquire: what it was handed out with is there.
+    bool is(std::uint64_t id) const noexcept { return word.load(std::memory_order_acquire) == id; }
+    bool has_owner() const noexcept {
+        return (word.load(std::memory_order_relaxed) & identity::released) == 0 || returned;
+    }
+    // Somebody has this identity from here on.
+    void publish(std::uint64_t id) noexcept { word.store(id, std::memory_order_release); }
+    // Ends this identity. false: another thread has ended it, or it was never this entry's.
+    bool claim(std::uint64_t id) noexcept {
+        return word.compare_exchange_strong(id, id | identity::released, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed);
+    }
 };
 
-// Not thread-safe. Takes memory from the heap only to hold more entries than ever before.
+// at() may be called beside everything else; the rest is not thread-safe. Takes memory from the heap only to hold more
+// entries than ever before.
 class LedgerEntries {
 public:
-    // An entry of nothing, with a fresh identity, which the caller makes live or parked. nullptr: the process has no
-    // number left.
+    // An entry of nothing, with an identity that is fresh and nobody's: the caller publishes it, or parks the entry.
+    // nullptr: the process has no number left.
     LedgerEntry* add();
-    // A fresh identity for the next owner of this piece. false: it has had as many as can be told apart.
-    static bool renew(LedgerEntry& entry) noexcept;
+    // The identity of the next owner of this piece. 0: it has had as many as can be told apart.
+    static std::uint64_t next_id(const LedgerEntry& entry) noexcept {
+        const std::uint64_t last = entry.id();
+        return identity::owner(last) == identity::last_owner ? 0 : last + identity::one_owner;
+    }
     void remove(LedgerEntry& entry) noexcept;
-    // The entry of this number, whatever its identity and state; nullptr: not of this ledger.
-    LedgerEntry* at(std::uint64_t id) const noexcept;
+    // The entry of this number, whatever its identity; nullptr: not of this ledger. A caller to whom an identity was
+    // given finds its entry: what was published before is seen.
+    LedgerEntry* at(std::uint64_t id) const noexcept {
+        const Directory* const directory = directory_.load(std::memory_order_acquire);
+        if (directory == nullptr || (id & identity::no_entry) != 0) return nullptr;
+        const std::uint64_t place = identity::number(id) / per_chunk - directory->first;  // below the first: beyond all
+        if (place >= directory->size) return nullptr;
+        Chunk* const chunk = directory->chunks[place].load(std::memory_order_acquire);
+        return chunk != nullptr ? &(*chunk)[identity::number(id) % per_chunk] : nullptr;
+    }
     bool handed_out(std::uint64_t id) const noexcept;             // by this ledger, now or earlier
     static bool handed_out_somewhere(std::uint64_t id) noexcept;  // in this process, by all that is known of it
 
     template <class Visit>
     void for_each(Visit visit) const {
         for (const std::unique_ptr<Chunk>& chunk : chunks_) {
-            if (!chunk) continue;
             for (LedgerEntry& entry : *chunk) visit(entry);
         }
     }
@@ -72,10 +102,21 @@ public:
 private:
     static constexpr std::size_t per_chunk = 64;
     using Chunk = std::array<LedgerEntry, per_chunk>;
+    // The chunks by number. A larger one takes the place of one that is full, which stays for threads that look into
+    // it.
+    struct Directory {
+        explicit Directory(std::uint64_t first_chunk, std::size_t places)
+            : first(first_chunk), size(places), chunks(std::make_unique<std::atomic<Chunk*>[]>(places)) {}
+        const std::uint64_t first;
+        const std::size_t size;
+        const std::unique_ptr<std::atomic<Chunk*>[]> chunks;  // null: another ledger's, or of no ledger yet
+    };
     bool grow();
+    void enter_in_directory(std::uint64_t number, Chunk* chunk);
 
-    std::vector<std::unique_ptr<Chunk>> chunks_;  // by number; null: another ledger's
-    std::uint64_t first_chunk_ = 0;
+    std::vector<std::unique_ptr<Chunk>> chunks_;
+    std::vector<std::unique_ptr<Directory>> directories_;  // the newest last
+    std::atomic<const Directory*> directory_{nullptr};
     LedgerEntry* free_ = nullptr;
 };
 

@@ -86,4 +86,19 @@ SharedRequest kind_request(const KindRequest& asked) noexcept {
     return {asked.bytes, {first.word(), asked.stream_id}};
 }
 
+BlockSort block_sort(MemoryKind kind, const HostPlacement& placement) noexcept {
+    if (kept_kind(kind) < 0 || !may_be_kept(kind, placement)) return {};
+    const BlockSort of_driver = block_sort_of_driver(kind);
+    const bool of_pages = kind == MemoryKind::host || kind == MemoryKind::host_numa || kind == MemoryKind::registered;
+    if (!of_pages) return of_driver;
+    Packed packed;
+    packed.add(of_driver.word, 12);  // neither a shared request nor one of a kind, and never 0
+    packed.add(static_cast<std::uint64_t>(placement.locality), 3);
+    packed.add(static_cast<std::uint64_t>(placement.page_size), 1);
+    packed.add(flag(placement.prefault), 1);
+    packed.add(flag(placement.lock), 1);
+    packed.add(number(placement.node) + 1, 16);
+    return packed.fits() ? BlockSort{packed.word()} : BlockSort{};
+}
+
 }  // namespace isthmus::rules

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which buffers lie whole in a lane of their device between their end and the next request that is the same, and how
-// many. Pure.
+// Which buffers and blocks lie whole in a lane of their device between their end and the next request that is the same,
+// and how many. Pure.
 #pragma once
 
 #include <isthmus/sharing_use.hpp>
@@ -12,7 +12,7 @@ namespace isthmus::rules {
 
 // Of one device. A thread uses the lane of its number.
 inline constexpr std::size_t lane_count = 16;
-inline constexpr std::size_t lane_buffers = 8;  // in one lane at most
+inline constexpr std::size_t lane_buffers = 8;  // and blocks, in one lane at most
 
 // All that a request is decided by, in two words. The same words and the same device: the same decision.
 struct SharedRequest {
@@ -43,6 +43,21 @@ struct KindRequest {
 };
 // Differs from all shared requests. Empty also for kinds that are not kept.
 SharedRequest kind_request(const KindRequest& asked) noexcept;
+
+// A request by block for memory of one kind, but for its size and the stream in whose order it is made; empty as
+// kind_request() is. Differs from all other requests. `stream_id`: 0 without such a stream.
+struct BlockSort {
+    std::uint64_t word = 0;
+    explicit operator bool() const noexcept { return word != 0; }
+    SharedRequest request(std::uint64_t bytes, std::uint64_t stream_id) const noexcept {
+        return {bytes, {word, stream_id}};
+    }
+};
+BlockSort block_sort(MemoryKind kind, const HostPlacement& placement) noexcept;
+// The same for memory of the driver of a kind that is kept.
+constexpr BlockSort block_sort_of_driver(MemoryKind kind) noexcept {
+    return {std::uint64_t{8} | std::uint64_t{static_cast<std::uint8_t>(kind)} << 4};
+}
 
 // A buffer that nobody holds any more.
 struct Unheld {

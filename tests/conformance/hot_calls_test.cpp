@@ -105,6 +105,12 @@ Result<Buffer<std::int32_t>> made(Scene& s, MemoryKind kind) {
     return s.device.allocate_shared<std::int32_t>(1024, use);
 }
 
+Code block_pair(const Allocator& allocator, const AllocationRequest& request) {
+    const Result<MemoryBlock> block = allocator.allocate(request);
+    if (!block) return block.code() == Code::unsupported ? Code::ok : block.code();  // no pools here
+    return allocator.release(*block, request.stream).code();
+}
+
 struct May {
     long allocate = 0;
     long lock = 0;          // mutexes

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers that end and rest whole until their thread asks for the same again: what such a buffer is then, which ones
 // rest, and that they count as kept memory.
+#include "foreign_driver.hpp"
 #include "keeping.hpp"
 
 #include <isthmus/graph.hpp>
@@ -11,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -245,6 +247,214 @@ TEST(Lanes, BuffersOfOneKindRestAsSharedOnesDo) {
             EXPECT_EQ(again->kind(), device.is_cpu() ? MemoryKind::host : kind);
             EXPECT_EQ(again->size(), 2 * count);
         }
+    });
+}
+
+AllocationRequest block_of(std::size_t bytes, Stream* stream = nullptr) {
+    AllocationRequest request;
+    request.bytes = bytes;
+    request.stream = stream;
+    return request;
+}
+
+// keeps M1, M2, M4, K8
+TEST(Lanes, ABlockThatWasReleasedServesTheSameRequestUnderAnotherIdentity) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        for (const MemoryKind kind : kinds) {
+            SCOPED_TRACE(isthmus::name(kind));
+            const Allocator allocator = device.allocator(kind);
+            const Result<MemoryBlock> first = allocator.allocate(block_of(4096));
+            if (first.code() == Code::unsupported || !worked(first)) continue;
+            const CacheUsage before = device.cache_usage();
+            EXPECT_TRUE(worked(allocator.release(*first)));
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == before.kept_pieces + 1));
+            EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes >= before.kept_bytes + 4096));
+            EXPECT_TRUE(refused_as(allocator.release(*first), Code::already_released));
+            const long calls = driver_calls();
+            const Result<MemoryBlock> other = allocator.allocate(block_of(4095 + 8192));
+            const Result<MemoryBlock> coarse = allocator.allocate({4096, 4096});
+            if (!worked(other) || !worked(coarse)) continue;
+            EXPECT_EQ(coarse->id == first->id || other->id == first->id, false);
+            EXPECT_TRUE(worked(allocator.release(*coarse)));
+            EXPECT_TRUE(worked(allocator.release(*other)));
+            const long with_others = driver_calls();
+            const CacheUsage kept = device.cache_usage();
+            const Result<MemoryBlock> again = allocator.allocate(block_of(4096));
+            if (!worked(again)) continue;
+            EXPECT_TRUE(unless_fault(driver_calls() == with_others)) << calls;
+            EXPECT_TRUE(unless_fault(device.cache_usage().served == kept.served + 1));
+            EXPECT_NE(again->id, first->id);
+            EXPECT_EQ(again->kind, first->kind);
+            EXPECT_EQ(again->bytes, 4096u);
+            EXPECT_TRUE(refused_as(allocator.release(*first), Code::already_released)) << "another has the memory";
+            // Any allocator of the device takes it back.
+            EXPECT_TRUE(worked(device.allocator(MemoryKind::host).release(*again)));
+            EXPECT_TRUE(refused_as(allocator.release(*again), Code::already_released));
+        }
+        (void)device.trim_cache().value();
+        EXPECT_EQ(device.cache_usage().kept_bytes + device.cache_usage().kept_pieces, 0u);
+    });
+}
+
+// keeps M2
+TEST(Lanes, ABlockThatRestsIsNobodysMemory) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        const Result<MemoryBlock> block = allocator.allocate(block_of(4096));
+        if (!worked(block)) return;
+        auto* const stale = static_cast<std::int32_t*>(block->host);
+        EXPECT_TRUE(unless_fault(device.can_access(stale, 4).verdict == Verdict::yes));
+        EXPECT_TRUE(worked(allocator.release(*block)));
+        if (device.cache_usage().kept_pieces == 0) return;  // a planned fault
+        EXPECT_TRUE(refused_as(device.adopt<std::int32_t>(stale, 1024), Code::in_use));
+        const bool reaches = device.is_cpu() || device.capabilities().has(Feature::pageable_access);
+        EXPECT_TRUE(unless_fault((device.can_access(stale, 4).verdict == Verdict::yes) == reaches));
+    });
+}
+
+// keeps M2: the simulator is told of the release, and of the next owner
+TEST(Lanes, ABlockThatRestsMayNotBeAccessed) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (!counts_calls(device)) return;  // a driver does not know
+        const Allocator allocator = device.allocator(MemoryKind::device);
+        const MemoryBlock other = allocator.allocate(block_of(4096)).value();
+        const MemoryBlock block = allocator.allocate(block_of(4096)).value();
+        const ForeignContext context(device);
+        const auto copy = [&] {
+            auto* const function = driver_function<int(std::uint64_t, std::uint64_t, std::size_t)>("cuMemcpyDtoD_v2");
+            return function(other.device, block.device, 4096);
+        };
+        EXPECT_TRUE(unless_fault(copy() == 0));
+        EXPECT_TRUE(worked(allocator.release(block)));
+        EXPECT_TRUE(unless_fault(copy() == 1)) << "use after release";
+        const MemoryBlock again = allocator.allocate(block_of(4096)).value();
+        EXPECT_TRUE(unless_fault(again.device == block.device && copy() == 0));
+        EXPECT_TRUE(worked(allocator.release(again)));
+        EXPECT_TRUE(worked(allocator.release(other)));
+    });
+}
+
+// keeps M3
+TEST(Lanes, ABlockOfAStreamServesItsOrderAndNoOther) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) return;
+        const Allocator allocator = device.allocator(MemoryKind::pool);
+        const std::uint64_t before = device.cache_usage().kept_pieces;
+        {
+            Stream one = device.create_stream().value();
+            Stream other = device.create_stream().value();
+            EXPECT_TRUE(worked(one.synchronize()));
+            EXPECT_TRUE(worked(other.synchronize()));
+            const Result<MemoryBlock> first = allocator.allocate(block_of(4096, &one));
+            if (!worked(first)) return;
+            EXPECT_TRUE(worked(allocator.release(*first, &one)));
+            const CacheUsage kept = device.cache_usage();
+            EXPECT_TRUE(unless_fault(kept.kept_pieces == before + 1));
+            const Result<MemoryBlock> elsewhere = allocator.allocate(block_of(4096, &other));
+            const Result<MemoryBlock> everywhere = allocator.allocate(block_of(4096));
+            if (!worked(elsewhere) || !worked(everywhere)) return;
+            EXPECT_NE(elsewhere->device, first->device) << "work of the first stream may still use it";
+            EXPECT_NE(everywhere->device, first->device);
+            const Result<MemoryBlock> again = allocator.allocate(block_of(4096, &one));
+            if (!worked(again)) return;
+            EXPECT_TRUE(unless_fault(again->device == first->device));
+            // Released behind the other stream, it is that one's.
+            EXPECT_TRUE(worked(other.wait_stream(one)));
+            EXPECT_TRUE(worked(allocator.release(*again, &other)));
+            EXPECT_TRUE(worked(allocator.release(*elsewhere, &other)));
+            EXPECT_TRUE(worked(allocator.release(*everywhere)));
+            const Result<MemoryBlock> last = allocator.allocate(block_of(4096, &one));
+            if (!worked(last)) return;
+            EXPECT_NE(last->device, again->device);
+            EXPECT_TRUE(worked(allocator.release(*last, &one)));
+            EXPECT_TRUE(worked(one.synchronize()));
+            EXPECT_TRUE(worked(other.synchronize()));
+        }
+        // The streams have ended: what rested in their order is everybody's, and a trim finds all of it.
+        (void)device.trim_cache().value();
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == 0));
+    });
+}
+
+// keeps K10, K13
+TEST(Lanes, ACaptureNeitherTakesABlockThatRestsNorLetsOneRest) {
+    NEEDS(graph);
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        Buffer<std::int32_t> numbers = pinned(device, count, 1);
+        const Result<MemoryBlock> rests = allocator.allocate(block_of(4096));
+        const Result<MemoryBlock> ends = allocator.allocate(block_of(8192));
+        if (!worked(rests) || !worked(ends)) return;
+        EXPECT_TRUE(worked(allocator.release(*rests)));
+        const CacheUsage before = device.cache_usage();
+        Result<Capture> capture = device.stream().begin_capture();
+        if (!worked(capture)) return;
+        const Result<MemoryBlock> refused = allocator.allocate(block_of(4096));
+        EXPECT_EQ(device.cache_usage().served, before.served);
+        if (!device.is_cpu()) {
+            EXPECT_TRUE(refused_as(refused, Code::capture_error));
+        }
+        (void)device.stream().launch(add_one, count, numbers);
+        EXPECT_TRUE(worked(allocator.release(*ends)));
+        EXPECT_EQ(device.cache_usage().kept_pieces, before.kept_pieces) << "not before the capture has ended";
+        const Result<Graph> graph = capture->end();
+        if (!worked(graph)) return;
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces == before.kept_pieces + 1));
+        if (refused.ok()) {
+            EXPECT_TRUE(worked(allocator.release(*refused)));
+        }
+    });
+}
+
+// Blocks that one thread allocates and another one releases, and stale ones that are released again beside that.
+TEST(Lanes, ThreadsThatReleaseEachOthersBlocksGetMemoryOfTheirOwn) {  // keeps M4, M7, K8
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        const Allocator allocator = device.allocator(MemoryKind::host);
+        constexpr int rounds = 400;
+        constexpr int pairs = 3;
+        std::array<std::atomic<MemoryBlock*>, pairs> handed{};
+        std::atomic<int> twice{0};
+        const auto make = [&](std::size_t at) {
+            for (int round = 0; round < rounds; ++round) {
+                const Result<MemoryBlock> made = allocator.allocate(block_of(4096));
+                const MemoryBlock block = worked(made) ? *made : MemoryBlock();
+                if (block) {
+                    auto* const numbers = static_cast<std::int32_t*>(block.host);
+                    for (std::size_t i = 0; i < 1024; ++i) numbers[i] = static_cast<std::int32_t>(at);
+                    for (std::size_t i = 0; i < 1024; ++i) {
+                        if (numbers[i] != static_cast<std::int32_t>(at)) ++twice;
+                    }
+                }
+                auto* const passed = new MemoryBlock(block);
+                MemoryBlock* none = nullptr;
+                while (!handed[at].compare_exchange_weak(none, passed)) {
+                    none = nullptr;
+                    std::this_thread::yield();
+                }
+            }
+        };
+        const auto end = [&](std::size_t at) {
+            MemoryBlock stale;
+            for (int round = 0; round < rounds; ++round) {
+                MemoryBlock* block = nullptr;
+                while ((block = handed[at].exchange(nullptr)) == nullptr) std::this_thread::yield();
+                EXPECT_TRUE(worked(allocator.release(*block)));
+                if (stale) {
+                    EXPECT_EQ(allocator.release(stale).code(), Code::already_released);
+                }
+                stale = *block;
+                delete block;
+            }
+        };
+        std::vector<std::thread> threads;
+        for (std::size_t at = 0; at < pairs; ++at) {
+            threads.emplace_back(make, at);
+            threads.emplace_back(end, at);
+        }
+        for (std::thread& thread : threads) thread.join();
+        EXPECT_EQ(twice.load(), 0);
+        (void)device.trim_cache().value();
+        EXPECT_EQ(device.cache_usage().kept_bytes, 0u);
     });
 }
 

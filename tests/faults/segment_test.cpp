@@ -112,6 +112,27 @@ TEST_F(Segments, NeighboursInAHandleAreOutOfBounds) {
     release(one);
 }
 
+// keeps R6, W4: the wait before such memory is unmapped would end the capture of other code
+TEST_F(Segments, AReleaseLeavesTheCaptureOfOtherCodeAlone) {
+    if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";
+    ForeignStream foreign(device());
+    Stream stream = device().wrap_stream(foreign.get()).value();
+    std::optional<Buffer<std::int32_t>> given = device().allocate<std::int32_t>(granule / 4).value();
+    (void)given->device_address();  // something may use it that the runtime does not know
+    const std::int64_t mapped = live("mappings");
+    constexpr int relaxed = 2;
+    driver_call(0, "cuStreamBeginCapture_v2", foreign.get(), relaxed);
+    given.reset();
+    EXPECT_EQ(live("mappings"), mapped) << "kept until no capture is open";
+    void* graph = nullptr;
+    driver_call(0, "cuStreamEndCapture", foreign.get(), &graph);
+    EXPECT_NE(graph, nullptr);
+    driver_call(0, "cuGraphDestroy", graph);
+    release(block(granule));  // tries again what was not given back
+    (void)device().trim_cache().value();
+    EXPECT_EQ(live("mappings"), 0);
+}
+
 // keeps M5: whichever step fails, the segment is as it was, and the next allocation works
 TEST_F(Segments, AStepThatFailsLeavesNothingBehind) {
     if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";

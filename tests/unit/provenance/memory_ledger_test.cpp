@@ -218,6 +218,52 @@ TEST_F(Ledgers, OfThreadsThatReleaseTheSameBlockExactlyOneSucceeds) {  // keeps 
     EXPECT_EQ(addresses.size(), 0u);
 }
 
+// By the way of kept memory: no lock is taken, and of releases at the same moment one succeeds.
+TEST_F(Ledgers, OfThreadsThatParkTheSameBlockExactlyOneSucceeds) {  // keeps K8, K12, M4
+    constexpr int rounds = 300;
+    constexpr int threads = 3;
+    const MemoryBlock block = device_block(0x10000, 4096);
+    for (int round = 0; round < rounds; ++round) {
+        const MemoryBlock mine = entered_to_keep(block, 0x10000, 4096);
+        std::atomic<int> parked{0}, refused{0}, ready{0};
+        std::atomic<Piece*> piece{nullptr};
+        const auto release = [&] {
+            ++ready;
+            while (ready.load() != threads) std::this_thread::yield();
+            const Result<Piece*> done = ledger.park(mine, 0, {}, plenty);
+            if (done.ok() && *done != nullptr) {
+                ++parked;
+                piece.store(*done);
+            } else if (done.code() == Code::already_released) {
+                ++refused;
+            }
+        };
+        std::vector<std::thread> all;
+        for (int at = 0; at < threads; ++at) all.emplace_back(release);
+        for (std::thread& thread : all) thread.join();
+        ASSERT_EQ(parked.load(), 1);
+        ASSERT_EQ(refused.load(), threads - 1);
+        (void)ledger.take_parked(*piece.load());
+    }
+}
+
+// What is wrong about a release leaves the identity to its owner.
+TEST_F(Ledgers, ABlockThatIsNotParkedIsItsOwnersStill) {  // keeps K8
+    const MemoryBlock mine = entered_to_keep(device_block(0x10000, 4096), 0x10000, 4096);
+    MemoryBlock within = mine;
+    within.device += 256;
+    EXPECT_EQ(ledger.park(within, 0, {}, plenty).code(), Code::interior_pointer);
+    EXPECT_EQ(ledger.park(mine, 1, {}, plenty).code(), Code::wrong_device);
+    EXPECT_EQ(ledger.park(mine, 0, {}, 4095).value(), nullptr) << "too large";
+    EXPECT_EQ(addresses.find(0x10000).id, mine.id);
+    EXPECT_EQ(ledger.size(), 1u);
+    EXPECT_TRUE(ledger.origin(mine.id).known);
+    Piece* const parked = ledger.park(mine, 0, {}, plenty).value();
+    ASSERT_NE(parked, nullptr);
+    EXPECT_FALSE(ledger.origin(mine.id).known);
+    (void)ledger.take_parked(*parked);
+}
+
 TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity) {  // keeps M4, K8
     const MemoryBlock first = entered_to_keep(device_block(0x10000, 5000), 0x10000, 5000);
     Piece* const parked = ledger.park(first, 0, {}, plenty).value();
@@ -454,23 +500,23 @@ TEST(LedgerEntries, IdentitiesAreUniqueInTheProcessAndUsedOnce) {  // keeps K8
     for (int times = 0; times < 200; ++times) {
         for (LedgerEntries* ledger : {&mine, &others}) {
             LedgerEntry* const entry = ledger->add();
-            ASSERT_TRUE(seen.insert(entry->id).second);
-            EXPECT_EQ(ledger->at(entry->id), entry);
-            EXPECT_TRUE(ledger->handed_out(entry->id));
+            ASSERT_TRUE(seen.insert(entry->id()).second);
+            EXPECT_EQ(ledger->at(entry->id()), entry);
+            EXPECT_TRUE(ledger->handed_out(entry->id()));
             entries.push_back(ledger == &mine ? entry : nullptr);
         }
         ASSERT_TRUE(seen.insert(isthmus::detail::reserve_ids(1)).second);
     }
     for (LedgerEntry* const entry : entries) {
         if (entry == nullptr) continue;
-        const std::uint64_t id = entry->id;
+        const std::uint64_t id = entry->id();
         EXPECT_FALSE(others.handed_out(id));
         EXPECT_TRUE(LedgerEntries::handed_out_somewhere(id));
         EXPECT_FALSE(mine.handed_out(id + identity::one_owner)) << "not yet";
         mine.remove(*entry);
         LedgerEntry* const again = mine.add();
         EXPECT_EQ(again, entry) << "the entry that was freed last";
-        ASSERT_TRUE(seen.insert(again->id).second);
+        ASSERT_TRUE(seen.insert(again->id()).second);
         EXPECT_TRUE(mine.handed_out(id)) << "earlier";
     }
     EXPECT_FALSE(mine.handed_out(0) || LedgerEntries::handed_out_somewhere(0));
@@ -484,15 +530,65 @@ TEST(LedgerEntries, AnEntryThatHadAllItsIdentitiesIsNotUsedAgain) {  // keeps K8
     namespace identity = isthmus::detail::identity;
     LedgerEntries entries;
     LedgerEntry* const worn = entries.add();
-    const std::uint64_t number = identity::number(worn->id);
-    worn->id = number + (identity::last_owner - 1) * identity::one_owner;
-    EXPECT_TRUE(LedgerEntries::renew(*worn));
-    EXPECT_EQ(worn->id & identity::no_entry, 0u);
-    EXPECT_FALSE(LedgerEntries::renew(*worn));
-    const std::uint64_t last = worn->id;
+    worn->publish(identity::number(worn->id()) + (identity::last_owner - 1) * identity::one_owner);
+    const std::uint64_t last = LedgerEntries::next_id(*worn);
+    EXPECT_EQ(identity::owner(last), identity::last_owner);
+    EXPECT_EQ(last & identity::no_entry, 0u);
+    worn->publish(last);
+    EXPECT_EQ(LedgerEntries::next_id(*worn), 0u);
     entries.remove(*worn);
     for (int times = 0; times < 100; ++times) EXPECT_NE(entries.add(), worn);
     EXPECT_TRUE(entries.handed_out(last));
+}
+
+// An identity is somebody's from the store that publishes it to the one exchange that ends it.
+TEST(LedgerEntries, AnIdentityEndsOnce) {  // keeps K8, K12
+    LedgerEntries entries;
+    LedgerEntry* const entry = entries.add();
+    const std::uint64_t first = entry->id();
+    EXPECT_FALSE(entry->is(first) || entry->has_owner()) << "nobody's yet";
+    EXPECT_FALSE(entry->claim(first));
+    entry->publish(first);
+    EXPECT_TRUE(entry->is(first) && entry->has_owner());
+    EXPECT_TRUE(entry->claim(first));
+    EXPECT_FALSE(entry->claim(first)) << "twice";
+    EXPECT_FALSE(entry->is(first) || entry->has_owner());
+    EXPECT_EQ(entry->id(), first);
+    const std::uint64_t second = LedgerEntries::next_id(*entry);
+    entry->publish(second);
+    EXPECT_FALSE(entry->is(first) || entry->claim(first)) << "another has it";
+    EXPECT_TRUE(entry->is(second));
+}
+
+// Threads look into a directory that grows: an identity that was given to them leads to its entry.
+TEST(LedgerEntries, AreFoundWhileOthersAreMade) {  // keeps K12
+    constexpr std::size_t count = 64 * 200;        // more chunks than the first directories hold
+    LedgerEntries entries;
+    std::vector<std::atomic<LedgerEntry*>> made(count);
+    std::atomic<bool> done{false};
+    std::atomic<std::size_t> wrong{0};
+    const auto look = [&] {
+        while (!done.load()) {
+            for (const std::atomic<LedgerEntry*>& one : made) {
+                const LedgerEntry* const entry = one.load(std::memory_order_acquire);
+                if (entry == nullptr) break;
+                if (entries.at(entry->id()) != entry || !entry->is(entry->id())) ++wrong;
+            }
+        }
+    };
+    std::thread first(look), second(look);
+    for (std::atomic<LedgerEntry*>& one : made) {
+        LedgerEntry* const entry = entries.add();
+        entry->publish(entry->id());
+        one.store(entry, std::memory_order_release);
+    }
+    done.store(true);
+    first.join();
+    second.join();
+    EXPECT_EQ(wrong.load(), 0u);
+    std::size_t visited = 0;
+    entries.for_each([&](LedgerEntry&) { ++visited; });
+    EXPECT_EQ(visited, count);
 }
 
 }  // namespace

@@ -103,6 +103,52 @@ TEST(Lanes, RequestsAreTheSameIfEveryFieldIs) {  // keeps G11, M1
     EXPECT_GT(known.size(), 40u);
 }
 
+TEST(Lanes, BlocksAreTheSameIfKindPlacementSizeAndStreamAre) {  // keeps M1, M3
+    KindRequest of_kind;
+    of_kind.bytes = 4096;
+    of_kind.alignment = 256;
+    of_kind.kind = MemoryKind::device;
+    std::vector<SharedRequest> known = {shared_request(4096, 4, 4, true, {}), kind_request(of_kind)};
+    const auto see = [&](MemoryKind kind, const HostPlacement& placement = {}, std::uint64_t bytes = 4096,
+                         std::uint64_t stream_id = 0) {
+        const BlockSort sort = block_sort(kind, placement);
+        ASSERT_TRUE(sort) << name(kind);
+        const SharedRequest request = sort.request(bytes, stream_id);
+        EXPECT_TRUE(request && request == block_sort(kind, placement).request(bytes, stream_id));
+        for (const SharedRequest& other : known) EXPECT_FALSE(request == other) << known.size();
+        known.push_back(request);
+    };
+    for (const MemoryKind kind :
+         {MemoryKind::device, MemoryKind::pinned, MemoryKind::write_combined, MemoryKind::managed,
+          MemoryKind::registered, MemoryKind::host, MemoryKind::host_numa, MemoryKind::pool}) {
+        see(kind);
+    }
+    see(MemoryKind::device, {}, 4097);
+    see(MemoryKind::pool, {}, 4096, 1);
+    see(MemoryKind::pool, {}, 4096, ~std::uint64_t{0});
+    const auto placed = [](const auto& change) {
+        HostPlacement placement;
+        change(placement);
+        return placement;
+    };
+    for (const MemoryKind kind : {MemoryKind::registered, MemoryKind::host}) {
+        see(kind, placed([](HostPlacement& one) { one.locality = Locality::node; }));
+        see(kind, placed([](HostPlacement& one) { one.node = 1; }));
+        see(kind, placed([](HostPlacement& one) { one.page_size = PageSize::huge; }));
+        see(kind, placed([](HostPlacement& one) { one.prefault = true; }));
+        see(kind, placed([](HostPlacement& one) { one.lock = true; }));
+        EXPECT_FALSE(block_sort(kind, placed([](HostPlacement& one) { one.strict = true; })));
+        EXPECT_FALSE(block_sort(kind, placed([](HostPlacement& one) { one.locality = Locality::local; })));
+        EXPECT_FALSE(block_sort(kind, placed([](HostPlacement& one) { one.node = 1 << 16; })));
+    }
+    // Memory of the driver has no placement.
+    EXPECT_TRUE(block_sort(MemoryKind::device, placed([](HostPlacement& one) { one.lock = true; })).word ==
+                block_sort_of_driver(MemoryKind::device).word);
+    EXPECT_FALSE(block_sort(MemoryKind::graph, {}));
+    EXPECT_FALSE(block_sort(MemoryKind::managed_pool, {}));
+    EXPECT_FALSE(block_sort(MemoryKind::unknown, {}));
+}
+
 TEST(Lanes, RequestsForAKindAreTheSameIfEveryFieldIs) {  // keeps M1, M3
     KindRequest plain;
     plain.bytes = 4096;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// TriedLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
+#include "tried_lock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+TEST(TriedLocks, HaveOneHolderAtATime) {  // keeps M7
+    TriedLock lock;
+    ASSERT_TRUE(lock.try_lock());
+    EXPECT_FALSE(lock.try_lock());
+    lock.unlock();
+    ASSERT_TRUE(lock.try_lock());
+    lock.unlock();
+
+    constexpr int times = 20000;
+    long sum = 0;  // not atomic: the lock orders the additions
+    std::atomic<long> tried{0};
+    const auto add = [&] {
+        for (int at = 0; at < times; ++at) {
+            const std::lock_guard held(lock);
+            ++sum;
+        }
+    };
+    const auto try_to_add = [&] {
+        for (int at = 0; at < times; ++at) {
+            if (!lock.try_lock()) continue;
+            ++sum;
+            tried.fetch_add(1, std::memory_order_relaxed);
+            lock.unlock();
+        }
+    };
+    std::thread other(add), trying(try_to_add);
+    add();
+    other.join();
+    trying.join();
+    EXPECT_EQ(sum, 2 * times + tried.load());
+}
+
+TEST(TriedLocks, AThreadThatTriesDoesNotWaitForOneThatLostItsCore) {  // keeps M7
+    TriedLock lock;
+    const std::lock_guard held(lock);
+    std::thread trying([&] { EXPECT_FALSE(lock.try_lock()); });
+    trying.join();  // while it is held
+}
+
+TEST(TriedLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
+    TriedLock lock;
+    bool done = false;
+    std::thread waiting;
+    {
+        const std::lock_guard held(lock);
+        waiting = std::thread([&] {
+            const std::lock_guard late(lock);
+            EXPECT_TRUE(done);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // many naps
+        done = true;
+    }
+    waiting.join();
+    EXPECT_TRUE(lock.try_lock());
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
