@@ -170,10 +170,10 @@ std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     return out;
 }
 
-std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind) {
+std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std::uint64_t age) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
-    shelve(piece, behind);
+    shelve(piece, behind, age);
     take_out_surplus(out);
     return out;
 }
@@ -200,11 +200,17 @@ void PieceCache::make_room(Shelves& shelves, const Piece& piece) const {
     if (shelf.capacity() < needed) shelf.reserve(std::max(needed, 2 * shelf.capacity()));
 }
 
-void PieceCache::shelve(Piece& piece, Behind* behind) {
+void PieceCache::released_elsewhere(std::uint64_t releases) {
+    const std::lock_guard lock(mutex_);
+    releases_ += releases;
+}
+
+void PieceCache::shelve(Piece& piece, Behind* behind, std::uint64_t age) {
     uncount(piece);
     set_bytes(bytes_ + piece.bytes());
     ++pieces_;
-    const Kept kept{&piece, ++releases_};
+    ++releases_;
+    const Kept kept{&piece, releases_ - std::min(age, releases_)};
     if (behind != nullptr) {
         begin_shelves(*behind);
         put(behind->shelves_, kept);

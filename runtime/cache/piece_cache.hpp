@@ -119,8 +119,10 @@ public:
     void open_from_lane(const Piece& piece, const Behind* behind) const {
         open(piece, piece.asked_bytes, order_of(behind));
     }
-    // Keeps a piece that lay in a lane, as keep() does.
-    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr);
+    // Keeps a piece that lay in a lane, as keep() does. `age`: so many releases ago.
+    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::uint64_t age = 0);
+    // So many pieces were released into lanes: what is kept here has waited for longer.
+    void released_elsewhere(std::uint64_t releases);
     // Of what is kept outside the lanes; may be out of date at once.
     std::uint64_t shelved_bytes() const noexcept { return shelved_bytes_.load(std::memory_order_relaxed); }
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
@@ -163,7 +165,7 @@ private:
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void take_out_surplus(std::vector<Piece*>& out);
-    void shelve(Piece& piece, Behind* behind);
+    void shelve(Piece& piece, Behind* behind, std::uint64_t age = 0);
     std::uint64_t most_kept(const rules::HandedOut& now) const noexcept;
     std::uint64_t asked_by_owners(const rules::HandedOut& counted) const noexcept;  // without what lies in lanes
     void set_bytes(std::uint64_t bytes) noexcept;

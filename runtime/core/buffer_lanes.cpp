@@ -74,18 +74,18 @@ rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t b
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
 // whose work may still use it; nullptr: none.
-void end_resting(StateBlock& block, StreamState* order) noexcept {
+void end_resting(StateBlock& block, StreamState* order, std::uint64_t age = 0) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
-    buffer.held.for_each_piece([&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order); });
+    buffer.held.for_each_piece([&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order, age); });
     KeptBlocks& from = *block.from;
     std::destroy_at(&buffer);
     from.give_back(&block);
 }
 template <class Resting>
-void end_resting(DeviceState& device, const Resting& resting, StreamState* order) noexcept {
-    if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order);
-    end_resting(*resting.block, order);
+void end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age = 0) noexcept {
+    if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order, age);
+    end_resting(*resting.block, order, age);
 }
 
 bool watched(const DeviceState& device) noexcept {
@@ -184,7 +184,7 @@ bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one,
         order = resting.order->weak_from_this().lock();
         if (!order) return false;
     }
-    leaving.push_back({resting, std::move(order)});
+    leaving.push_back({resting, std::move(order), device.lanes.lanes_[at].put - resting.number});
     take_at(device, at, one);
     return true;
 }
@@ -204,11 +204,12 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
             room = take_out(device, at, 0, leaving);
         }
         if (room) {
-            lane.resting[lane.count++] = resting;
+            lane.resting[lane.count] = resting;
+            lane.resting[lane.count++].number = ++lane.put;
             add(device.cache.in_lanes[at], size);
         }
     }
-    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get());
+    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
     return room;
 }
 
@@ -219,14 +220,18 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
         const InLane& counted = device.cache.in_lanes[at];
         if (!for_good && counted.pieces.load(std::memory_order_relaxed) == 0) continue;
         AllLeaving leaving;
+        std::uint64_t fresh = 0;
         {
             const std::lock_guard lock(lane.lock);
+            fresh = lane.put - std::exchange(lane.told, lane.put);
             const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
             for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
             bytes += before - counted.bytes.load(std::memory_order_relaxed);
             lane.closed = lane.closed || for_good;
         }
-        for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get());
+        // What lies in the cache has waited for as many releases more.
+        device.cache.released_elsewhere(fresh);
+        for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
     }
     return bytes;
 }
@@ -274,7 +279,7 @@ void lay_down(StateBlock& block) noexcept {
     const StreamUses::Uses uses = buffer.uses.take_all();
     buffer.first_use.end();
     block.rests = false;
-    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, nullptr, order})) end_resting(block, order);
+    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, nullptr, order, 0})) end_resting(block, order);
 }
 
 Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
@@ -301,7 +306,7 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order) {
     const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
                                                    : rules::block_sort_of_driver(block.kind);
     const rules::SharedRequest request = sort.request(block.bytes, order != nullptr ? order->id : 0);
-    if (fits && sort && BufferLanes::put(device, lane_of_thread(), {request, nullptr, &parked, order})) return;
+    if (fits && sort && BufferLanes::put(device, lane_of_thread(), {request, nullptr, &parked, order, 0})) return;
     keep_from_lane(device, parked, order);
 }
 

@@ -50,17 +50,21 @@ private:
         StateBlock* block = nullptr;   // of a buffer
         Piece* piece = nullptr;        // of memory that was released by block; one of the two
         StreamState* order = nullptr;  // nullptr: nothing uses the memory
+        std::uint64_t number = 0;      // of Lane::put
     };
     struct alignas(128) Lane {
         TriedLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
+        std::uint64_t put = 0;                             // so many have been put here
+        std::uint64_t told = 0;                            // of these, those that the cache has been told of
         std::array<Resting, rules::lane_buffers> resting;  // oldest first
     };
     // On the way to the cache. The stream does not end before.
     struct Leaving {
         Resting resting;
         std::shared_ptr<StreamState> order;
+        std::uint64_t age;  // puts since its own
     };
     using AllLeaving = Few<Leaving, rules::lane_buffers>;
     // Empty: nothing of this request is there, or another thread has the lane.

@@ -165,8 +165,8 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
     if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
     if (piece.allocation.kind == MemoryKind::device && device.segment.owns(piece.allocation.device)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
-        // cuMemFree waits for all work, cuMemUnmap for none. A wait for the whole context ends each capture that is open
-        // in it: the piece is kept until there is none.
+        // cuMemFree waits for all work, cuMemUnmap for none. A wait for the whole context ends each capture that is
+        // open in it: the piece is kept until there is none.
         if (!piece.unused && !device.context_gone()) {
             if (device.external_capture_open()) return platform::Status{Code::capture_error, 0, "cuCtxSynchronize"};
             const platform::Status ended = device.driver->execution().synchronize_context();
@@ -255,8 +255,8 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 }  // namespace
 
-void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind) {
-    free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr));
+void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::uint64_t age) {
+    free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr, age));
 }
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {

@@ -311,6 +311,23 @@ TEST(SmallSources, ShortOfMemoryForASlabTheSizeThatWasAskedForIsNamed) {  // kee
     EXPECT_TRUE(device.trim_cache().ok());
 }
 
+TEST(SmallSources, ABudgetWithoutRoomForASlabNamesTheSizeThatWasAskedFor) {  // keeps K20
+    FakeWorld world;
+    FakeRuntime runtime;
+    runtime.config->cache_bytes = 64 << 20;
+    Device device(runtime.open(world));
+    world.free_bytes = 100;
+    world.total_bytes = 1 << 21;
+    isthmus::SharedUse use;
+    use.kind = MemoryKind::managed;
+    const auto refused = device.allocate_shared<std::uint8_t>(64, use);
+    ASSERT_EQ(refused.code(), Code::out_of_memory);
+    const std::string_view message = refused.error().message();
+    EXPECT_NE(message.find(" 64 bytes of managed memory were requested, 100 bytes are free"), std::string_view::npos)
+        << message;
+    EXPECT_EQ(message.find("4096"), std::string_view::npos) << message;
+}
+
 TEST_F(Sources, ManagedMemoryBeyondTheDevicesIsRefusedUnlessAskedFor) {  // keeps K20
     world.free_bytes = 1 << 20;
     world.total_bytes = 1 << 21;
