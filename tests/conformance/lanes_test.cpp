@@ -2,6 +2,7 @@
 // Buffers that end and rest whole until their thread asks for the same again: what such a buffer is then, which ones
 // rest, and that they count as kept memory.
 #include "foreign_driver.hpp"
+#include "gate.hpp"
 #include "keeping.hpp"
 
 #include <isthmus/graph.hpp>
@@ -229,6 +230,23 @@ TEST(Lanes, ABufferThatStreamsUsedRestsWhenItsWorkHasEnded) {
     });
 }
 
+// The second launch stores its position without the buffer's lock.
+TEST(Lanes, ABufferWhoseLastLaunchRunsDoesNotRest) {  // keeps M3
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        Stream stream = device.create_stream().value();
+        std::optional<Buffer<std::int32_t>> used = device.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(worked(stream.launch(add_one, count, *used)));
+        EXPECT_TRUE(worked(stream.synchronize()));
+        Gate gate(device);
+        (void)device.trim_cache().value();
+        if (!worked(stream.launch(when_raised, 1, gate.words(), *used, 10)) || !gate.holds()) return;
+        used.reset();
+        EXPECT_EQ(device.cache_usage().kept_pieces, 0u) << "its kernel waits for the gate";
+        gate.raise();
+        EXPECT_TRUE(worked(stream.synchronize()));
+    });
+}
+
 // keeps M2, M3
 TEST(Lanes, BuffersOfOneKindRestAsSharedOnesDo) {
     on_each_device_that_keeps(plenty, [](Device& device) {
@@ -350,8 +368,8 @@ TEST(Lanes, ABlockOfAStreamServesItsOrderAndNoOther) {
             EXPECT_TRUE(worked(allocator.release(*first, &one)));
             const CacheUsage kept = device.cache_usage();
             EXPECT_TRUE(unless_fault(kept.kept_pieces == before + 1));
-            const Result<MemoryBlock> elsewhere = allocator.allocate(block_of(4096, &other));
             const Result<MemoryBlock> everywhere = allocator.allocate(block_of(4096));
+            const Result<MemoryBlock> elsewhere = allocator.allocate(block_of(4096, &other));
             if (!worked(elsewhere) || !worked(everywhere)) return;
             EXPECT_NE(elsewhere->device, first->device) << "work of the first stream may still use it";
             EXPECT_NE(everywhere->device, first->device);

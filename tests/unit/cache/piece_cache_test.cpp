@@ -135,6 +135,23 @@ TEST(PieceCache, BeyondTheLimitTheLongestKeptGoesBack) {  // keeps M5
     EXPECT_TRUE(cache.take_out(0).empty());
 }
 
+TEST(PieceCache, WhatComesFromALaneHasTheAgeOfItsRelease) {  // keeps M5
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);
+    (void)keep(cache, piece_of(MemoryKind::device, 0x10000, 1000));
+    EXPECT_TRUE(cache.keep_from_lane(staying(piece_of(MemoryKind::device, 0x20000, 1000)), nullptr, 5).empty());
+    std::vector<Piece*> gone = cache.take_out(1000);
+    ASSERT_EQ(gone.size(), 1u);
+    EXPECT_EQ(gone[0]->allocation.device, 0x20000u) << "it was released before the other one";
+    (void)cache.take_out(0);
+    (void)keep(cache, piece_of(MemoryKind::device, 0x30000, 400));
+    cache.released_elsewhere(100);
+    EXPECT_TRUE(cache.keep_from_lane(staying(piece_of(MemoryKind::device, 0x40000, 10000))).empty());
+    gone = cache.take_out(10000);
+    ASSERT_EQ(gone.size(), 1u);
+    EXPECT_EQ(gone[0]->allocation.device, 0x30000u) << "it has waited for a hundred releases";
+}
+
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
 
 // A piece that the driver made for a request of `asked` bytes.
