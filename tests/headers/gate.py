@@ -59,7 +59,6 @@ BY_HAND = {
     ('core', 'wait_for_others'): 'refuses nothing: what cannot be asked while a capture is open is not waited for',
     ('core', 'wait_until'): SERVICE,
     ('core', 'wait_until_unused'): FAILED,
-    ('core', 'wake_buffer'): NO_DRIVER,
     ('device', 'give_back'): END,
     ('device', 'make'): SERVICE,
     ('device', 'trim'): NO_DRIVER,
@@ -95,6 +94,7 @@ SEVERAL = {
 # Room and function that ask and do not refuse.
 SILENT = {
     ('core', 'return_unreturned'): 'gives back what nothing waits for, when it can',
+    ('memory', 'from_lane'): 'the short way: the general one, which is taken then, refuses',
     ('memory', 'grantable'): 'a question without an error: not asked is answered "not verified"',
     ('launch', 'launch_buffers'): 'the short way: the long way, which is taken then, refuses',
 }
