@@ -213,7 +213,9 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
     return room;
 }
 
+// One thread at a time: who finds no memory and comes here waits until what others take out is in the cache.
 std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
+    const std::lock_guard emptying(device.lanes.emptying_);
     std::uint64_t bytes = 0;
     for (std::size_t at = 0; at < rules::lane_count; ++at) {
         Lane& lane = device.lanes.lanes_[at];
@@ -301,7 +303,10 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order) {
     const MemoryBlock& block = parked.block;
     const std::uint64_t first = block.host != nullptr ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
     const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
-    const bool fits = parked.slab == nullptr && first % rules::driver_alignment == 0 &&
+    // A stream has made room in the cache for what was allocated in its order.
+    const bool in_its_order = order == nullptr || parked.allocated_in_order;
+    const bool fits = lanes_serve(device) && in_its_order && parked.slab == nullptr &&
+                      first % rules::driver_alignment == 0 &&
                       rules::lane_has_room(empty_lane, parked.bytes(), device.cache.limit_bytes());
     const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
                                                    : rules::block_sort_of_driver(block.kind);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace isthmus {
 inline namespace v0 {
@@ -76,6 +77,7 @@ private:
     static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
     static std::uint64_t empty(DeviceState& device, bool for_good);
 
+    std::mutex emptying_;
     std::array<Lane, rules::lane_count> lanes_;
 };
 

@@ -32,12 +32,12 @@ bool LedgerEntries::grow() {
     }
     chunks_.push_back(std::make_unique<Chunk>());
     Chunk& made = *chunks_.back();
+    enter_in_directory(chunk, &made);              // it may throw; an entry is nobody's until it is taken
     for (std::size_t at = per_chunk; at-- > 0;) {  // in this order, so that the first entry is taken first
         LedgerEntry& entry = made[at];
         entry.word.store(identity::released | (chunk * per_chunk + at), std::memory_order_relaxed);
         entry.next_free = std::exchange(free_, &entry);
     }
-    enter_in_directory(chunk, &made);
     return true;
 }
 
