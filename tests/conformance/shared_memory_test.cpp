@@ -429,19 +429,19 @@ TEST(SharedMemory, WhatWasRequestedExportableLeavesAsADmaBuf) {
                 EXPECT_FALSE(of_host || can.has(Feature::virtual_memory));
                 continue;
             }
-            ASSERT_TRUE(made) << made.error().text();
-            expect_all(device, *made, 0);
-            const FileDescriptor file = made->export_dma_buf().value();
+            Numbers numbers = std::move(made).value();
+            expect_all(device, numbers, 0);
+            const FileDescriptor file = numbers.export_dma_buf().value();
             EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0);
-            const FileDescriptor again = export_dma_buf(*made).value();
+            const FileDescriptor again = export_dma_buf(numbers).value();
             EXPECT_NE(again.get(), file.get());
             if (of_host) {
-                EXPECT_EQ(made->share_method(), ShareMethod::none);
-                EXPECT_EQ(made->export_memory().error().id(), "I086");
+                EXPECT_EQ(numbers.share_method(), ShareMethod::none);
+                EXPECT_EQ(numbers.export_memory().error().id(), "I086");
                 EXPECT_EQ(Numbers::create(device, 0, {.seen_by = seen, .dma_buf = true}).error().id(), "I087");
             }
             const Buffer<std::int32_t> sevens = conformance::pinned(device, count, 7);
-            (void)device.stream().launch(checked, scale_into, count, *made, sevens, 1).value();
+            (void)device.stream().launch(checked, scale_into, count, numbers, sevens, 1).value();
             (void)device.stream().synchronize().value();
             // A driver's dma-buf has no mapping for the CPU; the simulator's has.
             void* const at = ::mmap(nullptr, count * 4, PROT_READ, MAP_SHARED, file.get(), 0);
