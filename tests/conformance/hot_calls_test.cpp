@@ -324,7 +324,7 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
                 EXPECT_EQ(driver_calls(), calls);
                 EXPECT_EQ(sum.allocations, 0) << sum.where;
                 EXPECT_EQ(sum.system_calls, 0);
-                EXPECT_LE(sum.mutexes, 4 * pairs) << "the cache's and the ledger's, twice each";
+                EXPECT_LE(sum.mutexes, 5 * pairs) << "the cache's and the ledger's, twice each, and one to empty lanes";
             }
         }
         EXPECT_GT(device.cache_usage().served, 0u);
