@@ -127,7 +127,12 @@ isthmus_code isthmus_ucx_receiver_begin(isthmus_ucx_receiver* receiver, isthmus_
         }
         receiver->ring = c::Ref<isthmus_shared_ring>(*ring);
         receiver->filled.emplace(std::move(filled));
-        return receiver->cpp.begin(*receiver->filled);
+        Result<void> begun = receiver->cpp.begin(*receiver->filled);
+        if (!begun) {
+            receiver->filled.reset();
+            receiver->ring = {};
+        }
+        return begun;
     });
 }
 
@@ -173,6 +178,10 @@ isthmus_code isthmus_ucx_receiver_next(isthmus_ucx_receiver* receiver, int64_t w
             return each->cpp.state() == came->buffer().state();
         };
         const auto found = std::find_if(receiver->buffers.begin(), receiver->buffers.end(), has);
+        if (found == receiver->buffers.end()) {
+            return Error(Code::invalid_handle, std::string(call.name) + ": the frame lies in a buffer without a handle",
+                         "report this as a bug");
+        }
         *frame = new isthmus_ucx_frame(*found, std::move(came).value());
         return {};
     });

@@ -59,6 +59,8 @@ struct FrameReceiver::Parts {
     std::optional<Error> ended{};
     Clock::time_point moved = Clock::now();
     Clock::time_point pumped{};  // the TCP connection was looked at
+    Clock::time_point gave{};    // the last receipt left
+    bool full = false;           // no room for the next frame
     ReceivedCounts counts{};
 
     Connection::Line& line() { return *connection.line_; }
@@ -77,12 +79,13 @@ struct FrameReceiver::Parts {
     Result<void> idle(std::chrono::nanoseconds at_most);
     Result<void> step(std::chrono::nanoseconds at_most);
     Result<void> begin(std::unique_ptr<Landing> made);
+    Result<void> answer_with(Landing& made);
     Result<void> make_worker();
     Result<void> hear(Clock::time_point now);
     Result<bool> fill();
     Result<void> fill(std::unique_ptr<Place> place, Announced& from);
     Result<bool> settle();
-    Result<void> give_receipt(bool at_rest);
+    Result<void> give_receipt(Clock::time_point now);
 };
 
 FrameReceiver::FrameReceiver(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
@@ -158,18 +161,33 @@ Result<void> FrameReceiver::begin(Device& device, const Stream& stream, std::vec
         return Error(Code::invalid_argument, "the buffers do not fit the sender's frames",
                      "buffers of " + std::to_string(bytes) + " bytes of one kind of memory, once");
     }
+    for (auto each = buffers.begin(); each != buffers.end(); ++each) {
+        const auto is_same = [&](const Buffer<std::uint8_t>& other) { return other.state() == each->state(); };
+        if (std::any_of(buffers.begin(), each, is_same)) {
+            return Error(Code::invalid_argument, "a buffer for the sender's frames is given twice",
+                         "buffers of their own for frames that are here at the same time");
+        }
+    }
     Result<bool> seen = cpu_sees(buffers.front());
     if (!seen) return std::move(seen).error();
+    // Where the CPU sees them, the device does not take part.
+    for (const Buffer<std::uint8_t>& each : buffers) {
+        if (*seen || device.can_access(each)) continue;
+        return Error(Code::invalid_argument, "the device cannot access a buffer for the sender's frames",
+                     "buffers of the device that the stream belongs to");
+    }
     if (Result<void> made = parts.make_worker(); !made) return made;
-    parts.path = receive_path(*seen, parts.worker->has_cuda(), bytes > most_eager_bytes);
+    const ReceivePath path = receive_path(*seen, parts.worker->has_cuda(), bytes > most_eager_bytes);
     auto slots = std::make_shared<ReceivedFrame::Slots>();
     slots->buffers = std::move(buffers);
     slots->free.reserve(slots->buffers.size());
     for (std::size_t slot = 0; slot < slots->buffers.size(); ++slot) slots->free.push_back(slot);
-    Result<std::unique_ptr<Landing>> landing = make_landing(device, stream, slots, bytes, parts.path);
+    Result<std::unique_ptr<Landing>> landing = make_landing(device, stream, slots, bytes, path);
     if (!landing) return std::move(landing).error();
+    if (Result<void> begun = parts.begin(std::move(landing).value()); !begun) return begun;
     parts.slots = std::move(slots);
-    return parts.begin(std::move(landing).value());
+    parts.path = path;
+    return {};
 }
 
 Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most) {
@@ -178,7 +196,7 @@ Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most
         return Error(Code::invalid_argument, "the receiver has no buffers of the program",
                      "begin(device, stream, buffers), or a reader of the ring");
     }
-    const Clock::time_point until = Clock::now() + at_most;
+    const Clock::time_point until = deadline(at_most);
     for (bool last = false;;) {
         {
             const std::lock_guard locked(parts.slots->mutex);
@@ -208,8 +226,18 @@ Result<void> FrameReceiver::Parts::make_worker() {
 }
 
 Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
+    if (Result<void> answered = answer_with(*made); !answered) {
+        worker.reset();  // it has registered memory that the caller may release now
+        return answered;
+    }
+    landing = std::move(made);
+    moved = Clock::now();
+    return {};
+}
+
+Result<void> FrameReceiver::Parts::answer_with(Landing& made) {
     if (Result<void> connected = worker->connect(sender); !connected) return connected;
-    if (Result<void> mapped = made->map(*worker); !mapped) return mapped;
+    if (Result<void> mapped = made.map(*worker); !mapped) return mapped;
     Result<std::vector<std::byte>> own = worker->address();
     if (!own) return std::move(own).error();
     std::vector<std::byte> answer;
@@ -219,8 +247,6 @@ Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
         return Error(Code::unsupported, "the address of UCX's worker has " + std::to_string(own->size()) + " bytes",
                      "fewer devices in UCX_NET_DEVICES");
     }
-    landing = std::move(made);
-    moved = Clock::now();
     return line().send(Kind::answer, answer);
 }
 
@@ -263,7 +289,9 @@ ucs_status_t FrameReceiver::Parts::on_verdict(void* self, const void* header, st
 
 Result<void> FrameReceiver::step(std::chrono::nanoseconds at_most) {
     if (!parts_->ended) {
-        Result<void> stepped = parts_->landing == nullptr ? parts_->idle(at_most) : parts_->step(at_most);
+        Result<void> stepped = parts_->landing == nullptr
+                                   ? parts_->idle(at_most)
+                                   : parts_->step(std::max(at_most, std::chrono::nanoseconds(0)));
         if (stepped) return stepped;
         parts_->ended = stepped.error();
     }
@@ -315,9 +343,9 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
             return Error(Code::peer_lost, "the sender's producer is gone", "start the producer again");
         }
         if (*settled || *filled) moved = now;
+        if (Result<void> told_it = give_receipt(now); !told_it) return told_it;
         // Only this thread adds to them. With all buffers filled, nothing else would end this call.
         if (wants_frame && !slots->ready.empty()) return {};
-        if (Result<void> gave = give_receipt(now - moved >= spin); !gave) return gave;
         // The sender's goodbye, or the end of its TCP connection, may come after the end of UCX's.
         if (Result<void> fine = worker->state(); !fine && !total) {
             pumped = {};
@@ -340,11 +368,13 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
 
 // Begins the next frame that was announced, where there is room for it.
 Result<bool> FrameReceiver::Parts::fill() {
+    full = false;
     if (filling.size() == announced.size() || filling.size() == landing->ahead()) return false;
     const bool first = filling.empty();
     Result<std::unique_ptr<Place>> place = landing->begin(first);
-    if (!place && (place.code() == Code::timed_out || place.code() == Code::not_ready)) {
+    if (!place && again(place.code())) {
         if (!first) return false;
+        full = true;
         moved = Clock::now();  // a local reader is slow, and the ring's deadline is for it
         // The guard is free for a moment, for readers that are to be admitted.
         std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -373,12 +403,16 @@ Result<void> FrameReceiver::Parts::fill(std::unique_ptr<Place> place, Announced&
     return {};
 }
 
-// Of small frames one receipt for several, or when nothing comes: it costs a system call at each end.
-Result<void> FrameReceiver::Parts::give_receipt(bool at_rest) {
+// Of small frames one receipt for several, or when nothing comes, or after 1 ms: it costs a system call at each end.
+// Without room the last one is repeated, before the sender's patience ends.
+Result<void> FrameReceiver::Parts::give_receipt(Clock::time_point now) {
     const std::uint64_t enough = offer.frame_bytes <= most_eager_bytes ? most_small_sent / 2 : 1;
-    if (told == done || (!at_rest && done - told < enough)) return {};
-    const ReceiptHeader receipt{theirs, done - 1};
+    const bool late = full || now - moved >= spin || now - gave >= between_pumps;
+    const bool due = told != done && (late || done - told >= enough);
+    if (!due && !(full && now - gave >= line().options.silence / 4)) return {};
+    const ReceiptHeader receipt{theirs, done == 0 ? no_frame : done - 1};
     told = done;
+    gave = now;
     Result<void> sent = worker->tell(Am::receipt, receipt);
     return total ? Result<void>() : std::move(sent);
 }
@@ -396,10 +430,11 @@ Result<bool> FrameReceiver::Parts::settle() {
     const Announced first = announced.front();
     if (!filled.here || !first.whole) return false;
     const bool whole = *first.whole;
-    counts.missed += first.header.missed;
     if (Result<void> done_with = filled.place->end(whole, first.header.missed); !done_with) {
+        if (again(done_with.code())) return false;  // until `silence` has passed
         return std::move(done_with).error();
     }
+    counts.missed += first.header.missed;
     ++(whole ? counts.frames : counts.discarded);
     filling.pop_front();
     announced.pop_front();

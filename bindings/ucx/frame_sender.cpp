@@ -56,10 +56,12 @@ struct FrameSender::Parts {
         Parts& parts = *static_cast<Parts*>(self);
         const auto receipt = header_in<ReceiptHeader>(header, bytes, parts.token);
         if (!receipt) return UCS_OK;
-        if (receipt->sequence < parts.received || receipt->sequence >= parts.sent) {
+        const std::uint64_t told = receipt->sequence + 1;  // 0: of no frame yet
+        if (told < parts.received || told > parts.sent) {
             parts.lies = true;
         } else {
-            parts.received = receipt->sequence + 1;
+            parts.received = told;
+            parts.moved = Clock::now();  // also where it repeats the last one: the receiver has no room now
         }
         return UCS_OK;
     }
@@ -135,7 +137,7 @@ Result<FrameSender> FrameSender::create(Connection connection, SharedFrameReader
 
 Result<void> FrameSender::step(std::chrono::nanoseconds at_most) {
     if (!parts_->ended) {
-        Result<void> stepped = parts_->step(at_most);
+        Result<void> stepped = parts_->step(std::max(at_most, std::chrono::nanoseconds(0)));
         if (stepped) return stepped;
         parts_->ended = stepped.error();
     }
@@ -175,7 +177,9 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
         waited = true;
         if (received == sent && has_room()) {
             // Nothing of UCX's is due: the ring wakes this thread.
-            if (Result<bool> came = take(Wait::at_most(left)); !came) return std::move(came).error();
+            Result<bool> came = take(Wait::at_most(left));
+            if (!came) return std::move(came).error();
+            if (*came) moved = Clock::now();
         } else {
             worker->sleep(line().socket.get(), has_room() ? std::min<std::chrono::nanoseconds>(left, spin * 10) : left);
         }
@@ -214,6 +218,7 @@ Result<bool> FrameSender::Parts::settle() {
         if (!done || !*done) return done ? any : std::move(done);
         first.view.reset();
         const Result<void> whole = first.frame.finish();
+        if (!whole && again(whole.code())) return any;
         if (!whole && whole.code() != Code::overtaken) return whole.error();
         whole ? ++counts.frames : ++counts.overtaken;
         const VerdictHeader verdict{theirs, first.header.sequence, whole ? 1u : 0u};

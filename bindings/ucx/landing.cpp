@@ -153,6 +153,8 @@ public:
     Result<void> end(bool whole, std::uint64_t missed) override {
         view_.reset();
         if (whole) {
+            // In a capture the copy would be recorded, and not done.
+            if (Result<bool> asked = stream_.finished(); !asked) return std::move(asked).error();
             if (Result<void> copied = stream_.copy(buffer(), bounce_); !copied) return copied;
         }
         show(whole, missed);

@@ -217,7 +217,7 @@ Result<Connection> Connection::connect(const Address& address, const ConnectionO
     if (Result<void> sodium = have_sodium(); !sodium) return std::move(sodium).error();
     Result<Addresses> found = look_up(address, false);
     if (!found) return std::move(found).error();
-    const Clock::time_point until = Clock::now() + options.step_timeout;
+    const Clock::time_point until = deadline(options.step_timeout);
     Result<FileDescriptor> connected = lost("no address was tried");
     for (const addrinfo* each = found->get(); each != nullptr && !connected; each = each->ai_next) {
         connected = connected_to(*each, options, until);
@@ -254,7 +254,7 @@ Result<Connection> Connection::connect(const Address& address, const ConnectionO
 
 Result<Connection> Connection::greet(FileDescriptor accepted, const ConnectionOptions& options) {
     if (Result<void> sodium = have_sodium(); !sodium) return std::move(sodium).error();
-    const Clock::time_point until = Clock::now() + options.step_timeout;
+    const Clock::time_point until = deadline(options.step_timeout);
     sockaddr_storage peer{};
     socklen_t bytes = sizeof peer;
     if (::getpeername(accepted.get(), reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) {
@@ -355,7 +355,7 @@ std::optional<Message> Connection::Line::next() {
 }
 
 Result<Message> Connection::Line::wait(std::chrono::nanoseconds at_most) {
-    const Clock::time_point until = Clock::now() + at_most;
+    const Clock::time_point until = deadline(at_most);
     for (;;) {
         if (Result<void> pumped = pump(); !pumped) return std::move(pumped).error();
         if (std::optional<Message> message = next()) return std::move(*message);

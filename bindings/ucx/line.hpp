@@ -6,11 +6,21 @@
 
 #include <isthmus/ucx.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <deque>
 
 namespace isthmus {
 inline namespace v0 {
 namespace ucx {
+
+// The time `at_most` from now; the last one of the clock, where that lies beyond it.
+inline std::chrono::steady_clock::time_point deadline(std::chrono::nanoseconds at_most) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point now = Clock::now();
+    return at_most < Clock::time_point::max() - now ? now + std::max(at_most, std::chrono::nanoseconds(0))
+                                                    : Clock::time_point::max();
+}
 
 struct Connection::Line {
     using Clock = std::chrono::steady_clock;

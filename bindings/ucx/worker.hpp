@@ -21,6 +21,11 @@
 
 namespace isthmus::ucx_wire {
 
+// Whether a call that answered this is made again.
+constexpr bool again(Code code) noexcept {
+    return code == Code::timed_out || code == Code::not_ready;
+}
+
 // How both ends wait.
 inline constexpr std::chrono::microseconds spin{50};
 inline constexpr int most_turns = 64;  // of UCX, until the connection and the ring are looked at
@@ -44,11 +49,13 @@ struct VerdictHeader {
     std::uint64_t sequence = 0;
     std::uint64_t whole = 0;
 };
-// Of `receipt`, which the receiver sends when it has published or discarded the frame, and all before it.
+// Of `receipt`, which the receiver sends when it has published or discarded the frame, and all before it. It repeats
+// the last one while it has no room, so that the sender knows that it lives. Before the first frame: no_frame.
 struct ReceiptHeader {
     Token token{};  // the sender's
     std::uint64_t sequence = 0;
 };
+inline constexpr std::uint64_t no_frame = UINT64_MAX;  // one more is 0: as many frames are done
 // The header of an active message, if it has the token.
 template <class Header>
 std::optional<Header> header_in(const void* bytes, std::size_t count, const Token& own) {

@@ -42,21 +42,22 @@ TEST(ReceivePath, IsInPlaceWhereTheCpuSeesAndByCudaOnlyWhereUcxHasIt) {
 
 // A ring on the CPU device, a sender of its frames, and a receiver for buffers.
 struct Pair {
-    Pair(std::size_t bytes, SlowReaderPolicy policy) : frame_bytes(bytes) {
+    Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = {}) : frame_bytes(bytes) {
         SharedRingOptions shape;
         shape.policy = policy;
         shape.reader_deadline = 20s;
         ring.emplace(SharedFrameRing<std::uint8_t>::create(runtime.cpu(), bytes, shape).value());
-        ucx::Listener listener = ucx::Listener::create({"127.0.0.1", 0}, {}).value();
-        std::thread other([&] {
+        ucx::Listener listener = ucx::Listener::create({"127.0.0.1", 0}, options).value();
+        std::thread other([&, options] {
             Result<FileDescriptor> accepted = listener.accept();
             while (!accepted) accepted = listener.accept();
             made.emplace(ucx::FrameSender::create(
-                ucx::Connection::greet(std::move(accepted).value(), {}).value(),
+                ucx::Connection::greet(std::move(accepted).value(), options).value(),
                 SharedFrameReader<std::uint8_t>::open(runtime.cpu(), ring->admit().value()).value(), {}));
         });
         receiver.emplace(
-            ucx::FrameReceiver::create(ucx::Connection::connect({"127.0.0.1", listener.port()}, {}).value()).value());
+            ucx::FrameReceiver::create(ucx::Connection::connect({"127.0.0.1", listener.port()}, options).value())
+                .value());
         waits = std::move(other);
     }
     ~Pair() {
@@ -215,6 +216,95 @@ TEST(Buffers, GetNoFrameThatWasOverwrittenWhileItWasSent) {
     EXPECT_GE(frame->missed(), 1u);
 }
 
+// keeps N3
+TEST(Buffers, ThatAreHeldLongerThanSilenceKeepTheConnection) {
+    for (const std::size_t bytes : {std::size_t{4096}, std::size_t{100000}}) {
+        SCOPED_TRACE(bytes);
+        ucx::ConnectionOptions options;
+        options.silence = 400ms;
+        Pair pair(bytes, SlowReaderPolicy::wait, options);
+        const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+        ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
+        pair.join();
+        for (int frame = 0; frame < 4; ++frame) {
+            pair.publish(frame + 1);
+            EXPECT_TRUE(pair.sender->step(0ns));
+        }
+        std::vector<ucx::ReceivedFrame> held;
+        for (int frame = 0; frame < 2; ++frame) held.push_back(pair.next().value());
+        EXPECT_EQ(pair.next(1200ms).code(), Code::timed_out);
+        EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+        EXPECT_EQ(pair.value_of(held[0].buffer()), 1);
+        held.clear();
+        for (int frame = 2; frame < 4; ++frame) {
+            Result<ucx::ReceivedFrame> came = pair.next();
+            ASSERT_TRUE(came) << came.error().text();
+            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+            EXPECT_EQ(came->missed(), 0u);
+        }
+    }
+}
+
+// keeps N3
+TEST(Buffers, OfASlowProgramKeepTheConnection) {
+    ucx::ConnectionOptions options;
+    options.silence = 400ms;
+    Pair pair(4096, SlowReaderPolicy::wait, options);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
+    pair.join();
+    pair.publish(100);
+    EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 100);
+    std::atomic<bool> over{false};
+    std::thread sends([&] {
+        while (!over && pair.sent) pair.sent = pair.sender->step(1ms);
+    });
+    // All leave at once. Each call of next_frame() finds one, so that none of them waits.
+    for (int frame = 0; frame < 7; ++frame) pair.publish(frame + 1);
+    for (int frame = 0; frame < 7; ++frame) {
+        std::this_thread::sleep_for(150ms);
+        Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
+        EXPECT_TRUE(came) << came.error().text();
+        if (!came) break;
+        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+    }
+    over = true;
+    sends.join();
+    EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+}
+
+TEST(Buffers, AreWaitedForAsLongAsTimeGoes) {
+    Pair pair(4096, SlowReaderPolicy::wait);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
+    pair.join();
+    std::atomic<bool> over{false};
+    std::thread sends([&] {
+        std::this_thread::sleep_for(100ms);
+        pair.publish(7);
+        while (!over && pair.sent) pair.sent = pair.sender->step(1ms);
+    });
+    Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(std::chrono::nanoseconds::max());
+    over = true;
+    sends.join();
+    ASSERT_TRUE(came) << came.error().text();
+    EXPECT_EQ(pair.value_of(came->buffer()), 7);
+    EXPECT_EQ(pair.receiver->next_frame(std::chrono::nanoseconds::min()).code(), Code::timed_out);
+}
+
+// A copy that a capture records would not be made when the frame is shown.
+TEST(Buffers, OfAStreamThatIsCapturedGetNoFrame) {
+    if (machine().empty()) GTEST_SKIP() << "the CPU device needs no copy";
+    Pair pair(4096, SlowReaderPolicy::wait);
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, MemoryKind::device)));
+    pair.join();
+    auto capture = pair.stream.begin_capture();
+    ASSERT_TRUE(capture) << capture.error().text();
+    pair.publish(1);
+    EXPECT_EQ(pair.next().code(), Code::capture_error);
+    EXPECT_EQ(pair.receiver->step(0ns).code(), Code::capture_error);  // for good
+}
+
 TEST(Buffers, OfOtherSizesOrKindsAreRefused) {
     Pair pair(4096, SlowReaderPolicy::overwrite);
     const bool gpu = !pair.device.is_cpu();
@@ -229,6 +319,17 @@ TEST(Buffers, OfOtherSizesOrKindsAreRefused) {
         mixed.push_back(pair.device.allocate<std::uint8_t>(4096, MemoryKind::pinned).value());
         EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, std::move(mixed)).code(), Code::invalid_argument);
     }
+    if (gpu) {
+        Device& cpu = pair.runtime.cpu();
+        Stream other = cpu.create_stream().value();
+        EXPECT_EQ(pair.receiver->begin(cpu, other, pair.buffers(2, kind)).code(), Code::invalid_argument)
+            << "memory of another device";
+    }
+    std::vector<Bytes> twice = pair.buffers(2, kind);
+    twice.emplace_back(twice.front().state());
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, std::move(twice)).code(), Code::invalid_argument);
+    EXPECT_EQ(pair.receiver->path(), Path::in_place);
+    EXPECT_EQ(pair.receiver->next_frame(0ns).code(), Code::invalid_argument) << "none of them has begun";
     EXPECT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
     EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)).code(),
               Code::invalid_argument);  // again

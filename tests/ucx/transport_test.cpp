@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -182,6 +183,49 @@ TEST(Transport, SilenceEndsAnEndThatDoesNotStep) {  // keeps N3
     }
     while (pair.sent && std::chrono::steady_clock::now() - begin < 20s) pair.sent = pair.sender->step(10ms);
     EXPECT_EQ(pair.sent.code(), Code::peer_lost);
+}
+
+// Frames that come while the sender waits for them, after more than `silence` without one.
+TEST(Transport, AFrameBehindALongPauseArrives) {  // keeps N3
+    for (const std::size_t bytes : {std::size_t{4096}, std::size_t{1} << 20}) {
+        ucx::ConnectionOptions options;
+        options.silence = 300ms;
+        Pair pair(bytes, SlowReaderPolicy::wait, options);
+        std::atomic<bool> over{false};
+        std::thread receives([&] {
+            while (!over && pair.received) pair.received = pair.receiver->step(10ms);
+        });
+        std::thread publishes([&] {
+            for (int value = 1; value <= 3; ++value) {
+                std::this_thread::sleep_for(700ms);
+                pair.publish(value);
+            }
+        });
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (pair.sent && pair.sender->counts().frames < 3 && std::chrono::steady_clock::now() < end) {
+            pair.sent = pair.sender->step(100ms);
+        }
+        EXPECT_TRUE(pair.sent) << bytes << ": " << pair.sent.error().text();
+        publishes.join();
+        for (int value = 1; pair.sent && value <= 3; ++value) EXPECT_EQ(pair.next(), value) << bytes;
+        over = true;
+        receives.join();
+        EXPECT_TRUE(pair.received) << bytes;
+    }
+}
+
+TEST(Transport, StepsOfNegativeAndOfTheLongestDurationsEnd) {
+    Pair pair(4096, SlowReaderPolicy::wait);
+    EXPECT_TRUE(pair.sender->step(std::chrono::nanoseconds::min()));
+    EXPECT_TRUE(pair.receiver->step(std::chrono::nanoseconds::min()));
+    EXPECT_TRUE(pair.sender->step(std::chrono::nanoseconds::max()));  // sleeps for a moment at a time
+    EXPECT_TRUE(pair.receiver->step(std::chrono::nanoseconds::max()));
+    ucx::ConnectionOptions patient;
+    patient.step_timeout = patient.setup_timeout = patient.silence = std::chrono::nanoseconds::max();
+    Pair other(4096, SlowReaderPolicy::wait, patient);
+    other.publish(1);
+    other.until([&] { return other.receiver->counts().frames == 1; });
+    EXPECT_EQ(other.next(), 1);
 }
 
 TEST(Transport, RefusesARingOfOtherFramesAndALongNote) {

@@ -138,15 +138,16 @@ ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_begin(isthmus_ucx_receiver* rece
 /* ISTHMUS_UCX_PATH_…: how frames come into buffers. */
 enum {
     ISTHMUS_UCX_PATH_IN_PLACE = 0,   /* UCX writes into the buffer, which the CPU sees */
-    ISTHMUS_UCX_PATH_UCX_CUDA = 1,   /* UCX, built with CUDA, writes into device memory */
+    ISTHMUS_UCX_PATH_UCX_CUDA = 1,   /* UCX, built with CUDA, writes into device memory: compiled, and never run */
     ISTHMUS_UCX_PATH_PINNED_COPY = 2 /* UCX writes into pinned host memory, and the device copies from there */
 };
 /* The same into `count` buffers of the program, instead of a ring: of any kind of memory that the stream's device has,
  * all of one kind and of the offer's size. isthmus_ucx_receiver_next() gives them out. Keeps stream and buffers; the
  * caller may free its handles. Device memory is filled in the order of `stream`: work on a frame belongs there, or is
  * ordered with it by events, until the frame is freed. A sender waits for buffers as for a ring: it drops frames, or
- * waits, by its policy. Errors: invalid_argument, peer_lost, unsupported, out_of_memory, and those of
- * isthmus_buffer_open_on_host(). */
+ * waits, by its policy. Do not capture the stream meanwhile: a frame that would be copied then ends the receiver
+ * (capture_error). Errors: invalid_argument (also one buffer twice, or device memory of another device), peer_lost,
+ * unsupported, out_of_memory, and those of isthmus_buffer_open_on_host(). */
 ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver* receiver, isthmus_stream* stream,
                                                            isthmus_buffer* const* buffers, size_t count,
                                                            isthmus_error** error);

@@ -148,7 +148,7 @@ private:
 // How frames come into buffers of the program.
 enum class ReceivePath : std::uint8_t {
     in_place,    // UCX writes into the buffer, which the CPU sees
-    ucx_cuda,    // UCX, built with CUDA, writes into device memory
+    ucx_cuda,    // UCX, built with CUDA, writes into device memory: compiled, and never run
     pinned_copy  // UCX writes into pinned host memory, and the device copies from there
 };
 // "device memory: copied through pinned host memory"; "unknown" for a value outside the enumeration.
@@ -207,17 +207,19 @@ public:
     // kind. next_frame() gives them out. path() says how frames come into them; UCX's abilities are asked at run time.
     // Device memory is filled in the order of `stream`, of this device: work on a frame belongs to that stream, or is
     // ordered with it by events, until the frame is destroyed. A sender waits for buffers as for a ring: it drops
-    // frames, or waits, by its policy. Errors: invalid_argument (no buffers, other sizes or kinds), peer_lost,
-    // unsupported, out_of_memory, and those of TypedBuffer::write_on_host().
+    // frames, or waits, by its policy. Do not capture the stream meanwhile: a frame that would be copied then ends the
+    // receiver (capture_error). Errors, of which the arguments' change nothing: invalid_argument (no buffers, one
+    // twice, other sizes or kinds, device memory that the device cannot access), peer_lost, unsupported, out_of_memory,
+    // and those of TypedBuffer::write_on_host().
     Result<void> begin(Device& device, const Stream& stream, std::vector<Buffer<std::uint8_t>> buffers);
     ReceivePath path() const noexcept;  // in_place for a ring, and before begin()
     // The next whole frame in a buffer: step() until there is one, `at_most` so long. Errors: timed_out (repeat it),
     // invalid_argument (frames go into a ring), and those of step(), behind the last frame.
     Result<ReceivedFrame> next_frame(std::chrono::nanoseconds at_most);
     // Receives what is there, publishes whole frames, and waits for more, `at_most` so long. Repeat it: it also says
-    // that this end lives, also before begin(). Errors end the receiver: ended (the sender's ring is closed, and all
-    // frames are here), peer_lost (the connection, or the sender's producer: producer_is_gone()), peer_broke_rules, and
-    // those of the ring.
+    // that this end lives, also before begin(), and while the program holds all buffers. Errors end the receiver: ended
+    // (the sender's ring is closed, and all frames are here), peer_lost (the connection, or the sender's producer:
+    // producer_is_gone()), peer_broke_rules, and those of the ring.
     Result<void> step(std::chrono::nanoseconds at_most);
     // The sender said that its ring ended without being closed: another connection would find no frames.
     bool producer_is_gone() const noexcept;
