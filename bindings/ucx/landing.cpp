@@ -91,11 +91,21 @@ public:
     BufferPlace(std::shared_ptr<ReceivedFrame::Slots> slots, std::size_t slot)
         : slots_(std::move(slots)), slot_(slot) {}
     ~BufferPlace() override {
+        view_.reset();  // before the buffer is free for the next frame
         if (slots_) give_back();
     }
 
 protected:
     Bytes& buffer() noexcept { return slots_->buffers[slot_]; }
+    // For places that the CPU fills: the buffer itself, or one beside it.
+    Result<void> open_view(Bytes& into, Wait wait) {
+        Result<HostView<std::uint8_t>> view = into.write_on_host(wait);
+        if (!view) return std::move(view).error();
+        view_.emplace(std::move(view).value());
+        data_ = view_->data();
+        return {};
+    }
+    std::optional<HostView<std::uint8_t>> view_{};  // open while UCX fills the place
     void show(bool whole, std::uint64_t missed) {
         if (!whole) {
             give_back();
@@ -120,21 +130,12 @@ private:
 class VisiblePlace final : public BufferPlace {
 public:
     using BufferPlace::BufferPlace;
-    Result<void> open(Wait wait) {
-        Result<HostView<std::uint8_t>> view = buffer().write_on_host(wait);
-        if (!view) return std::move(view).error();
-        view_.emplace(std::move(view).value());
-        data_ = view_->data();
-        return {};
-    }
+    Result<void> open(Wait wait) { return open_view(buffer(), wait); }
     Result<void> end(bool whole, std::uint64_t missed) override {
         view_.reset();
         show(whole, missed);
         return {};
     }
-
-private:
-    std::optional<HostView<std::uint8_t>> view_{};
 };
 
 // UCX writes into a bounce buffer. The copy to the device is behind what the program gave the stream for the buffer,
@@ -143,13 +144,7 @@ class CopiedPlace final : public BufferPlace {
 public:
     CopiedPlace(std::shared_ptr<ReceivedFrame::Slots> slots, std::size_t slot, Stream& stream, Bytes& bounce)
         : BufferPlace(std::move(slots), slot), stream_(stream), bounce_(bounce) {}
-    Result<void> open(Wait wait) {
-        Result<HostView<std::uint8_t>> view = bounce_.write_on_host(wait);
-        if (!view) return std::move(view).error();
-        view_.emplace(std::move(view).value());
-        data_ = view_->data();
-        return {};
-    }
+    Result<void> open(Wait wait) { return open_view(bounce_, wait); }
     Result<void> end(bool whole, std::uint64_t missed) override {
         view_.reset();
         if (whole) {
@@ -164,7 +159,6 @@ public:
 private:
     Stream& stream_;
     Bytes& bounce_;
-    std::optional<HostView<std::uint8_t>> view_{};
 };
 
 // UCX writes into device memory, by streams of its own: the buffer is claimed, and idle, until the frame is here.
