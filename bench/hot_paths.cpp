@@ -117,6 +117,12 @@ constexpr Deed deeds[] = {
          const auto block = s.of_streams.allocate({4096, 256, &s.stream}).value();
          s.of_streams.release(block, &s.stream).value();
      }},
+    {"block_released_behind_another",
+     [](Scene& s) {
+         Stream& first = s.turn++ % 2 == 0 ? s.stream : s.beside;
+         const auto block = s.of_streams.allocate({4096, 256, &first}).value();
+         s.of_streams.release(block, &first == &s.stream ? &s.beside : &s.stream).value();
+     }},
     {"block_of_device",
      [](Scene& s) {
          const auto block = s.of_device.allocate({4096}).value();

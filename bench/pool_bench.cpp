@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -90,6 +91,27 @@ void blocks(benchmark::State& state, const isthmus::Allocator& allocator) {
 void own_pool_blocks(benchmark::State& state) {
     if (!runtime().default_device().pool()) return state.SkipWithError("no pools here");
     blocks(state, runtime().default_device().allocator(MemoryKind::pool));
+}
+
+// Each block is allocated on one of `range(1)` streams and released behind the next of them.
+void blocks_released_behind_another(benchmark::State& state) {
+    Device& device = runtime().default_device();
+    if (!device.pool()) return state.SkipWithError("no pools here");
+    std::vector<Stream> streams;
+    for (std::int64_t made = 0; made < state.range(1); ++made) streams.push_back(device.create_stream().value());
+    const isthmus::Allocator allocator = device.allocator(MemoryKind::pool);
+    std::size_t turn = 0;
+    run(
+        state,
+        [&] {
+            Stream& first = streams[turn];
+            turn = (turn + 1) % streams.size();
+            const auto block = allocator.allocate({bytes_of(state), 256, &first});
+            if (!block) return false;
+            benchmark::DoNotOptimize(block->device);
+            return allocator.release(*block, &streams[turn]).ok();
+        },
+        [&] { (void)device.synchronize(); });
 }
 
 void pool_blocks(benchmark::State& state) {
@@ -285,6 +307,10 @@ int main(int argc, char** argv) {
     };
     add("isthmus/own_pool/block", own_pool_blocks);
     add("isthmus/own_pool/buffer", own_pool_buffers);
+    for (const std::int64_t streams : {2, 32}) {
+        benchmark::RegisterBenchmark("isthmus/own_pool/block_released_behind_another", blocks_released_behind_another)
+            ->Args({4 << 10, streams});
+    }
     add("isthmus/pool/block", pool_blocks);
     add("isthmus/pool/buffer", pool_buffers);
     add("raw/cuMemAllocAsync/kept", [](benchmark::State& state) { raw_async(state, true); });
