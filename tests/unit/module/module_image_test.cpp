@@ -105,10 +105,7 @@ TEST(Ptx, ParametersThatCannotBeReadAreDamage) {
 }
 
 TEST(Images, WhatBeginsAsNoneIsSaidSo) {
-    for (const char* text : {"", "garbage", "\x7f",
-                             "\x7f"
-                             "ELF",
-                             "PK\x03\x04", "version 8.0", "/* .version 8.0", "//"}) {
+    for (const char* text : {"", "garbage", "\177", "\177ELF", "PK\x03\x04", "version 8.0", "/* .version 8.0", "//"}) {
         const ImageContents found = read(std::string_view(text));
         EXPECT_NE(found.damage, "") << text;
         EXPECT_TRUE(found.entries.empty());

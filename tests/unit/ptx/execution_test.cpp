@@ -403,6 +403,7 @@ NEXT:
         Buffers buffers;
         std::vector<u64> storage(2, 5);
         buffers.buffers.push_back({reinterpret_cast<u64>(storage.data()), 12});
+        // NOLINTNEXTLINE(performance-inefficient-string-concatenation)
         Loaded loaded(begin + "{ .reg .b32 %n<2>; " + access + " }" + end, buffers);
         ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
         const u64 place = buffers.buffers[0].begin;
@@ -444,6 +445,7 @@ TEST(PtxExecution, RegistersOf128BitsAreMovedLoadedAndStored) {  // keeps W8
           "mov.b128 {%d2, %d3, %d4, %d5}, %w1;", "st.global.b64 [%d0], %w1;", "st.global.b128 [%w1], %w1;",
           "ld.global.v2.b128 {%w1, %w2}, [%d0];", "selp.b128 %w1, %w1, %w2, %p;",
           "atom.global.exch.b128 %w1, [%d0], %w2;", "mov.b128 %w3, %w1;"}) {
+        // NOLINTNEXTLINE(performance-inefficient-string-concatenation)
         const Loaded refused(module_of(begin + wrong + end), buffers);
         EXPECT_TRUE(refused.program.entry("k")->refusal.refused()) << wrong;
     }

@@ -165,6 +165,7 @@ TEST_F(Prepare, AMoveTakesTheScopeAndRestoresTheOneThatWasThere) {
     RealTimeScope first = detail::prepare_thread(everything(), lists, played_calls()).value();
     RealTimeScope second = std::move(first);
     EXPECT_EQ(played.policy.policy, platform::os::policy_fifo);
+    // NOLINTNEXTLINE(bugprone-use-after-move): that is the question
     EXPECT_TRUE(first.restore()) << "a moved-from scope has nothing to restore";
     EXPECT_EQ(played.policy.policy, platform::os::policy_fifo);
     second = detail::prepare_thread({}, lists, played_calls()).value();

@@ -56,6 +56,7 @@ TEST(SimTextures, AreDescribedAsMade) {
         REQUIRE_CODE(cuTexObjectGetTextureDesc(&got.sampling, texture), 0);
         REQUIRE_CODE(cuTexObjectGetResourceViewDesc(&got.view, texture), 0);
         REQUIRE_THAT(got.resource.type == of_array && got.resource.from.array == d.resource.from.array);
+        // Its floats have the same bits. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
         REQUIRE_THAT(std::memcmp(&got.sampling, &d.sampling, sizeof(got.sampling)) == 0);
         REQUIRE_THAT(got.view.format == 0x03 && got.view.width == 8);
         REQUIRE_CODE(cuTexObjectGetResourceViewDesc(&got.view, plain), 1);  // has none
