@@ -52,7 +52,6 @@ DeviceAllocators::DeviceAllocators(const std::shared_ptr<DeviceState>& device) :
     for (int kind = 0; kind < memory_kind_count; ++kind) {
         by_kind_[static_cast<std::size_t>(kind)] = MemorySource(device, static_cast<MemoryKind>(kind));
     }
-    default_ = of(MemoryKind::device);
 }
 
 const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
@@ -60,20 +59,28 @@ const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
     return by_kind_[at < by_kind_.size() ? at : 0];
 }
 
+const Allocator* DeviceAllocators::of_innermost_scope() const {
+    const std::vector<AllocatorScope>* const open = scopes();
+    if (open == nullptr) return nullptr;
+    const auto inner = std::find_if(open->rbegin(), open->rend(),
+                                    [&](const AllocatorScope& scope) { return scope.device == device_; });
+    return inner != open->rend() ? &inner->allocator : nullptr;
+}
+
+bool DeviceAllocators::is_unchanged() const {
+    return !is_set_.load(std::memory_order_acquire) && of_innermost_scope() == nullptr;  // pairs with set()
+}
+
 Allocator DeviceAllocators::current() const {
-    if (const std::vector<AllocatorScope>* const open = scopes()) {
-        const auto inner = std::find_if(open->rbegin(), open->rend(),
-                                        [&](const AllocatorScope& scope) { return scope.device == device_; });
-        if (inner != open->rend()) return inner->allocator;
-    }
+    if (const Allocator* const inner = of_innermost_scope()) return *inner;
     const std::lock_guard lock(mutex_);
-    return default_;
+    return set_ ? set_ : of(MemoryKind::device);
 }
 
 void DeviceAllocators::set(Allocator allocator) {
-    if (!allocator) allocator = of(MemoryKind::device);
     const std::lock_guard lock(mutex_);
-    std::swap(default_, allocator);
+    std::swap(set_, allocator);
+    is_set_.store(static_cast<bool>(set_), std::memory_order_release);
 }
 
 namespace {
@@ -137,7 +144,11 @@ Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Alloca
 
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
     constexpr auto reason = detail::KindReason::by_current_allocator;
-    return detail::allocate_by(*allocators_, state_, allocators_->current(), {count, element_bytes, alignment}, reason);
+    const detail::Amount amount{count, element_bytes, alignment};
+    if (allocators_->is_unchanged()) {
+        return detail::allocate_by(*allocators_, state_, allocators_->of(MemoryKind::device), amount, reason);
+    }
+    return detail::allocate_by(*allocators_, state_, allocators_->current(), amount, reason);
 }
 Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
                                       std::size_t alignment) {

@@ -7,6 +7,7 @@
 #include <isthmus/memory_kind.hpp>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -25,13 +26,19 @@ public:
     bool is_own(const Allocator& allocator) const noexcept { return allocator == of(allocator.kind()); }
     // The allocator of this thread's innermost scope, otherwise the one that was set, otherwise device memory.
     Allocator current() const;
+    // Whether current() is the allocator of device memory because neither a scope nor set() names one. No lock, and no
+    // reference that other threads count, too: they would wait for each other at each allocation.
+    bool is_unchanged() const;
     void set(Allocator allocator);  // empty: back to device memory
 
 private:
+    const Allocator* of_innermost_scope() const;
+
     const DeviceState* const device_;
     std::array<Allocator, memory_kind_count> by_kind_;
+    std::atomic<bool> is_set_{false};
     mutable std::mutex mutex_;
-    Allocator default_;
+    Allocator set_;  // guarded by mutex_; empty: none
 };
 
 }  // namespace detail
