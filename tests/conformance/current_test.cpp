@@ -253,7 +253,7 @@ TEST(Current, AStreamThatIsSetComesBehindTheOneBefore) {
 
 // keeps S10, S23
 TEST(Current, EventsAndWaitsWithoutAStreamConcernTheCurrentOne) {
-    on_every_device([](Device& device, const Stream& stream, const Stream& other) {
+    on_every_device([](Device& device, const Stream& stream, Stream other) {
         const Restored afterwards{device};
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> seen = device.allocate_shared<std::int32_t>(count).value();
