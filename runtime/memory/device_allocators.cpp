@@ -145,9 +145,7 @@ Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Alloca
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
     constexpr auto reason = detail::KindReason::by_current_allocator;
     const detail::Amount amount{count, element_bytes, alignment};
-    if (allocators_->is_unchanged()) {
-        return detail::allocate_by(*allocators_, state_, allocators_->of(MemoryKind::device), amount, reason);
-    }
+    if (allocators_->is_unchanged()) return detail::allocate_kind(state_, MemoryKind::device, amount, reason);
     return detail::allocate_by(*allocators_, state_, allocators_->current(), amount, reason);
 }
 Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
