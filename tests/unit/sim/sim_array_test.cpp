@@ -159,7 +159,7 @@ TEST(SimArrays, AreClosedToTheCpuOnEveryMachine) {  // keeps A6's ground
             const std::string protection = isthmus_sim_protection();
             if (protection != "keys") {
                 REQUIRE_THAT(protection != "pages" || mapping_of(bytes) == nullptr);
-                std::fprintf(stderr, "device memory\n");
+                std::fprintf(stderr, "memory of device 0 that no CPU can reach\n");
                 std::raise(SIGSEGV);
             }
             volatile char* const at = static_cast<char*>(mapping_of(bytes));
@@ -167,7 +167,7 @@ TEST(SimArrays, AreClosedToTheCpuOnEveryMachine) {  // keeps A6's ground
             (void)*at;
             std::_Exit(1);
         },
-        "device memory");
+        "memory of device 0 that no CPU can reach");
 }
 
 TEST(SimArrays, HandlesThatDenoteNothingAreRefused) {
