@@ -5,7 +5,9 @@
 #include "worker.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 namespace isthmus {
@@ -15,6 +17,13 @@ namespace {
 
 using namespace ucx_wire;
 using Clock = std::chrono::steady_clock;
+
+// Over TCP and shared memory UCX copies each fragment of a frame to the device by itself and waits for it: pinned
+// memory and one copy are faster (docs/network.md). So the user says where a network card writes device memory.
+bool device_memory_is_for_ucx() {
+    const char* const said = std::getenv("ISTHMUS_UCX_CUDA");
+    return said != nullptr && std::string_view(said) == "1";
+}
 
 Error broke(const char* what) {
     return Error(Code::peer_broke_rules, what, "the same version at both ends");
@@ -57,6 +66,8 @@ struct FrameReceiver::Parts {
     const char* lie = nullptr;
     std::optional<Clock::time_point> failed{};  // UCX lost the sender
     std::optional<Error> ended{};
+    std::optional<Error> device_failed{};  // while UCX was to be called with its context
+    std::vector<void*> device_memory{};    // of the buffers, as UCX registered it; until begin() has ended
     Clock::time_point moved = Clock::now();
     Clock::time_point pumped{};  // the TCP connection was looked at
     Clock::time_point gave{};    // the last receipt left
@@ -68,7 +79,7 @@ struct FrameReceiver::Parts {
         for (const Announced& each : announced) {
             if (each.data != nullptr && worker) ucp_am_data_release(worker->handle(), each.data);
         }
-        worker.reset();                               // it may fill places until here
+        end_worker();                                 // it may fill places until here
         while (!filling.empty()) filling.pop_back();  // from the last one on: numbers that nobody saw are used again
     }
     Result<void> read_offer(const Message& message);
@@ -80,7 +91,10 @@ struct FrameReceiver::Parts {
     Result<void> step(std::chrono::nanoseconds at_most);
     Result<void> begin(std::unique_ptr<Landing> made);
     Result<void> answer_with(Landing& made);
-    Result<void> make_worker();
+    Result<void> make_worker(bool for_device = false);
+    Result<void> make_worker(Stream stream, std::vector<Buffer<std::uint8_t>>& buffers);
+    void end_worker() noexcept;
+    bool progress();
     Result<void> hear(Clock::time_point now);
     Result<bool> fill();
     Result<void> fill(std::unique_ptr<Place> place, Announced& from);
@@ -170,19 +184,30 @@ Result<void> FrameReceiver::begin(Device& device, const Stream& stream, std::vec
     }
     Result<bool> seen = cpu_sees(buffers.front());
     if (!seen) return std::move(seen).error();
-    // Where the CPU sees them, the device does not take part.
+    ReceiveFacts facts{.kind = buffers.front().kind(),
+                       .translation = device.capabilities().translation,
+                       .cpu_sees = *seen,
+                       .own = std::all_of(buffers.begin(), buffers.end(),
+                                          [&](const Buffer<std::uint8_t>& each) { return device.owns(each); }),
+                       .by_rendezvous = bytes > most_eager_bytes};
+    // Where UCX writes them in place, the device does not take part.
+    const bool in_place = receive_path(facts) == ReceivePath::in_place;
     for (const Buffer<std::uint8_t>& each : buffers) {
-        if (*seen || device.can_access(each)) continue;
+        if (in_place || device.can_access(each)) continue;
         return Error(Code::invalid_argument, "the device cannot access a buffer for the sender's frames",
                      "buffers of the device that the stream belongs to");
     }
-    if (Result<void> made = parts.make_worker(); !made) return made;
-    const ReceivePath path = receive_path(*seen, parts.worker->has_cuda(), bytes > most_eager_bytes);
+    facts.ucx_has_cuda = device_memory_is_for_ucx();
+    const bool by_cuda = receive_path(facts) == ReceivePath::ucx_cuda;
+    if (Result<void> made = by_cuda ? parts.make_worker(stream, buffers) : parts.make_worker(); !made) return made;
+    facts.ucx_has_cuda = !parts.device_memory.empty();
+    const ReceivePath path = receive_path(facts);
     auto slots = std::make_shared<ReceivedFrame::Slots>();
     slots->buffers = std::move(buffers);
     slots->free.reserve(slots->buffers.size());
     for (std::size_t slot = 0; slot < slots->buffers.size(); ++slot) slots->free.push_back(slot);
-    Result<std::unique_ptr<Landing>> landing = make_landing(device, stream, slots, bytes, path);
+    Result<std::unique_ptr<Landing>> landing =
+        make_landing(device, stream, slots, bytes, path, std::move(parts.device_memory));
     if (!landing) return std::move(landing).error();
     if (Result<void> begun = parts.begin(std::move(landing).value()); !begun) return begun;
     parts.slots = std::move(slots);
@@ -216,13 +241,56 @@ Result<ReceivedFrame> FrameReceiver::next_frame(std::chrono::nanoseconds at_most
     }
 }
 
-Result<void> FrameReceiver::Parts::make_worker() {
-    Result<std::unique_ptr<Worker>> made = Worker::create(line().loopback);
+Result<void> FrameReceiver::Parts::make_worker(bool for_device) {
+    Result<std::unique_ptr<Worker>> made = Worker::create(line().loopback, for_device);
     if (!made) return std::move(made).error();
     worker = std::move(made).value();
     worker->on(Am::frame, &Parts::on_frame, this);
     worker->on(Am::verdict, &Parts::on_verdict, this);
     return {};
+}
+
+// With the device's context current, and the buffers registered as device memory if UCX has CUDA.
+Result<void> FrameReceiver::Parts::make_worker(Stream stream, std::vector<Buffer<std::uint8_t>>& buffers) {
+    device_memory.clear();
+    Result<void> made;
+    const auto calls = [&] {
+        made = make_worker(true);
+        if (!made || !worker->has_cuda()) return;
+        for (Buffer<std::uint8_t>& each : buffers) {
+            void* const memory = reinterpret_cast<void*>(each.device_address());
+            void* const registered = worker->map_device(memory, each.size());
+            if (registered == nullptr) return device_memory.clear();
+            device_memory.push_back(registered);
+        }
+    };
+    if (Result<void> called = with_context(stream, calls); !called) return called;
+    return made;
+}
+
+// As well where the device cannot be asked any more.
+void FrameReceiver::Parts::end_worker() noexcept {
+    if (landing) (void)landing->with_context([this] { worker.reset(); });
+    worker.reset();
+}
+
+bool FrameReceiver::Parts::progress() {
+    bool moved_on = false;
+    const auto turns = [&] {
+        // A small frame that was announced is shown before UCX is asked for more, which is a system call over TCP.
+        const std::uint64_t known = began;
+        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) {
+            moved_on = true;
+            if (began != known && offer.frame_bytes <= most_eager_bytes) break;
+        }
+    };
+    const bool on_device = !filling.empty() && filling.front().place->device() != nullptr;
+    if (!on_device) {
+        turns();
+    } else if (Result<void> called = landing->with_context(turns); !called) {
+        device_failed = std::move(called).error();
+    }
+    return moved_on;
 }
 
 Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
@@ -236,7 +304,9 @@ Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
 }
 
 Result<void> FrameReceiver::Parts::answer_with(Landing& made) {
-    if (Result<void> connected = worker->connect(sender); !connected) return connected;
+    Result<void> connected;
+    if (Result<void> called = made.with_context([&] { connected = worker->connect(sender); }); !called) return called;
+    if (!connected) return connected;
     if (Result<void> mapped = made.map(*worker); !mapped) return mapped;
     Result<std::vector<std::byte>> own = worker->address();
     if (!own) return std::move(own).error();
@@ -326,12 +396,8 @@ Result<void> FrameReceiver::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     Clock::time_point now = begin;
     for (bool waited = false;; now = Clock::now()) {  // as the sender: one question for the time in each pass
-        // A small frame that was announced is shown before UCX is asked for more, which is a system call over TCP.
-        const std::uint64_t known = began;
-        for (int turn = 0; turn < most_turns && worker->progress(); ++turn) {
-            moved = now;
-            if (began != known && offer.frame_bytes <= most_eager_bytes) break;
-        }
+        if (progress()) moved = now;
+        if (device_failed) return *device_failed;
         if (lie != nullptr) return broke(lie);
         if (Result<void> heard = hear(now); !heard) return heard;
         Result<bool> filled = fill();
@@ -386,13 +452,16 @@ Result<bool> FrameReceiver::Parts::fill() {
 }
 
 Result<void> FrameReceiver::Parts::fill(std::unique_ptr<Place> place, Announced& from) {
-    if (place->on_device() && !from.by_rendezvous) return broke("a large frame arrived as a small one");
+    if (place->device() != nullptr && !from.by_rendezvous) return broke("a large frame arrived as a small one");
     filling.push_back({std::move(place)});
     Filling& begun = filling.back();
     void* const data = std::exchange(from.data, nullptr);
     const std::span<std::uint8_t> to(begun.place->data(), offer.frame_bytes);
     if (from.by_rendezvous) {
-        Result<void*> request = worker->receive(data, to, begun.place->on_device());
+        void* const device = begun.place->device();
+        Result<void*> request = nullptr;
+        const auto receive = [&] { request = worker->receive(data, to, device); };
+        if (Result<void> called = landing->with_context(receive); !called) return called;
         if (!request) return std::move(request).error();
         begun.request = *request;
     } else {

@@ -47,7 +47,6 @@ struct FrameSender::Parts {
     Clock::time_point moved = Clock::now();
     Clock::time_point pumped{};  // the TCP connection was looked at
     Clock::time_point asked{};   // UCX was
-    Clock::time_point looked{};  // the ring was looked at
     SentCounts counts{};
 
     Connection::Line& line() { return *connection.line_; }
@@ -152,10 +151,7 @@ Result<void> FrameSender::Parts::step(std::chrono::nanoseconds at_most) {
     const Clock::time_point begin = Clock::now();
     Clock::time_point now = begin;
     for (bool waited = false;; now = Clock::now()) {
-        // The ring is asked whether its producer lives, too, which is a system call, where nothing is published.
-        const bool due = !reader.is_idle() || now - looked >= between_pumps;
-        if (due) looked = now;
-        Result<bool> taken = due && has_room() ? take(Wait::never()) : Result<bool>(false);
+        Result<bool> taken = has_room() ? take(Wait::never()) : Result<bool>(false);
         if (!taken) return std::move(taken).error();
         progress(now);
         if (Result<void> heard = hear(now); !heard) return heard;

@@ -165,14 +165,14 @@ private:
 class DevicePlace final : public BufferPlace {
 public:
     using BufferPlace::BufferPlace;
-    Result<void> open(Stream& stream, Wait wait) {
+    Result<void> open(Stream& stream, void* registered, Wait wait) {
         Result<NativeScope<NativeUse<std::uint8_t>>> scope =
             stream.open_native_scope("frames over UCX", writes(buffer()));
         if (!scope) return std::move(scope).error();
         scope_.emplace(std::move(scope).value());
         if (Result<void> idle = stream.synchronize(wait); !idle) return idle;
         data_ = scope_->get<0>();
-        on_device_ = true;
+        device_ = registered;
         return {};
     }
     Result<void> end(bool whole, std::uint64_t missed) override {
@@ -188,8 +188,12 @@ private:
 class BufferLanding final : public Landing {
 public:
     BufferLanding(std::shared_ptr<ReceivedFrame::Slots> slots, ReceivePath path, const Stream& stream,
-                  std::vector<Bytes> bounces)
-        : slots_(std::move(slots)), path_(path), stream_(stream), bounces_(std::move(bounces)) {}
+                  std::vector<Bytes> bounces, std::vector<void*> device_memory)
+        : slots_(std::move(slots)),
+          path_(path),
+          stream_(stream),
+          bounces_(std::move(bounces)),
+          device_memory_(std::move(device_memory)) {}
     Result<std::unique_ptr<Place>> begin(bool first) override {
         std::size_t slot = 0;
         {
@@ -209,18 +213,21 @@ public:
             return place;
         }
         auto place = std::make_unique<DevicePlace>(slots_, slot);
-        if (Result<void> open = place->open(stream_, wait); !open) return std::move(open).error();
+        if (Result<void> open = place->open(stream_, device_memory_[slot], wait); !open) return std::move(open).error();
         return std::unique_ptr<Place>(std::move(place));
     }
     std::size_t ahead() const noexcept override { return bounces_.empty() ? slots_->buffers.size() : bounces_.size(); }
     Result<void> map(ucx_wire::Worker& worker) override {
-        if (path_ == ReceivePath::ucx_cuda) return {};  // its own transports register it
+        if (path_ == ReceivePath::ucx_cuda) return {};  // registered, or the path would be another
         for (Bytes& each : path_ == ReceivePath::in_place ? slots_->buffers : bounces_) {
             Result<HostView<std::uint8_t>> view = each.write_on_host();
             if (!view) return std::move(view).error();
             worker.map(view->data(), view->size());
         }
         return {};
+    }
+    Result<void> with_context(const std::function<void()>& calls) override {
+        return path_ == ReceivePath::ucx_cuda ? ucx::with_context(stream_, calls) : Landing::with_context(calls);
     }
 
 private:
@@ -234,6 +241,7 @@ private:
     Stream stream_;
     std::vector<Bytes> bounces_;  // in turn: places end in the order in which they begin
     std::size_t next_bounce_ = 0;
+    std::vector<void*> device_memory_;  // of each slot, as UCX registered it
 };
 
 }  // namespace
@@ -244,7 +252,8 @@ std::unique_ptr<Landing> make_landing(SharedFrameRing<std::uint8_t>& ring, std::
 
 Result<std::unique_ptr<Landing>> make_landing(Device& device, const Stream& stream,
                                               const std::shared_ptr<ReceivedFrame::Slots>& slots,
-                                              std::uint64_t frame_bytes, ReceivePath path) {
+                                              std::uint64_t frame_bytes, ReceivePath path,
+                                              std::vector<void*> device_memory) {
     std::vector<Bytes> bounces;
     if (path == ReceivePath::pinned_copy) {
         const std::size_t count = std::min(ucx_wire::most_on_their_way(frame_bytes), slots->buffers.size());
@@ -254,7 +263,17 @@ Result<std::unique_ptr<Landing>> make_landing(Device& device, const Stream& stre
             bounces.push_back(std::move(bounce).value());
         }
     }
-    return std::unique_ptr<Landing>(std::make_unique<BufferLanding>(slots, path, stream, std::move(bounces)));
+    return std::unique_ptr<Landing>(
+        std::make_unique<BufferLanding>(slots, path, stream, std::move(bounces), std::move(device_memory)));
+}
+
+Result<void> with_context(Stream& stream, const std::function<void()>& calls) {
+    Result<std::uint64_t> called = stream.enqueue_native("UCX with CUDA", [&](void*) {
+        calls();
+        return Result<void>();
+    });
+    if (!called) return std::move(called).error();
+    return {};
 }
 
 Result<bool> cpu_sees(Bytes& buffer) {
@@ -268,7 +287,7 @@ std::string_view name(ReceivePath path) noexcept {
     switch (path) {
         case ReceivePath::in_place: return "in place: UCX writes into the buffers";
         case ReceivePath::ucx_cuda: return "device memory: UCX with CUDA";
-        case ReceivePath::pinned_copy: return "device memory: copied through pinned host memory";
+        case ReceivePath::pinned_copy: return "copied through pinned host memory";
     }
     return "unknown";
 }

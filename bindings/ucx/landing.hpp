@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -22,13 +23,14 @@ class Place {
 public:
     virtual ~Place() = default;
     std::uint8_t* data() const noexcept { return data_; }
-    bool on_device() const noexcept { return on_device_; }  // memory of CUDA, which the CPU does not see
+    // Memory of CUDA, as UCX registered it; nullptr: memory that the CPU sees.
+    void* device() const noexcept { return device_; }
     // Shows the frame that is here, or drops it. `missed`: frames that were not sent before it.
     virtual Result<void> end(bool whole, std::uint64_t missed) = 0;
 
 protected:
     std::uint8_t* data_ = nullptr;
-    bool on_device_ = false;
+    void* device_ = nullptr;
 };
 
 class Landing {
@@ -40,6 +42,12 @@ public:
     virtual std::size_t ahead() const noexcept = 0;  // how many places may be begun
     // Registers the memory that UCX writes to.
     virtual Result<void> map(ucx_wire::Worker& worker) = 0;
+    // Calls UCX where it may use device memory: with the device's context current, which its transports for CUDA need.
+    // Errors, with which nothing was called: those of Stream::enqueue_native().
+    virtual Result<void> with_context(const std::function<void()>& calls) {
+        calls();
+        return {};
+    }
 };
 
 std::unique_ptr<Landing> make_landing(SharedFrameRing<std::uint8_t>& ring, std::mutex* guard);
@@ -61,7 +69,10 @@ struct ReceivedFrame::Slots {
 // Errors: as FrameReceiver::begin().
 Result<std::unique_ptr<Landing>> make_landing(Device& device, const Stream& stream,
                                               const std::shared_ptr<ReceivedFrame::Slots>& slots,
-                                              std::uint64_t frame_bytes, ReceivePath path);
+                                              std::uint64_t frame_bytes, ReceivePath path,
+                                              std::vector<void*> device_memory);
+// Makes the context of the stream's device current for UCX. As Landing::with_context().
+Result<void> with_context(Stream& stream, const std::function<void()>& calls);
 // Whether the CPU sees the buffer. Errors: those of a view.
 Result<bool> cpu_sees(Buffer<std::uint8_t>& buffer);
 

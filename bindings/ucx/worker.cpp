@@ -3,6 +3,7 @@
 #include "worker.hpp"
 
 #include <poll.h>
+#include <ucs/config/global_opts.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,7 +29,10 @@ Result<void*> as_request(const char* call, ucs_status_ptr_t answer) {
 
 }  // namespace
 
-Result<std::unique_ptr<Worker>> Worker::create(bool loopback) {
+Result<std::unique_ptr<Worker>> Worker::create(bool loopback, bool for_device) {
+    // UCX's cache of kinds of memory learns of allocations from hooks that ucp_init() installs. Memory that is older
+    // would count as host memory, to which the CPU copies (seen with 1.22).
+    if (for_device && std::getenv("UCX_MEMTYPE_CACHE") == nullptr) ucs_global_opts_set_value("MEMTYPE_CACHE", "n");
     std::unique_ptr<Worker> made(new Worker());
     const auto cannot = [](const char* call, ucs_status_t status) {
         return failed(call, status, Code::unsupported, "UCX does not work here");
@@ -127,11 +131,31 @@ void Worker::map(void* memory, std::size_t bytes) {
     if (ucp_mem_map(context_, &params, &mapped) == UCS_OK) mapped_.push_back(mapped);
 }
 
+void* Worker::map_device(void* memory, std::size_t bytes) {
+#if UCP_API_VERSION >= UCP_VERSION(1, 13)
+    ucp_mem_map_params_t params{};
+    params.field_mask =
+        UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    params.address = memory;
+    params.length = bytes;
+    params.memory_type = UCS_MEMORY_TYPE_CUDA;
+    ucp_mem_h mapped = nullptr;
+    if (ucp_mem_map(context_, &params, &mapped) != UCS_OK) return nullptr;
+    mapped_.push_back(mapped);
+    return mapped;
+#else
+    (void)memory, (void)bytes;
+    return nullptr;
+#endif
+}
+
 Result<void*> Worker::send(Am message, const void* header, std::size_t header_bytes, std::span<const std::uint8_t> data,
                            bool eager) {
     ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    // Host memory, also where a device uses it: UCX need not ask the driver.
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     param.flags = eager ? UCP_AM_SEND_FLAG_EAGER : UCP_AM_SEND_FLAG_RNDV;
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
     return as_request("ucp_am_send_nbx", ucp_am_send_nbx(endpoint_, static_cast<unsigned>(message), header,
                                                          header_bytes, data.data(), data.size(), &param));
 }
@@ -142,10 +166,16 @@ bool Worker::has_cuda() const {
     return ucp_context_query(context_, &facts) == UCS_OK && (facts.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-Result<void*> Worker::receive(void* descriptor, std::span<std::uint8_t> data, bool on_device) {
+Result<void*> Worker::receive(void* descriptor, std::span<std::uint8_t> data, void* device) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-    param.memory_type = on_device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+    param.memory_type = device != nullptr ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+#if UCP_API_VERSION >= UCP_VERSION(1, 13)
+    if (device != nullptr) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+        param.memh = static_cast<ucp_mem_h>(device);
+    }
+#endif
     return as_request("ucp_am_recv_data_nbx",
                       ucp_am_recv_data_nbx(worker_, descriptor, data.data(), data.size(), &param));
 }

@@ -80,8 +80,9 @@ class Worker {
 public:
     // Where the other end is on this machine, UCX's network transports listen on loopback alone, unless UCX_NET_DEVICES
     // is set. Where it is not, transports over shared memory are off, unless UCX_TLS is set: an address of the other
-    // end could name memory of this machine. Errors: unsupported, out_of_memory.
-    static Result<std::unique_ptr<Worker>> create(bool loopback);
+    // end could name memory of this machine. `for_device`: memory of CUDA will be received into, and its context is
+    // current. Errors: unsupported, out_of_memory.
+    static Result<std::unique_ptr<Worker>> create(bool loopback, bool for_device = false);
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -95,13 +96,18 @@ public:
     // Registers memory once, so that no transport does it for each frame. Failures are none: UCX then registers it
     // itself.
     void map(void* memory, std::size_t bytes);
+    // The same for device memory, whose context must be current. The answer is for receive(): UCX looks itself for the
+    // kind of memory, whatever the caller says (UCX 1.22, ucp_datatype_iter_detect_mem_info), unless the request names
+    // memory that was registered as device memory. nullptr: UCX cannot, or is older than 1.13.
+    void* map_device(void* memory, std::size_t bytes);
 
     // Sends. `header` and data must stay until the request is complete; nullptr: it is already, and both may go.
     // Errors: peer_lost.
     Result<void*> send(Am message, const void* header, std::size_t header_bytes, std::span<const std::uint8_t> data,
                        bool eager);
-    // Receives the data of a message that `on` announced by rendezvous. As send().
-    Result<void*> receive(void* descriptor, std::span<std::uint8_t> data, bool on_device);
+    // Receives the data of a message that `on` announced by rendezvous. As send(). `device`: of map_device(), or
+    // nullptr for memory that the CPU sees.
+    Result<void*> receive(void* descriptor, std::span<std::uint8_t> data, void* device);
     // Whether UCX was built with CUDA, and its transports may use it.
     bool has_cuda() const;
     // Whether a request is complete; frees it if so. Errors: peer_lost.

@@ -115,9 +115,6 @@ OwnMapping RingReaderCore::mapping() const noexcept {
 Result<RingReaderCore::Taken> RingReaderCore::take(Wait /*wait*/) {
     return refused();
 }
-bool RingReaderCore::is_idle() const noexcept {
-    return true;
-}
 void RingReaderCore::arrived(BufferState& /*buffer*/) noexcept {}
 Result<void> RingReaderCore::finish(std::uint64_t /*frame*/, BufferState& /*buffer*/, Wait /*wait*/) {
     return refused();

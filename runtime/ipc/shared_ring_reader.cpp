@@ -241,14 +241,6 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
     return std::optional<Taken>();
 }
 
-bool RingReaderCore::is_idle() const noexcept {
-    const Parts& parts = *parts_;
-    const std::uint64_t word = parts.follower.published();
-    return protocol::judge_published(word, parts.seen, parts.next, parts.files->shape().kept()).verdict ==
-               PublishedVerdict::nothing &&
-           parts.given_back.empty() && !parts.producer_gone && !parts.broken;
-}
-
 Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     Parts& parts = *parts_;
     ObservedSpan span(parts.device->observer(), Span::ring_next, "a frame of a shared ring to read",

@@ -66,6 +66,10 @@ AccessAnswer grantable(const Device& device, const Device& owner, rules::Grant w
 
 }  // namespace
 
+bool Device::owns(const BufferBase& buffer) const noexcept {
+    return buffer && buffer.state()->device == state_;
+}
+
 AccessAnswer Device::can_access(const BufferBase& buffer) const {
     return buffer ? detail::buffer_access(*state_, *buffer.state()) : empty_buffer();
 }

@@ -201,8 +201,7 @@ static void frames_reach_buffers(void) {
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "begun before",
             isthmus_ucx_receiver_begin_into(receiver, stream, buffers, 3, ERR));
     CHECK(strcmp(isthmus_ucx_path_name(isthmus_ucx_receiver_path(receiver)),
-                 is_cpu ? "in place: UCX writes into the buffers"
-                        : "device memory: copied through pinned host memory") == 0);
+                 is_cpu ? "in place: UCX writes into the buffers" : "copied through pinned host memory") == 0);
     REFUSED(ISTHMUS_NOT_READY, "no frame", isthmus_ucx_receiver_next(receiver, ISTHMUS_WAIT_NEVER, &frame, ERR));
     for (int at = 0; at < 3; ++at) isthmus_buffer_free(buffers[at]); /* the receiver keeps them */
     unsigned char* const pixels = (unsigned char*)malloc(100000);

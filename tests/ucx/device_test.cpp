@@ -23,23 +23,6 @@ using namespace std::chrono_literals;
 using Bytes = Buffer<std::uint8_t>;
 using Path = ucx::ReceivePath;
 
-// keeps N2
-TEST(ReceivePath, IsInPlaceWhereTheCpuSeesAndByCudaOnlyWhereUcxHasIt) {
-    // The CPU sees the buffer, UCX has CUDA, rendezvous.
-    EXPECT_EQ(ucx::receive_path(true, true, true), Path::in_place);
-    EXPECT_EQ(ucx::receive_path(true, true, false), Path::in_place);
-    EXPECT_EQ(ucx::receive_path(true, false, true), Path::in_place);
-    EXPECT_EQ(ucx::receive_path(true, false, false), Path::in_place);
-    EXPECT_EQ(ucx::receive_path(false, true, true), Path::ucx_cuda);
-    EXPECT_EQ(ucx::receive_path(false, true, false), Path::pinned_copy);
-    EXPECT_EQ(ucx::receive_path(false, false, true), Path::pinned_copy);
-    EXPECT_EQ(ucx::receive_path(false, false, false), Path::pinned_copy);
-    EXPECT_EQ(ucx::name(Path::in_place), "in place: UCX writes into the buffers");
-    EXPECT_EQ(ucx::name(Path::ucx_cuda), "device memory: UCX with CUDA");
-    EXPECT_EQ(ucx::name(Path::pinned_copy), "device memory: copied through pinned host memory");
-    EXPECT_EQ(ucx::name(static_cast<Path>(9)), "unknown");
-}
-
 // A ring on the CPU device, a sender of its frames, and a receiver for buffers.
 struct Pair {
     Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = {}) : frame_bytes(bytes) {
@@ -114,6 +97,15 @@ std::string machine() {
     const char* const named = std::getenv("ISTHMUS_SIM");
     return named == nullptr ? "" : named;
 }
+// Debian's UCX has no CUDA. tests/ucx/with_cuda.py plays these tests with one that has, and asks for it.
+bool ucx_has_cuda() {
+    return std::getenv("ISTHMUS_UCX_CUDA") != nullptr;
+}
+// None of these machines lets the CPU read memory of cuMemAlloc; only Thor's GPU uses the CPU's page tables.
+Path path_of(MemoryKind kind, std::size_t bytes) {
+    if (kind == MemoryKind::device) return ucx_has_cuda() && bytes > 16384 ? Path::ucx_cuda : Path::pinned_copy;
+    return kind == MemoryKind::managed && machine() != "thor" ? Path::pinned_copy : Path::in_place;
+}
 
 // keeps N2
 TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
@@ -126,8 +118,7 @@ TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
             if (!gpu && kind != MemoryKind::host) continue;
             ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
             pair.join();
-            // None of these machines lets the CPU read memory of cuMemAlloc, and Debian's UCX has no CUDA.
-            EXPECT_EQ(pair.receiver->path(), kind == MemoryKind::device ? Path::pinned_copy : Path::in_place);
+            EXPECT_EQ(pair.receiver->path(), path_of(kind, bytes));
             std::optional<ucx::ReceivedFrame> held;
             for (int frame = 0; frame < 12; ++frame) {
                 pair.publish(frame + 1);
@@ -150,6 +141,62 @@ TEST(Buffers, OfEachKindGetEachFrameAndSayByWhichPath) {
             EXPECT_EQ(pair.value_of(held->buffer()), 12) << "a frame outlives the receiver";
         }
     }
+}
+
+// keeps N2: where attribute 89 is 0, the CPU may not touch managed memory while a kernel runs
+TEST(Buffers, OfManagedMemoryGetFramesWhileTheDeviceWorks) {
+    if (machine().empty()) GTEST_SKIP() << "the CPU device has no managed memory";
+    const std::size_t bytes = 100000;
+    Pair pair(bytes, SlowReaderPolicy::wait);
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, MemoryKind::managed)));
+    pair.join();
+    EXPECT_EQ(pair.receiver->path(), path_of(MemoryKind::managed, bytes));
+    Bytes beside = pair.device.allocate<std::uint8_t>(bytes, MemoryKind::managed).value();
+    Stream other = pair.device.create_stream().value();
+    for (int frame = 0; frame < 8; ++frame) {
+        ASSERT_TRUE(other.fill(beside, static_cast<std::uint8_t>(100 + frame)));
+        pair.publish(frame + 1);
+        Result<ucx::ReceivedFrame> came = pair.next();
+        ASSERT_TRUE(came) << came.error().text();
+        Bytes out = pair.device.allocate<std::uint8_t>(bytes, MemoryKind::device).value();
+        ASSERT_TRUE(pair.stream.copy(out, came->buffer()));  // the device uses the frame
+        EXPECT_EQ(pair.value_of(out), frame + 1);
+        EXPECT_EQ(pair.value_of(beside), 100 + frame);
+    }
+}
+
+// keeps N2
+TEST(Buffers, OfAnotherGpuAreCopiedToWhereItHasAccessAndElseRefused) {
+    const std::size_t bytes = 100000;
+    Pair pair(bytes, SlowReaderPolicy::wait);
+    if (pair.runtime.device_count() < 3) GTEST_SKIP() << "one GPU";  // the CPU is the last device
+    Device& peer = *pair.runtime.device(1).value();
+    const auto buffers = [&] {
+        std::vector<Bytes> all = pair.buffers(1, MemoryKind::device);
+        all.push_back(peer.allocate<std::uint8_t>(bytes, MemoryKind::device).value());
+        return all;
+    };
+    {
+        const std::vector<Bytes> both = buffers();
+        EXPECT_TRUE(pair.device.owns(both[0]));
+        EXPECT_FALSE(pair.device.owns(both[1]));
+        EXPECT_TRUE(peer.owns(both[1]));
+        EXPECT_FALSE(peer.owns(Bytes()));
+    }
+    EXPECT_EQ(pair.receiver->begin(pair.device, pair.stream, buffers()).code(), Code::invalid_argument);
+    ASSERT_TRUE(pair.device.enable_peer_access(peer));
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, buffers()));
+    EXPECT_EQ(pair.receiver->path(), Path::pinned_copy) << "also with a UCX that has CUDA";
+    pair.join();
+    int on_peer = 0;
+    for (int frame = 0; frame < 6; ++frame) {
+        pair.publish(frame + 1);
+        Result<ucx::ReceivedFrame> came = pair.next();
+        ASSERT_TRUE(came) << came.error().text();
+        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+        on_peer += peer.owns(came->buffer()) ? 1 : 0;
+    }
+    EXPECT_GT(on_peer, 0);
 }
 
 // keeps N2

@@ -110,25 +110,6 @@ TEST(Transport, GivesEachFrameOfAWaitingRingInOrder) {  // keeps N1
     }
 }
 
-TEST(Ring, IsIdleUntilSomethingIsPublishedOrItIsClosed) {  // keeps N1
-    Runtime runtime = Runtime::open({.use_cuda = false}).value();
-    Device& device = runtime.default_device();
-    Ring ring = Ring::create(device, 64).value();
-    Reader reader = Reader::open(device, ring.admit().value()).value();
-    EXPECT_TRUE(reader.is_idle());
-    for (int frame = 0; frame < 2; ++frame) ring.begin_frame().value().publish().value();
-    EXPECT_FALSE(reader.is_idle());
-    EXPECT_TRUE(reader.next_frame().value().finish());
-    EXPECT_FALSE(reader.is_idle()) << "one is left";
-    EXPECT_TRUE(reader.next_frame().value().finish());
-    EXPECT_TRUE(reader.is_idle());
-    EXPECT_EQ(reader.next_frame(Wait::never()).code(), Code::not_ready);
-    EXPECT_TRUE(reader.is_idle());
-    ring.close();
-    EXPECT_FALSE(reader.is_idle());
-    EXPECT_EQ(reader.next_frame(Wait::never()).code(), Code::ended);
-}
-
 TEST(Transport, DiscardsAFrameThatWasOverwrittenWhileItWasSent) {  // keeps N1, N2, N3
     Pair pair(std::size_t{1} << 20, SlowReaderPolicy::overwrite);
     pair.publish(1);

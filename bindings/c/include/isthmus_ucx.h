@@ -153,7 +153,7 @@ ISTHMUS_C_API isthmus_code isthmus_ucx_receiver_begin_into(isthmus_ucx_receiver*
                                                            isthmus_error** error);
 /* ISTHMUS_UCX_PATH_…; of a ring, and before frames are received, ISTHMUS_UCX_PATH_IN_PLACE. */
 ISTHMUS_C_API int32_t isthmus_ucx_receiver_path(const isthmus_ucx_receiver* receiver);
-/* "device memory: copied through pinned host memory" for ISTHMUS_UCX_PATH_PINNED_COPY; "unknown" for other numbers. */
+/* "copied through pinned host memory" for ISTHMUS_UCX_PATH_PINNED_COPY; "unknown" for other numbers. */
 ISTHMUS_C_API const char* isthmus_ucx_path_name(int32_t path);
 /* The next whole frame in a buffer, for frames that go into buffers: steps for wait_ns at most. Errors: timed_out or
  * not_ready (call again), invalid_argument, and behind the last frame those of isthmus_ucx_receiver_step(). */

@@ -7,8 +7,10 @@
 // own, as the program isthmus-bridge does: when it ends, its remote readers end, and nothing else.
 #pragma once
 
+#include <isthmus/capability.hpp>
 #include <isthmus/file_descriptor.hpp>
 #include <isthmus/ipc/shared_frame_ring.hpp>
+#include <isthmus/memory_kind.hpp>
 #include <isthmus/result.hpp>
 
 #include <array>
@@ -148,16 +150,28 @@ private:
 // How frames come into buffers of the program.
 enum class ReceivePath : std::uint8_t {
     in_place,    // UCX writes into the buffer, which the CPU sees
-    ucx_cuda,    // UCX, built with CUDA, writes into device memory: compiled, and never run
+    ucx_cuda,    // UCX, built with CUDA, writes into device memory
     pinned_copy  // UCX writes into pinned host memory, and the device copies from there
 };
-// "device memory: copied through pinned host memory"; "unknown" for a value outside the enumeration.
+// "copied through pinned host memory"; "unknown" for a value outside the enumeration.
 ISTHMUS_API std::string_view name(ReceivePath path) noexcept;
-// `cpu_sees`: a host view of the buffer can be opened. `ucx_has_cuda`: ucp_context_query() names UCS_MEMORY_TYPE_CUDA.
-// `by_rendezvous`: the frame is larger than 16 KiB; smaller ones lie in UCX's host memory when they arrive.
-constexpr ReceivePath receive_path(bool cpu_sees, bool ucx_has_cuda, bool by_rendezvous) noexcept {
-    if (cpu_sees) return ReceivePath::in_place;
-    return ucx_has_cuda && by_rendezvous ? ReceivePath::ucx_cuda : ReceivePath::pinned_copy;
+struct ReceiveFacts {
+    MemoryKind kind = MemoryKind::unknown;        // of the buffers
+    Translation translation = Translation::none;  // Capabilities::translation of the device
+    bool cpu_sees = false;                        // a host view of the buffers can be opened
+    bool own = true;                              // Device::owns(), for all buffers
+    bool ucx_has_cuda = false;                    // ISTHMUS_UCX_CUDA=1, and ucp_mem_map() took them as CUDA memory
+    bool by_rendezvous = false;  // larger than 16 KiB; smaller frames lie in UCX's host memory when they arrive
+};
+// Managed memory is written where it lies only if the GPU uses the CPU's page tables. Elsewhere its pages would move to
+// the host for each frame, registered pages of a network card must not move, and where attribute 89 is 0 the CPU may
+// not touch it while a kernel runs. UCX with CUDA writes memory of the current context's GPU alone.
+constexpr ReceivePath receive_path(const ReceiveFacts& facts) noexcept {
+    const bool is_managed = facts.kind == MemoryKind::managed || facts.kind == MemoryKind::managed_pool;
+    const bool moves = is_managed && facts.translation != Translation::host_page_tables;
+    if (facts.cpu_sees && !moves) return ReceivePath::in_place;
+    const bool by_cuda = !moves && facts.own && facts.ucx_has_cuda && facts.by_rendezvous;
+    return by_cuda ? ReceivePath::ucx_cuda : ReceivePath::pinned_copy;
 }
 
 // A whole frame in one of the buffers. Destroying it gives the buffer back to the receiver, on any thread. May outlive
@@ -209,8 +223,8 @@ public:
     // ordered with it by events, until the frame is destroyed. A sender waits for buffers as for a ring: it drops
     // frames, or waits, by its policy. Do not capture the stream meanwhile: a frame that would be copied then ends the
     // receiver (capture_error). Errors, of which the arguments' change nothing: invalid_argument (no buffers, one
-    // twice, other sizes or kinds, device memory that the device cannot access), peer_lost, unsupported, out_of_memory,
-    // and those of TypedBuffer::write_on_host().
+    // twice, other sizes or kinds, memory to copy into that the device cannot access), peer_lost, unsupported,
+    // out_of_memory, and those of TypedBuffer::write_on_host().
     Result<void> begin(Device& device, const Stream& stream, std::vector<Buffer<std::uint8_t>> buffers);
     ReceivePath path() const noexcept;  // in_place for a ring, and before begin()
     // The next whole frame in a buffer: step() until there is one, `at_most` so long. Errors: timed_out (repeat it),

@@ -122,7 +122,6 @@ public:
     const std::shared_ptr<RingFiles>& files() const noexcept;
     OwnMapping mapping() const noexcept;
     Result<Taken> take(Wait wait);
-    bool is_idle() const noexcept;
     void arrived(BufferState& buffer) noexcept;
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
     static Error finished_before();
@@ -329,10 +328,6 @@ public:
         state_->core->arrived(*state_->buffers[taken->slot].state());
         return SharedFrame<T>(state_, *taken);
     }
-    // Whether nothing is published for this reader: a loop that also does other work then need not call next_frame()
-    // in each turn. One load, no system call. That the producer is gone is noticed by next_frame() alone: call it all
-    // the same from time to time.
-    bool is_idle() const noexcept { return state_->core->is_idle(); }
     std::size_t slots() const noexcept { return state_->buffers.size(); }
     std::size_t elements() const noexcept { return state_->core->elements(); }  // per frame
     SlowReaderPolicy policy() const noexcept { return state_->core->policy(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TriedLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
+// PolledLock and TriedLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
+#include "polled_lock.hpp"
 #include "tried_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,13 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-TEST(TriedLocks, HaveOneHolderAtATime) {  // keeps M7
-    TriedLock lock;
+template <class Lock>
+class SmallLocks : public testing::Test {};
+using Locks = testing::Types<PolledLock, TriedLock>;
+TYPED_TEST_SUITE(SmallLocks, Locks, );
+
+TYPED_TEST(SmallLocks, HaveOneHolderAtATime) {  // keeps M7
+    TypeParam lock;
     ASSERT_TRUE(lock.try_lock());
     EXPECT_FALSE(lock.try_lock());
     lock.unlock();
@@ -46,15 +52,15 @@ TEST(TriedLocks, HaveOneHolderAtATime) {  // keeps M7
     EXPECT_EQ(sum, 2 * times + tried.load());
 }
 
-TEST(TriedLocks, AThreadThatTriesDoesNotWaitForOneThatLostItsCore) {  // keeps M7
-    TriedLock lock;
+TYPED_TEST(SmallLocks, DoNotLetAThreadThatTriesWaitForOneThatLostItsCore) {  // keeps M7
+    TypeParam lock;
     const std::lock_guard held(lock);
     std::thread trying([&] { EXPECT_FALSE(lock.try_lock()); });
     trying.join();  // while it is held
 }
 
-TEST(TriedLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
-    TriedLock lock;
+TYPED_TEST(SmallLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
+    TypeParam lock;
     bool done = false;
     std::thread waiting;
     {
@@ -63,7 +69,7 @@ TEST(TriedLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
             const std::lock_guard late(lock);
             EXPECT_TRUE(done);
         });
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // many naps
+        std::this_thread::sleep_for(2 * yielding);  // PolledLock sleeps from then on, TriedLock has slept many times
         done = true;
     }
     waiting.join();

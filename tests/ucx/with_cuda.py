@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays ucx_device_test on simulated machines with a UCX that was built with CUDA, which Debian's was not.
+
+usage: with_cuda.py BUILD UCX_LIBRARIES
+
+UCX_LIBRARIES is the folder with libucp.so.0, such as libucx/lib of PyPI's libucx-cu13. UCX opens the simulated driver as
+libcuda.so.1; a stand-in takes the place of NVML.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MACHINES = ('h200', 'h200-x2', 'orin', 'thor')
+
+
+def main():
+    if len(sys.argv) != 3 or not os.path.exists(os.path.join(sys.argv[2], 'libucp.so.0')):
+        sys.exit(__doc__)
+    build, ucx = (os.path.abspath(path) for path in sys.argv[1:])
+    simulator = os.path.join(build, 'platform/sim')
+    passed = 0
+    with tempfile.TemporaryDirectory() as beside:
+        subprocess.run([os.environ.get('CC', 'cc'), '-shared', '-fPIC', '-o', os.path.join(beside, 'libnvidia-ml.so.1'),
+                        os.path.join(HERE, 'no_nvml.c')], check=True)
+        for machine in MACHINES:
+            environment = {**os.environ, 'LD_LIBRARY_PATH': ':'.join((ucx, beside, simulator)), 'ISTHMUS_SIM': machine,
+                           'ISTHMUS_CUDA_LIBRARY': os.path.join(simulator, 'libcuda.so.1'), 'UCX_TLS': 'tcp,cuda_copy',
+                           'UCX_NET_DEVICES': 'lo', 'UCX_HANDLE_ERRORS': 'none', 'UCX_VFS_ENABLE': 'n',
+                           'UCX_LOG_LEVEL': 'fatal', 'ISTHMUS_UCX_CUDA': '1'}
+            environment.pop('UCX_MEMTYPE_CACHE', None)  # a program does not have to know it
+            ran = subprocess.run([os.path.join(build, 'tests/ucx/ucx_device_test')], env=environment, timeout=600,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if ran.returncode != 0:
+                sys.exit(f'{ran.stdout}\n{machine}: exit code {ran.returncode}')
+            passed += ran.stdout.count('[       OK ]')
+    print(f'{passed} tests passed on {len(MACHINES)} simulated machines, frames into device memory by UCX with CUDA')
+
+
+if __name__ == '__main__':
+    main()
