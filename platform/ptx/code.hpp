@@ -35,8 +35,10 @@ enum class OpKind : std::uint8_t {
     call_indirect,
     return_,
     exit,
-    warp_sync,  // waits for the lanes of a mask, then runs
-    barrier,    // waits for threads of the block, then runs
+    warp_sync,     // waits for the lanes of a mask, then runs
+    barrier,       // waits for threads of the block, then runs
+    cluster_wait,  // waits for the threads of the cluster
+    may_wait,      // runs; Warp::waits: then others run first
     pause,
 };
 
@@ -86,7 +88,7 @@ struct Relocation {
     std::int64_t offset = 0;
 };
 
-enum class Intrinsic : std::uint8_t { none, vprintf, assertfail, set_condition, missing };
+enum class Intrinsic : std::uint8_t { none, vprintf, assertfail, set_condition, malloc, free, missing };
 
 struct FunctionCode {
     std::string name;
@@ -105,6 +107,7 @@ struct FunctionCode {
     std::uint32_t own_shared_bytes = 0;
     std::map<std::uint64_t, std::uint32_t> shared_variables;  // of the module, that it names: bytes by offset
     bool calls_indirectly = false;
+    bool takes_stack = false;  // it has alloca
     std::vector<Relocation> relocations;
     Refusal refusal;
 };
@@ -113,6 +116,8 @@ struct FunctionCode {
 inline constexpr std::uint64_t window_mask = 0xff00'0000'0000'0000, shared_window = 0xfe00'0000'0000'0000,
                                local_window = 0xfd00'0000'0000'0000, param_window = 0xfc00'0000'0000'0000,
                                grid_window = 0xfb00'0000'0000'0000, function_window = 0xfa00'0000'0000'0000;
+// Addresses of shared memory in a cluster: the bits from here on are the block's rank + 1; 0: the own block.
+inline constexpr std::uint32_t cluster_shift = 24;
 
 struct ProgramCode {
     Refusal refusal;

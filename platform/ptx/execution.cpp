@@ -59,6 +59,8 @@ public:
             block = std::move(worker_.resident.front());
             worker_.resident.pop_front();
             if (finished) {
+                block->cluster->blocks[block->rank] = nullptr;
+                block->cluster.reset();
                 spare_ = std::move(block);
             } else {
                 worker_.resident.push_back(std::move(block));
@@ -74,7 +76,7 @@ private:
         const bool starts = worker_.resident.size() < room && (worker_.resident.empty() || ++passes_ % 4 == 0);
         if (starts) {
             const std::uint64_t number = state_.next_block.fetch_add(1, std::memory_order_relaxed);
-            if (number < state_.blocks) return started(number);
+            if (number < state_.blocks / cluster_blocks_) return started_cluster(number);
             state_.next_block.store(state_.blocks, std::memory_order_relaxed);
         }
         if (worker_.resident.empty()) return nullptr;
@@ -83,12 +85,39 @@ private:
         return block;
     }
 
-    std::unique_ptr<Block> started(std::uint64_t number) {
+    // The first block of a cluster; the others are resident from here on. The launch counts clusters.
+    std::unique_ptr<Block> started_cluster(std::uint64_t number) {
+        const Dimensions &grid = state_.shape.grid, &size = state_.shape.cluster;
+        const std::uint64_t columns = grid.x / size.x, rows = grid.y / size.y;
+        const Dimensions corner = {static_cast<std::uint32_t>(number % columns) * size.x,
+                                   static_cast<std::uint32_t>(number / columns % rows) * size.y,
+                                   static_cast<std::uint32_t>(number / columns / rows) * size.z};
+        auto cluster = std::make_shared<Cluster>();
+        cluster->blocks.resize(cluster_blocks_);
+        cluster->threads = static_cast<std::uint32_t>(cluster_blocks_) * state_.threads;
+        std::unique_ptr<Block> first;
+        for (std::uint32_t rank = 0; rank < cluster_blocks_; ++rank) {
+            const Dimensions at = {corner.x + rank % size.x, corner.y + rank / size.x % size.y,
+                                   corner.z + rank / size.x / size.y};
+            std::unique_ptr<Block> block = started(at);
+            block->rank = rank;
+            block->cluster = cluster;
+            cluster->blocks[rank] = block.get();
+            if (rank == 0) {
+                first = std::move(block);
+            } else {
+                worker_.resident.push_back(std::move(block));
+            }
+        }
+        return first;
+    }
+
+    std::unique_ptr<Block> started(const Dimensions& at) {
         std::unique_ptr<Block> block = spare_ ? std::move(spare_) : std::make_unique<Block>();
         const Dimensions& grid = state_.shape.grid;
-        block->number = number;
-        block->at = {static_cast<std::uint32_t>(number % grid.x), static_cast<std::uint32_t>(number / grid.x % grid.y),
-                     static_cast<std::uint32_t>(number / grid.x / grid.y)};
+        block->number = at.x + std::uint64_t{grid.x} * (at.y + std::uint64_t{grid.y} * at.z);
+        block->at = at;
+        block->mbarriers.clear();
         block->threads = state_.threads;
         block->exited = 0;
         block->shared.assign(std::size_t{state_.entry->shared_bytes} + state_.shape.dynamic_shared_bytes, std::byte{0});
@@ -96,12 +125,12 @@ private:
         block->barriers = {};
         const std::uint32_t count = (state_.threads + lanes - 1) / lanes;
         while (block->warps.size() < count) block->warps.emplace_back();
-        for (std::uint32_t at = 0; at < count; ++at) {
-            Warp& warp = block->warps[at];
-            const std::uint32_t left = state_.threads - at * lanes;
+        for (std::uint32_t index = 0; index < count; ++index) {
+            Warp& warp = block->warps[index];
+            const std::uint32_t left = state_.threads - index * lanes;
             warp.block = block.get();
             warp.worker = &worker_;
-            warp.number = at;
+            warp.number = index;
             start_warp(warp, *state_.function, left >= lanes ? ~LaneMask{0} : (LaneMask{1} << left) - 1,
                        state_.local_bytes);
         }
@@ -111,6 +140,7 @@ private:
     // Each warp once; whether all have ended.
     bool pass(Block& block) {
         worker_.windows.assign(worker_.windows.size(), {});
+        worker_.textures.clear();
         block.progressed = false;
         bool finished = true;
         for (Warp& warp : block.warps) {
@@ -120,7 +150,10 @@ private:
             if (worker_.stop || state_.stopped.load(std::memory_order_relaxed)) return false;
             finished = finished && outcome == Outcome::finished;
         }
-        if (!finished && !block.progressed) deadlock(block);
+        Cluster& cluster = *block.cluster;
+        cluster.idle_passes = finished || block.progressed ? 0 : cluster.idle_passes + 1;
+        const std::uint64_t others = cluster_blocks_ - 1;
+        if (cluster.idle_passes > 2 * others) deadlock(block);
         return finished;
     }
 
@@ -138,6 +171,7 @@ private:
     Worker& worker_;
     Execution::State& state_;
     std::unique_ptr<Block> spare_;
+    const std::uint64_t cluster_blocks_ = state_.cluster_blocks;
     std::uint64_t passes_ = 0;
 };
 
@@ -167,6 +201,7 @@ Execution::Execution(const Program& program, const Entry& entry, const Execution
     s.parameters.resize(std::max<std::size_t>(s.parameters.size(), entry.parameter_bytes));
     s.memory = &memory;
     s.blocks = std::uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
+    s.cluster_blocks = std::uint64_t{shape.cluster.x} * shape.cluster.y * shape.cluster.z;
     s.threads = shape.block.x * shape.block.y * shape.block.z;
     s.local_bytes = s.code->local_bytes_needed;
     if (s.function == nullptr || entry.refusal.refused()) {

@@ -4,6 +4,7 @@
 
 #include "program.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +27,39 @@ struct MemoryWindow {
     std::byte* written = nullptr;
 };
 
+struct TexelFormat {
+    enum class Kind : std::uint8_t { unsigned_, signed_, floating } kind = Kind::unsigned_;
+    std::uint32_t channel_bytes = 1, channels = 1;
+};
+
 // The bytes behind a surface: layers of rows without gaps.
 struct SurfaceBytes {
     std::byte* host = nullptr;     // nullptr: the access is refused
     std::byte* written = nullptr;  // as MemoryWindow::written
     std::uint64_t row_bytes = 0, rows = 0, layers = 0;
+    TexelFormat format;
+    std::uint32_t dimensions = 1;  // of the coordinates, layers not counted
+    bool layered = false;
     std::string refusal;
+};
+
+// The texels behind a texture object, and how it reads them (CUDA_TEXTURE_DESC).
+struct TextureBytes {
+    enum class Address : std::uint8_t { wrap, clamp, mirror, border };  // CUaddress_mode
+    const std::byte* host = nullptr;                                    // nullptr: the access is refused
+    const std::byte* written = nullptr;                                 // as MemoryWindow::written
+    std::uint64_t width = 0, height = 1, depth = 1;                     // texels; depth: slices or layers
+    std::uint64_t row_bytes = 0, slice_bytes = 0;                       // from one row or slice to the next
+    TexelFormat format;
+    std::uint32_t dimensions = 1;  // of the coordinates, layers not counted
+    bool layered = false;
+    bool is_linear_memory = false;  // only integer coordinates reach it (tex1Dfetch)
+    bool normalised = false, linear_filter = false, reads_integers = false;
+    std::array<Address, 3> address = {};
+    std::array<float, 4> border = {};
+    std::uint32_t levels = 1;
+    std::string refusal;
+    bool is_modelled = true;  // false: refused because this is not known here
 };
 
 // An atomic update of memory whose updates are not whole.
@@ -55,6 +83,12 @@ public:
         none.refusal = "it is no surface object";
         return none;
     }
+    // The texels of a texture object, in the same way.
+    virtual TextureBytes texture(std::uint64_t /*handle*/) {
+        TextureBytes none;
+        none.refusal = "it is no texture object";
+        return none;
+    }
     // Loads `bytes` (2, 4 or 8) at `word`, and stores what the update makes of them, as this device does it. Returns
     // what it loaded. Only for windows without whole updates.
     virtual std::uint64_t update(void* word, std::uint32_t bytes, Update& update) = 0;
@@ -63,6 +97,10 @@ public:
     // An instruction read bytes that nothing wrote: kernel, PTX line, source line, block, thread, address. Once for
     // each instruction of a launch; the kernel goes on. Only with ExecutionShape::finds_uninitialised.
     virtual void uninitialised(std::string_view /*text*/, std::uint64_t /*address*/) {}
+    // malloc() of a kernel: an address that is a multiple of 16; 0: the heap has no room.
+    virtual std::uint64_t allocate(std::uint64_t /*bytes*/) { return 0; }
+    // free() of a kernel, never of 0. Empty: done. Otherwise why not: the heap has nothing there, or no more.
+    virtual std::string release(std::uint64_t /*address*/) { return "there is no heap"; }
     // A block waits for something outside of it: lets others run.
     virtual void pause() = 0;
     // cudaGraphSetConditional(); false: no such handle.
@@ -91,6 +129,8 @@ struct Dimensions {
 
 struct ExecutionShape {
     Dimensions grid, block;
+    Dimensions cluster;             // blocks; the grid is a multiple of it
+    bool explicit_cluster = false;  // the launch or the entry states it
     std::uint32_t dynamic_shared_bytes = 0;
     bool cooperative = false;          // grid.sync() is lawful
     bool finds_uninitialised = false;  // reads of memory that was not written are reported

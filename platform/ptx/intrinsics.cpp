@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that the driver provides: vprintf, __assertfail, cudaGraphSetConditional.
+// Functions that the driver provides: vprintf, __assertfail, cudaGraphSetConditional, malloc, free.
 #include "warp_execution.hpp"
 
 #include <cstdio>
@@ -21,7 +21,8 @@ public:
                     place.bytes < sizeof out ? place.bytes : sizeof out);
         return out;
     }
-    void answer(std::uint32_t value) {
+    template <class T>
+    void answer(T value) {
         if (site_.results.empty() || site_.results[0].bytes < sizeof value) return;
         std::memcpy(warp_.local_at(lane_) + warp_.now.frame->local_base + site_.results[0].offset, &value,
                     sizeof value);
@@ -192,6 +193,19 @@ void set_condition(Warp& warp, const Op& op, std::uint32_t number, Lane& lane) {
     fail(warp, op, number, FaultKind::illegal_address, "cudaGraphSetConditional: no graph has this condition");
 }
 
+void allocate(Warp& warp, Lane& lane) {
+    lane.answer(warp.worker->state->memory->allocate(lane.argument(0)));
+}
+
+void release(Warp& warp, const Op& op, std::uint32_t number, Lane& lane) {
+    const std::uint64_t address = lane.argument(0);
+    if (address == 0) return;
+    const std::string why = warp.worker->state->memory->release(address);
+    if (!why.empty()) return fail(warp, op, number, FaultKind::launch_failed, "free(" + in_hex(address) + "): " + why);
+    // What other instructions know of this memory is no longer true.
+    warp.worker->windows.assign(warp.worker->windows.size(), {});
+}
+
 }  // namespace
 
 void run_intrinsic(Warp& warp, const Op& op, LaneMask mask, Intrinsic intrinsic, const CallSite& site) {
@@ -202,6 +216,8 @@ void run_intrinsic(Warp& warp, const Op& op, LaneMask mask, Intrinsic intrinsic,
             case Intrinsic::vprintf: print(warp, lane); break;
             case Intrinsic::assertfail: fail_assertion(warp, op, number, lane); break;
             case Intrinsic::set_condition: set_condition(warp, op, number, lane); break;
+            case Intrinsic::malloc: allocate(warp, lane); break;
+            case Intrinsic::free: release(warp, op, number, lane); break;
             default: fail(warp, op, number, FaultKind::illegal_instruction, "the function is not modelled");
         }
     }

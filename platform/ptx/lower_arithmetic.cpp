@@ -392,6 +392,18 @@ bool Lowering::move() {
     if (!want(2, 2)) return true;
     const Type type = words_->type();
     const Operand &to = now_->operands[0], &from = now_->operands[1];
+    if (type == Type::pred && from.kind == OperandKind::name && from.name == "%is_explicit_cluster") {
+        const std::int32_t p = predicate(to);
+        if (p < 0) return refuse_this("needs a predicate"), true;
+        Op made;
+        made.a = value(from, Type::u32);
+        made.b = constant(0);
+        made.mode = static_cast<std::uint8_t>(Comparison::ne);
+        made.value = static_cast<std::uint64_t>(Combine::none);
+        made.p = p;
+        emit(compare_run(Type::u32, false), OpKind::plain, made);
+        return true;
+    }
     if (type == Type::pred) {
         const std::int32_t source = predicate(from), p = predicate(to, true);
         const bool negated = predicate_negated_;
@@ -422,8 +434,31 @@ bool Lowering::move() {
     return true;
 }
 
+// Pairs of 8-bit floats: the first operand becomes the high half.
+bool Lowering::convert_small() {
+    Qualifiers& words = *words_;
+    const bool e4m3 = words.take(".e4m3x2"), e5m2 = !e4m3 && words.take(".e5m2x2");
+    if (!e4m3 && !e5m2) return false;
+    const Type other = words.types.size() == 1 ? words.type() : Type::none;
+    // Which type stands first is the result's.
+    const bool narrows =
+        now_->qualifiers.size() > 1 && now_->qualifiers.back() != ".e4m3x2" && now_->qualifiers.back() != ".e5m2x2";
+    const bool nearest = words.take(".rn"), saturates = words.take(".satfinite");
+    const bool relu = words.take(".relu");
+    const bool lawful = nearest && (narrows ? saturates && (other == Type::f32 || other == Type::f16x2)
+                                            : !saturates && other == Type::f16x2);
+    const Run run = lawful ? small_conversion_run(e4m3, narrows ? other : Type::b16) : nullptr;
+    if (run == nullptr) return refuse_this("is not modelled"), true;
+    const bool done = !narrows               ? simple(run, Type::b32, {Type::b16})
+                      : other == Type::f16x2 ? simple(run, Type::b16, {Type::b32})
+                                             : simple(run, Type::b16, {Type::f32, Type::f32});
+    if (done) out_.ops.back().flag = relu;
+    return true;
+}
+
 bool Lowering::convert() {
     if (now_->opcode != "cvt") return false;
+    if (convert_small()) return true;
     constexpr std::string_view modes[] = {".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"};
     if (words_->types.size() != 2) return refuse_this("is not modelled"), true;
     Conversion conversion;

@@ -85,6 +85,7 @@ bool Lowering::barrier() {
         op.flag = true;
         return true;
     }
+    if (words.take(".cluster")) return cluster_barrier();
     words.take(".cta");
     words.take(".aligned");
     Op made;
@@ -194,6 +195,14 @@ bool Lowering::call() {
     return true;
 }
 
+// What alloca took in the function ends.
+void Lowering::end_stack() {
+    if (!stack_before_) return;
+    Op made;
+    made.a = *stack_before_;
+    emit(stack_restore_run(), OpKind::may_fault, made);
+}
+
 bool Lowering::control() {
     const std::string_view opcode = now_->opcode;
     Qualifiers& words = *words_;
@@ -206,10 +215,15 @@ bool Lowering::control() {
     }
     if (opcode == "ret" || opcode == "exit") {
         words.take(".uni");
+        if (opcode == "ret") end_stack();
         emit(nullptr, opcode == "ret" ? OpKind::return_ : OpKind::exit);
         return true;
     }
-    if (opcode == "trap") return emit(trap_run(), OpKind::may_fault), true;
+    if (opcode == "trap" || opcode == "brkpt") {
+        if (!want(0, 0)) return true;
+        emit(trap_run(), OpKind::may_fault).flag = opcode == "brkpt";
+        return true;
+    }
     if (opcode == "nanosleep") {
         if (!words.types.empty() && want(1, 1)) emit(nullptr, OpKind::pause);
         return true;
@@ -238,7 +252,7 @@ void Lowering::instruction(const Instruction& instruction) {
     const bool is_wide = std::find(words.types.begin(), words.types.end(), Type::b128) != words.types.end();
     if (is_wide && name != "mov" && name != "ld" && name != "st") return refuse_this("is not modelled");
     const bool known = arithmetic() || bits() || comparison() || select() || move() || convert() || memory() ||
-                       surfaces() || between_lanes() || barrier() || control();
+                       surfaces() || textures() || object_query() || between_lanes() || barrier() || control();
     if (!known) return refuse_this("is not modelled");
     if (!words.left.empty()) {
         std::string rest;

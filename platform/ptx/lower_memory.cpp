@@ -12,18 +12,18 @@ constexpr std::array scopes = std::to_array<std::string_view>({".cta", ".cluster
 constexpr std::array caches = std::to_array<std::string_view>(
     {".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc", ".weak", ".relaxed", ".volatile", ".mmio", ".unified"});
 
+}  // namespace
+
 std::optional<Space> take_space(Qualifiers& words) {
     constexpr std::pair<std::string_view, Space> rows[] = {
-        {".global", Space::global},      {".shared", Space::shared},    {".shared::cta", Space::shared},
-        {".local", Space::local},        {".const", Space::constant},   {".param", Space::param},
-        {".param::entry", Space::param}, {".param::func", Space::param}};
+        {".global", Space::global},      {".shared", Space::shared},     {".shared::cta", Space::shared},
+        {".local", Space::local},        {".const", Space::constant},    {".param", Space::param},
+        {".param::entry", Space::param}, {".param::func", Space::param}, {".shared::cluster", Space::shared}};
     for (const auto& [name, space] : rows) {
         if (words.take(name)) return space;
     }
     return std::nullopt;
 }
-
-}  // namespace
 
 bool Lowering::load_or_store(bool is_load) {
     Qualifiers& words = *words_;
@@ -141,8 +141,9 @@ bool Lowering::spaces() {
         return simple(from_generic ? from_generic_run(*space) : to_generic_run(*space), Type::u64, {Type::u64}), true;
     }
     if (now_->opcode == "isspacep") {
-        const std::optional<Space> space = take_space(words);
-        const Run run = space ? is_space_run(*space) : nullptr;
+        const bool of_cluster = words.take(".shared::cluster");
+        const std::optional<Space> space = of_cluster ? Space::shared : take_space(words);
+        const Run run = of_cluster ? is_cluster_run() : space ? is_space_run(*space) : nullptr;
         if (run == nullptr) return refuse_this("is not modelled"), true;
         if (!want(2, 2)) return true;
         const Place a = value(now_->operands[1], Type::u64);
@@ -162,8 +163,10 @@ bool Lowering::memory() {
     if (opcode == "ld" || opcode == "ldu") return load_or_store(true);
     if (opcode == "st") return load_or_store(false);
     if (opcode == "membar" || opcode == "fence") {
-        constexpr std::string_view kinds[] = {".cta",     ".gl",      ".sys", ".sc",     ".acq_rel",
-                                              ".acquire", ".release", ".gpu", ".cluster"};
+        constexpr std::string_view kinds[] = {
+            ".cta", ".gl", ".sys", ".sc", ".acq_rel", ".acquire", ".release", ".gpu", ".cluster",
+            // Of the asynchronous proxy, whose copies are done at once.
+            ".proxy", ".alias", ".async", ".global", ".shared::cta", ".shared::cluster", ".mbarrier_init"};
         words.ignore(kinds);
         if (now_->operands.empty()) emit(fence_run());
         return true;
@@ -173,7 +176,7 @@ bool Lowering::memory() {
         words.left.clear();
         return true;
     }
-    return atomic() || spaces();
+    return atomic() || spaces() || mbarrier() || asynchronous_copy() || clusters() || stack();
 }
 
 }  // namespace isthmus::ptx

@@ -395,6 +395,10 @@ void Lowering::statements() {
     line_ = syntax_.line;
     if (!syntax_.refused_directive.empty()) refuse(syntax_.refused_directive + " is not modelled");
     declare_parameters();
+    if (takes_stack()) {
+        out_.takes_stack = true;
+        stack_before_ = emit_special(stack_save_run());
+    }
     // Lists of targets may stand behind their use.
     for (const Statement& statement : syntax_.statements) {
         if (statement.kind == StatementKind::targets) scopes_[0].targets[statement.name] = statement.at;
@@ -419,6 +423,7 @@ void Lowering::statements() {
     if (refused()) return;
     now_ = nullptr;
     guard_ = -1;
+    end_stack();
     emit(nullptr, OpKind::return_);  // where the text has none
     resolve_labels();
 }

@@ -28,6 +28,9 @@ public:
     std::vector<std::string_view> left;
 };
 
+// nullopt: the instruction names none.
+std::optional<Space> take_space(Qualifiers& words);
+
 class Lowering {
 public:
     // `shared`: where the function's own shared variables begin; the bytes they need are added.
@@ -102,6 +105,18 @@ private:
     bool atomic();
     bool spaces();
     bool surfaces();
+    bool textures();
+    bool object_query();
+    bool mbarrier();
+    bool asynchronous_copy();
+    void thread_copy();
+    void bulk_copy();
+    bool clusters();
+    bool cluster_barrier();
+    bool stack();
+    bool takes_stack() const;
+    void end_stack();
+    bool convert_small();
     bool between_lanes();
     bool barrier();
     bool control();
@@ -124,7 +139,8 @@ private:
     Qualifiers* words_ = nullptr;
     std::uint32_t line_ = 0;
     std::int32_t guard_ = -1;
-    bool predicate_negated_ = false;  // of the last predicate()
+    bool predicate_negated_ = false;     // of the last predicate()
+    std::optional<Place> stack_before_;  // where the stack ended when the function began, if it has alloca
 };
 
 }  // namespace isthmus::ptx

@@ -12,7 +12,6 @@
 #endif
 
 namespace isthmus::ptx {
-namespace {
 
 std::string in_hex(std::uint64_t value) {
     constexpr char digits[] = "0123456789abcdef";
@@ -21,6 +20,8 @@ std::string in_hex(std::uint64_t value) {
     while ((value >>= 4) != 0);
     return "0x" + out;
 }
+
+namespace {
 
 // The access itself is described by the caller: "a load of 4 bytes at 0x10".
 void refuse(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes, bool writes,
@@ -54,6 +55,22 @@ std::byte* ask(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t addre
     worker.last_whole = window.whole_updates;
     if (window.written != nullptr) worker.last_written = window.written + offset;
     return window.host + offset;
+}
+
+// The block of the cluster that an address of shared memory names; nullptr: the access is refused.
+Block* block_with_rank(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t offset, std::uint32_t bytes,
+                       bool writes) {
+    const Cluster& cluster = *warp.block->cluster;
+    const std::uint64_t rank = (offset >> cluster_shift) - 1;
+    if (rank < cluster.blocks.size() && cluster.blocks[rank] != nullptr) return cluster.blocks[rank];
+    if (rank < cluster.blocks.size()) {  // 719 on an H200
+        refuse(warp, op, lane, offset, bytes, writes, FaultKind::launch_failed,
+               "block " + std::to_string(rank) + " of the cluster has ended");
+    } else {
+        refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address,
+               "it leaves the block's shared memory (" + std::to_string(warp.block->shared.size()) + " bytes)");
+    }
+    return nullptr;
 }
 
 template <class T>
@@ -258,8 +275,18 @@ void is_space(Warp& warp, const Op& op, LaneMask mask) {
     for_lanes(mask, [&](std::uint32_t lane) {
         const std::uint64_t window = a[lane] & window_mask;
         const bool global = window != shared_window && window != local_window && window != param_window;
-        yes |= LaneMask{space == Space::global ? global : window == window_of(space)} << lane;
+        // Shared memory is the own block's.
+        const std::uint64_t rank = (a[lane] & ~window_mask) >> cluster_shift;
+        const bool own = space != Space::shared || rank == 0 || rank - 1 == warp.block->rank;
+        yes |= LaneMask{space == Space::global ? global : window == window_of(space) && own} << lane;
     });
+    warp.predicates[op.p] = (warp.predicates[op.p] & ~mask) | yes;
+}
+
+void is_cluster(Warp& warp, const Op& op, LaneMask mask) {
+    const Row& a = warp.in(op.a);
+    LaneMask yes = 0;
+    for_lanes(mask, [&](std::uint32_t lane) { yes |= LaneMask{(a[lane] & window_mask) == shared_window} << lane; });
     warp.predicates[op.p] = (warp.predicates[op.p] & ~mask) | yes;
 }
 
@@ -325,9 +352,15 @@ std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t add
     }
     switch (space) {
         case Space::shared: {
-            std::vector<std::byte>& shared = warp.block->shared;
+            Block* owner = warp.block;
+            if (offset >> cluster_shift != 0) {
+                owner = block_with_rank(warp, op, lane, offset, bytes, writes);
+                if (owner == nullptr) return nullptr;
+                offset &= (std::uint64_t{1} << cluster_shift) - 1;
+            }
+            std::vector<std::byte>& shared = owner->shared;
             return within(warp, op, lane, offset, bytes, writes, shared.data(), shared.size(), "block's shared memory",
-                          &warp.block->shared_written);
+                          &owner->shared_written);
         }
         case Space::local:
             return within(warp, op, lane, offset, bytes, writes, warp.local_at(lane), warp.local_bytes,
@@ -391,6 +424,9 @@ Run from_generic_run(Space space) {
         case Space::param: return from_generic<Space::param>;
         default: return move_run();
     }
+}
+Run is_cluster_run() {
+    return is_cluster;
 }
 Run is_space_run(Space space) {
     switch (space) {

@@ -36,6 +36,9 @@ struct Conversion {
 Run conversion_run(const Conversion& conversion);
 Run pair_conversion_run(Type to);  // d = {a, b} as f16x2 or bf16x2, both from f32
 
+// Pairs of 8-bit floats from two f32 (a: the high one), from f16x2, or (b16) to f16x2. Op::flag: relu.
+Run small_conversion_run(bool e4m3, Type from);
+
 Run move_run();
 Run pack_run();           // d = the elements `extra`, each of Op::bytes
 Run unpack_run();         // the elements `extra` = a
@@ -54,6 +57,30 @@ enum class Boundary : std::uint8_t { trap, clamp, zero };
 // such size.
 Run surface_run(std::uint32_t bytes, bool is_load);
 
+// The forms of tex, and their operands.
+struct TextureShape {
+    std::string_view name;
+    std::uint32_t dimensions;
+    bool layered;
+    std::size_t operands;  // coordinates, with the layer and the padding
+};
+inline constexpr TextureShape texture_shapes[] = {
+    {".1d", 1, false, 1}, {".2d", 2, false, 2}, {".3d", 3, false, 4}, {".a1d", 1, true, 2}, {".a2d", 2, true, 4}};
+// Op: a: texture, b, c, d: coordinates, value: the place of the layer; mode: its shape; flag: integer coordinates;
+// count, extra: places.
+Run texture_run();
+enum class ObjectQuery : std::uint8_t {
+    width,
+    height,
+    depth,
+    array_size,
+    channel_type,
+    channel_order,
+    normalised,
+    levels
+};
+Run object_query_run();
+
 enum class AtomicKind : std::uint8_t { add, min, max, and_, or_, xor_, exch, cas, inc, dec };
 // Op::mode: AtomicKind; Op::value2: bit 0: the result is not wanted; extra: the Type.
 Run atomic_run(std::uint32_t bytes);
@@ -62,10 +89,29 @@ std::uint64_t changed_by(AtomicKind kind, Type type, bool ftz, std::uint64_t old
 
 Run warp_run(std::string_view name);     // "shfl.up", "vote.ballot", "match.any", "redux.add.s32", "bar.warp" …
 Run barrier_run(std::string_view name);  // "sync", "arrive", "red.popc", "red.and", "red.or"
+// Op of each: asynchronous.cpp.
+enum class MbarrierDo : std::uint8_t { init, inval, expect, complete, arrive, drop };
+Run mbarrier_run(MbarrierDo what);
+Run mbarrier_test_run();
+Run mbarrier_pending_run();
+enum class AsyncDo : std::uint8_t { copy, commit, wait, arrive, bulk };
+Run async_run(AsyncDo what);
+
+// Clusters. d = the address of a in the shared memory of block b; d = the number of the block whose memory a names.
+Run map_rank_run(bool generic);
+Run rank_of_run(bool generic);
+Run cluster_arrive_run();
+
+// The thread's stack, for alloca: d = a bytes; d = where it ends; it ends at a again.
+Run alloca_run();  // Op::value: the alignment
+Run stack_save_run();
+Run stack_restore_run();
+
 Run nothing_run();
-Run trap_run();
+Run trap_run();  // Op::flag: it is brkpt, without a debugger
 Run to_generic_run(Space space);
 Run from_generic_run(Space space);
 Run is_space_run(Space space);
+Run is_cluster_run();  // shared memory of any block of the cluster
 
 }  // namespace isthmus::ptx

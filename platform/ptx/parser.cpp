@@ -309,7 +309,8 @@ private:
         const Token token = take();
         const bool ignored = token.is(".maxntid") || token.is(".minnctapersm") || token.is(".maxnreg") ||
                              token.is(".reqntid") || token.is(".noreturn") || token.is(".maxnctapersm") ||
-                             token.is(".maxclusterrank") || token.is(".abi_preserve") ||
+                             token.is(".maxclusterrank") || token.is(".explicitcluster") ||
+                             token.is(".reqnctapercluster") || token.is(".abi_preserve") ||
                              token.is(".abi_preserve_control");
         if (token.is(".pragma")) {
             while (!at_end() && !take_if(";")) take();
@@ -327,12 +328,15 @@ private:
             if (at < numbers.size()) numbers[at] = number;
             if (!take_if(",")) break;
         }
-        if (!token.is(".maxntid") && !token.is(".reqntid")) return;
+        const bool of_cluster = token.is(".reqnctapercluster");
+        if (!token.is(".maxntid") && !token.is(".reqntid") && !of_cluster) return;
         for (std::uint64_t& number : numbers) {
             if (&number != &numbers[0] && number == 0) number = 1;  // PTX ISA: a size that is not stated is 1
             if (number == 0 || number > 1 << 16) return fail(std::string(token.text) + " with a size out of range");
         }
-        (token.is(".maxntid") ? made.most_threads : made.required_threads) = numbers;
+        (of_cluster             ? made.required_cluster
+         : token.is(".maxntid") ? made.most_threads
+                                : made.required_threads) = numbers;
     }
 
     void body(FunctionSyntax& made) {
@@ -464,7 +468,7 @@ private:
             } else {
                 out.offset = signed_integer();
             }
-            if (next().is(",")) {  // of textures and tensors, whose instructions are refused by name
+            if (next().is(",")) {  // of textures, surfaces and tensors
                 take();
                 out.kind = OperandKind::list;
                 out.elements = elements("]", depth);

@@ -12,12 +12,15 @@
 namespace isthmus::ptx {
 namespace {
 
-constexpr std::uint32_t recursion_bytes = 16384;  // of local memory, where the depth of calls is not known
+// Of local memory, where the depth of calls is not known, or what alloca takes.
+constexpr std::uint32_t recursion_bytes = 16384;
 
 Intrinsic intrinsic_named(std::string_view name) {
     if (name == "vprintf") return Intrinsic::vprintf;
     if (name == "__assertfail") return Intrinsic::assertfail;
     if (name == "cudaGraphSetConditional") return Intrinsic::set_condition;
+    if (name == "malloc") return Intrinsic::malloc;
+    if (name == "free") return Intrinsic::free;
     return Intrinsic::missing;
 }
 
@@ -175,6 +178,8 @@ private:
         entry.most_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, ~std::uint32_t{0}));
         for (std::size_t axis = 0; axis < 3; ++axis)
             entry.required_threads[axis] = static_cast<std::uint32_t>(body.required_threads[axis]);
+        for (std::size_t axis = 0; axis < 3; ++axis)
+            entry.required_cluster[axis] = static_cast<std::uint32_t>(body.required_cluster[axis]);
         for (const Variable& parameter : body.parameters) {
             // Lowering has refused it.
             if (parameter.alignment > 4096 || parameter.bytes() > 2 * most_parameter_bytes ||
@@ -194,12 +199,13 @@ private:
         visited_.assign(out_.functions.size(), false);
         depth_.assign(out_.functions.size(), 0);
         done_.assign(out_.functions.size(), false);
-        unbounded_ = false;
+        unbounded_ = uses_heap_ = false;
         shared_variables_.clear();
         own_shared_bytes_ = 0;
         const std::uint32_t bytes = depth_of(out_.entry_functions[entry], out_.entries[entry].refusal, 0);
         for (const auto& [offset, size] : shared_variables_) own_shared_bytes_ += size;
         out_.entries[entry].static_shared_bytes = own_shared_bytes_;
+        out_.entries[entry].uses_heap = uses_heap_;
         const std::uint64_t needed = std::uint64_t{bytes} + (unbounded_ ? recursion_bytes : 0);
         Refusal& refusal = out_.entries[entry].refusal;
         if (needed > most_local_bytes && !refusal.refused()) {
@@ -218,7 +224,8 @@ private:
         }
         visited_[function] = true;
         if (code.refusal.refused() && !refusal.refused()) refusal = code.refusal;
-        unbounded_ = unbounded_ || code.calls_indirectly;
+        unbounded_ = unbounded_ || code.calls_indirectly || code.takes_stack;
+        uses_heap_ = uses_heap_ || code.intrinsic == Intrinsic::malloc || code.intrinsic == Intrinsic::free;
         own_shared_bytes_ += code.own_shared_bytes;
         shared_variables_.insert(code.shared_variables.begin(), code.shared_variables.end());
         std::uint32_t deepest = 0;
@@ -236,7 +243,7 @@ private:
     std::uint32_t dynamic_alignment_ = 16;
     std::vector<bool> visited_, done_;
     std::vector<std::uint32_t> depth_;
-    bool unbounded_ = false;
+    bool unbounded_ = false, uses_heap_ = false;
     std::uint32_t own_shared_bytes_ = 0;
     std::map<std::uint64_t, std::uint32_t> shared_variables_;
 };

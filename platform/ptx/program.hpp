@@ -33,6 +33,8 @@ struct Entry {
     std::uint32_t static_shared_bytes = 0;               // of the variables that the entry and what it calls name
     std::uint32_t most_threads = 0;                      // of a block, by .maxntid or .reqntid; 0: not stated
     std::array<std::uint32_t, 3> required_threads = {};  // the block, by .reqntid; 0: not stated
+    std::array<std::uint32_t, 3> required_cluster = {};  // blocks of a cluster, by .reqnctapercluster; 0: not stated
+    bool uses_heap = false;                              // it or what it calls by name calls malloc() or free()
     // Of the entry, or of a function that it may call.
     Refusal refusal;
 };

@@ -5,8 +5,10 @@
 #include "warp.hpp"
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 
 namespace isthmus::ptx {
 
@@ -19,12 +21,31 @@ struct Barrier {
     std::uint32_t result_count = 0, result_threads = 0;
 };
 
+struct Block;
+
+// Blocks that run at the same time and reach each other's shared memory: those of one thread that runs blocks.
+struct Cluster {
+    std::vector<Block*> blocks;  // by their rank; nullptr: it has ended
+    std::uint32_t threads = 0;   // that have not ended
+    std::uint32_t arrived = 0;   // at barrier.cluster, in this phase
+    std::uint64_t phase = 0;
+    std::uint32_t idle_passes = 0;  // since one of its blocks progressed
+    void complete() {
+        if (arrived == 0 || arrived < threads) return;
+        arrived = 0;
+        ++phase;
+    }
+};
+
 struct Block {
     Dimensions at;
     std::uint64_t number = 0;
     std::uint32_t threads = 0, exited = 0;
     std::vector<std::byte> shared;
     std::vector<std::byte> shared_written;  // 0: not yet; empty: this is not recorded
+    std::set<std::uint32_t> mbarriers;      // offsets of mbarrier objects in shared memory
+    std::shared_ptr<Cluster> cluster;       // of itself alone, if the launch has no clusters
+    std::uint32_t rank = 0;                 // in its cluster
     std::array<Barrier, 16> barriers;
     std::deque<Warp> warps;
     bool progressed = false;  // in the current pass
@@ -42,6 +63,7 @@ struct CachedWindow {
 struct Worker {
     Execution::State* state = nullptr;
     std::vector<CachedWindow> windows;
+    std::deque<std::pair<std::uint64_t, TextureBytes>> textures;  // by their handles
     std::deque<std::unique_ptr<Block>> resident;
     Warp* warp = nullptr;    // that runs now
     const Op* op = nullptr;  // memory access that runs now
@@ -62,7 +84,7 @@ struct isthmus::ptx::Execution::State {
     ExecutionShape shape;
     std::vector<std::byte> parameters;
     Memory* memory = nullptr;
-    std::uint64_t blocks = 0;
+    std::uint64_t blocks = 0, cluster_blocks = 1;
     std::uint32_t threads = 0;  // of a block
     std::uint32_t local_bytes = 0;
     std::atomic<std::uint64_t> next_block{0};

@@ -102,6 +102,7 @@ struct FunctionSyntax {
     std::vector<Prototype> prototypes;
     std::vector<std::vector<std::string_view>> targets;
     std::array<std::uint64_t, 3> most_threads = {}, required_threads = {};  // .maxntid, .reqntid; 0: not stated
+    std::array<std::uint64_t, 3> required_cluster = {};                     // .reqnctapercluster; 0: not stated
     std::string refused_directive;                                          // a directive that cannot be honoured
     std::uint32_t line = 0;
 };

@@ -30,7 +30,7 @@ struct Frame {
     std::vector<LaneMask> predicates;
 };
 
-enum class Waiting : std::uint8_t { nothing, warp, barrier };
+enum class Waiting : std::uint8_t { nothing, warp, barrier, cluster };
 
 // Lanes that execute in lockstep.
 struct Group {
@@ -39,6 +39,25 @@ struct Group {
     LaneMask mask = 0;
     Waiting waiting = Waiting::nothing;
     LaneMask member_mask = 0;  // of the instruction that waits for lanes
+};
+
+// Copies of cp.async that were started and not waited for, by lane.
+struct AsyncCopies {
+    struct Copy {
+        std::byte* to = nullptr;
+        const std::byte* from = nullptr;
+        std::uint32_t bytes = 0, from_bytes = 0;  // the rest is filled with zeros
+        std::byte* written = nullptr;             // as Block::shared_written
+        const std::byte* from_written = nullptr;
+    };
+    struct InGroup {
+        Copy copy;
+        std::uint64_t group = 0;
+    };
+    std::array<std::vector<InGroup>, lanes> open;
+    std::array<std::uint64_t, lanes> committed = {};  // groups
+    // Does what is in the first so many groups.
+    void finish(std::uint32_t lane, std::uint64_t groups);
 };
 
 struct Warp {
@@ -60,6 +79,11 @@ struct Warp {
     std::vector<std::byte> local;          // of all lanes, one after the other
     std::vector<std::byte> local_written;  // as Block::shared_written
     std::uint32_t local_bytes = 0;
+    std::uint32_t stack_end = 0;                       // the least of stack_ends
+    std::array<std::uint32_t, lanes> stack_ends = {};  // of each lane: what alloca has taken lies behind it
+    std::unique_ptr<AsyncCopies> copies;
+    std::array<std::uint64_t, lanes> cluster_tickets = {};  // of barrier.cluster.arrive: the phase + 1; 0: none
+    bool waits = false;  // the instruction waits for others and is repeated by the program
     bool finished = false;
     bool yields = false;  // it has paused: another group runs first
 
@@ -106,6 +130,9 @@ inline std::uint64_t to_slot(T value) {
 
 // Records the first fault of the execution, at this lane. `address`: of an access, or nullptr.
 void fail(Warp& warp, const Op& op, std::uint32_t lane, FaultKind kind, const std::string& why);
+
+// For messages.
+std::string in_hex(std::uint64_t value);
 
 // Describes the place of an instruction: kernel, lines, block and thread.
 std::string place_of(const Warp& warp, const Op& op, std::uint32_t lane);

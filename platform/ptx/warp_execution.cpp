@@ -96,6 +96,7 @@ private:
         const bool was_pinned = pinned_;
         put_back();
         wake_lanes();
+        wake_cluster();
         std::size_t best = w_.others.size();
         for (std::size_t at = 0; at < w_.others.size(); ++at) {
             if (w_.others[at].waiting != Waiting::nothing) continue;
@@ -158,6 +159,38 @@ private:
         }
     }
 
+    // Groups that wait at barrier.cluster go on when its phase has ended.
+    void wake_cluster() {
+        for (Group& group : w_.others) {
+            if (group.waiting == Waiting::cluster && phase_has_ended(group.mask)) {
+                group.waiting = Waiting::nothing;
+                ++group.pc;
+            }
+        }
+    }
+    bool phase_has_ended(LaneMask mask) {
+        const std::uint64_t phase = w_.block->cluster->phase;
+        for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+            if (w_.cluster_tickets[static_cast<std::size_t>(std::countr_zero(rest))] > phase) return false;
+        }
+        for_lanes(mask, [&](std::uint32_t lane) { w_.cluster_tickets[lane] = 0; });
+        return true;
+    }
+    // Lanes of different phases wait as groups of their own.
+    void cluster_wait(const Op& op, LaneMask mask) {
+        mask = alike(w_.cluster_tickets, mask);
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+        if (w_.cluster_tickets[lane] == 0) {
+            return fail(w_, op, lane, FaultKind::illegal_instruction,
+                        "barrier.cluster.wait without barrier.cluster.arrive before it");
+        }
+        if (phase_has_ended(mask)) {
+            ++w_.now.pc;
+        } else {
+            w_.now.waiting = Waiting::cluster;
+        }
+    }
+
     // Lanes outside of the mask skip the instruction, as a group of their own.
     void part(LaneMask mask) {
         if (mask == w_.now.mask) return;
@@ -205,6 +238,12 @@ private:
             case OpKind::exit: return exit(mask);
             case OpKind::warp_sync: return warp_sync(op, mask);
             case OpKind::barrier: return barrier(op, mask);
+            case OpKind::cluster_wait: return cluster_wait(op, mask);
+            case OpKind::may_wait:
+                op.run(w_, op, mask);
+                ++w_.now.pc;
+                paused_ = w_.yields = std::exchange(w_.waits, false);
+                return;
             default:  // pause
                 paused_ = true;
                 w_.yields = true;
@@ -281,7 +320,7 @@ private:
             return fail(w_, op, lane, FaultKind::invalid_pc, "the call's parameters are not those of " + callee.name);
         }
         const std::uint32_t base = caller.local_base + caller.function->local_bytes;
-        if (base > w_.local_bytes || callee.local_bytes > w_.local_bytes - base) {
+        if (base > w_.stack_end || callee.local_bytes > w_.stack_end - base) {
             return fail(w_, op, lane, FaultKind::launch_failed, "the call stack is full");
         }
         clear_written(mask, base, callee.local_bytes);
@@ -372,6 +411,19 @@ private:
         w_.exited |= mask;
         w_.block->exited += static_cast<std::uint32_t>(std::popcount(mask));
         for (std::uint32_t id = 0; id < w_.block->barriers.size(); ++id) complete(id);
+        leave_cluster(mask);
+    }
+    // Copies that were not waited for are done, and barrier.cluster expects fewer threads.
+    void leave_cluster(LaneMask mask) {
+        Cluster& cluster = *w_.block->cluster;
+        for (LaneMask rest = mask; rest != 0; rest &= rest - 1) {
+            const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+            if (w_.copies) w_.copies->finish(lane, ~std::uint64_t{0});
+            --cluster.threads;
+            if (w_.cluster_tickets[lane] > cluster.phase) --cluster.arrived;
+            w_.cluster_tickets[lane] = 0;
+        }
+        cluster.complete();
     }
 
     void warp_sync(const Op& op, LaneMask mask) {
@@ -473,6 +525,11 @@ void start_warp(Warp& warp, const FunctionCode& function, LaneMask lanes_of_warp
     warp.carry = 0;
     warp.finished = false;
     warp.yields = false;
+    warp.waits = false;
+    warp.copies.reset();
+    warp.cluster_tickets = {};
+    warp.stack_end = local_bytes;
+    warp.stack_ends.fill(local_bytes);
     warp.local_bytes = local_bytes;
     warp.local.assign(std::size_t{lanes} * local_bytes, std::byte{0});
     warp.local_written.assign(warp.worker->finds_uninitialised ? warp.local.size() : 0, std::byte{0});

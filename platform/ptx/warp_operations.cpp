@@ -128,7 +128,8 @@ void elect(Warp& warp, const Op& op, LaneMask mask) {
 void nothing(Warp&, const Op&, LaneMask) {}
 
 void trap(Warp& warp, const Op& op, LaneMask mask) {
-    fail(warp, op, static_cast<std::uint32_t>(std::countr_zero(mask)), FaultKind::launch_failed, "trap was executed");
+    fail(warp, op, static_cast<std::uint32_t>(std::countr_zero(mask)), FaultKind::launch_failed,
+         op.flag ? "brkpt was executed, and there is no debugger" : "trap was executed");
 }
 
 // The results of bar.red. Op::a holds the barrier's number.
@@ -184,6 +185,21 @@ enum class Special : std::uint8_t {
     grid_high,
     warp_size,
     dynamic_start,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    is_explicit_cluster,
     count
 };
 constexpr std::pair<std::string_view, Special> specials[] = {{"%tid.x", Special::tid_x},
@@ -219,6 +235,21 @@ constexpr std::pair<std::string_view, Special> specials[] = {{"%tid.x", Special:
                                                              {"%total_smem_size", Special::total_smem},
                                                              {"%envreg2", Special::grid_low},
                                                              {"%envreg1", Special::grid_high},
+                                                             {"%clusterid.x", Special::clusterid_x},
+                                                             {"%clusterid.y", Special::clusterid_y},
+                                                             {"%clusterid.z", Special::clusterid_z},
+                                                             {"%nclusterid.x", Special::nclusterid_x},
+                                                             {"%nclusterid.y", Special::nclusterid_y},
+                                                             {"%nclusterid.z", Special::nclusterid_z},
+                                                             {"%cluster_ctaid.x", Special::cluster_ctaid_x},
+                                                             {"%cluster_ctaid.y", Special::cluster_ctaid_y},
+                                                             {"%cluster_ctaid.z", Special::cluster_ctaid_z},
+                                                             {"%cluster_nctaid.x", Special::cluster_nctaid_x},
+                                                             {"%cluster_nctaid.y", Special::cluster_nctaid_y},
+                                                             {"%cluster_nctaid.z", Special::cluster_nctaid_z},
+                                                             {"%cluster_ctarank", Special::cluster_ctarank},
+                                                             {"%cluster_nctarank", Special::cluster_nctarank},
+                                                             {"%is_explicit_cluster", Special::is_explicit_cluster},
                                                              {"WARP_SZ", Special::warp_size},
                                                              {dynamic_shared_name, Special::dynamic_start}};
 
@@ -229,7 +260,8 @@ std::uint64_t nanoseconds() {
 
 template <Special what>
 std::uint64_t special_value(const Warp& warp, const Execution::State& state, std::uint32_t lane) {
-    const Dimensions &block = state.shape.block, &grid = state.shape.grid, &at = warp.block->at;
+    const Dimensions &block = state.shape.block, &grid = state.shape.grid, &at = warp.block->at,
+                     &cluster = state.shape.cluster;
     const std::uint32_t thread = warp.number * lanes + lane;
     // Where grid.sync() is lawful, the environment registers hold the address of its workspace.
     const std::uint64_t workspace = state.shape.cooperative ? grid_window : 0;
@@ -267,6 +299,21 @@ std::uint64_t special_value(const Warp& warp, const Execution::State& state, std
         case Special::grid_low: return workspace & 0xffffffff;
         case Special::grid_high: return workspace >> 32;
         case Special::warp_size: return lanes;
+        case Special::clusterid_x: return at.x / cluster.x;
+        case Special::clusterid_y: return at.y / cluster.y;
+        case Special::clusterid_z: return at.z / cluster.z;
+        case Special::nclusterid_x: return grid.x / cluster.x;
+        case Special::nclusterid_y: return grid.y / cluster.y;
+        case Special::nclusterid_z: return grid.z / cluster.z;
+        case Special::cluster_ctaid_x: return at.x % cluster.x;
+        case Special::cluster_ctaid_y: return at.y % cluster.y;
+        case Special::cluster_ctaid_z: return at.z % cluster.z;
+        case Special::cluster_nctaid_x: return cluster.x;
+        case Special::cluster_nctaid_y: return cluster.y;
+        case Special::cluster_nctaid_z: return cluster.z;
+        case Special::cluster_ctarank: return warp.block->rank;
+        case Special::cluster_nctarank: return std::uint64_t{cluster.x} * cluster.y * cluster.z;
+        case Special::is_explicit_cluster: return state.shape.explicit_cluster ? 1 : 0;
         case Special::dynamic_start: return state.entry->shared_bytes;
         default: return 0;
     }

@@ -40,7 +40,8 @@ Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size
     region.bytes = bytes;
     region.device = device;
     region.context = context;
-    if (kind == Kind::device || kind == Kind::pool || kind == Kind::array) written_bytes::begin(region.host, bytes);
+    const bool is_recorded = kind == Kind::device || kind == Kind::pool || kind == Kind::array || kind == Kind::heap;
+    if (is_recorded) written_bytes::begin(region.host, bytes);
     return d.regions.add(region);
 }
 
@@ -109,7 +110,7 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 
 void release_region(Driver& d, Region* region) {
     const bool is_device_memory = region->kind == Kind::device && !region->foreign && !region->external;
-    if (is_device_memory || region->kind == Kind::array)
+    if (is_device_memory || region->kind == Kind::array || region->kind == Kind::heap)
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);

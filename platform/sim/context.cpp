@@ -116,6 +116,7 @@ void release_context_resources(Driver& d, Context* context) {
         d.modules.lose(module);
     }
     lose_opaque_objects(d, context);
+    forget_heap(d, context);
     // Observed: device, managed and pinned memory is gone; pool memory survives and must still be freed.
     for (Region* region : d.regions.all()) {
         if (region->context != context) continue;
@@ -144,6 +145,7 @@ void forget_context(Driver& d, Context* context) {
         d.modules.lose(module);
     }
     lose_opaque_objects(d, context);
+    forget_heap(d, context);
     for (Region* region : d.regions.all()) {
         if (region->context == context) region->context = nullptr;
     }

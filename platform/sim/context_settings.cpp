@@ -59,6 +59,9 @@ Result cuCtxSetLimit(int limit, std::size_t value) {
             value = std::min(value, static_cast<std::size_t>(most));
         }
         const std::lock_guard lock(d.mutex);
+        if (limit == heap) value = std::max(value, std::size_t{4} << 20);  // as a driver 580 on an H200
+        // Documented: it must be set before the first launch of a kernel that calls malloc() or free().
+        if (limit == heap && heap_of(d, &context) != nullptr) return result::invalid_value;
         context.limits[limit] = value;
         return result::ok;
     });

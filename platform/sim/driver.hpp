@@ -5,6 +5,7 @@
 
 #include "engine/engine.hpp"
 #include "handles.hpp"
+#include "kernel_heap.hpp"
 #include "launch_settings.hpp"
 #include "machine.hpp"
 #include "protection.hpp"
@@ -154,6 +155,7 @@ public:
     Handles<Surface> surfaces;
     Handles<Semaphore> semaphores;
     Handles<ResourceDescription> resource_descriptions;
+    std::map<const Context*, KernelHeap> heaps;                      // of malloc() in kernels
     std::uint64_t splits = 0;                                        // of multiprocessors, so far
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; never removed
     std::vector<ConditionFacts> condition_facts;                     // of the same handles

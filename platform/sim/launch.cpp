@@ -203,6 +203,39 @@ unsigned most_cluster_blocks(const Function& function) {
     return allowed != function.set_attributes.end() && allowed->second != 0 ? largest : portable;
 }
 
+ClusterSize cluster_of(const KernelLaunch& launch) {
+    if (launch.settings.cluster.x != 0) return launch.settings.cluster;
+    const ptx::Entry* const entry = launch.twin->entry;
+    if (!entry || entry->required_cluster[0] == 0) return {0, 0, 0};
+    return {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
+}
+
+namespace {
+
+// The cluster that a launch states, or its entry (.reqnctapercluster), which must not differ.
+Result check_cluster_of(const LaunchRequest& request) {
+    LaunchSettings settings = request.settings;
+    const ptx::Entry* const entry = request.function->twin->entry;
+    if (entry && entry->required_cluster[0] != 0) {
+        const ClusterSize wanted = {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
+        const ClusterSize& stated = settings.cluster;
+        const bool differs = stated.x != wanted.x || stated.y != wanted.y || stated.z != wanted.z;
+        if (stated.x != 0 && differs) return result::invalid_cluster_size;
+        settings.cluster = wanted;
+    }
+    const unsigned most = most_cluster_blocks(*request.function);
+    const ClusterSize& size = settings.cluster;
+    if (size.x != 0) {  // a driver 580 answers 912 for both
+        const unsigned(&grid)[3] = request.shape.grid;
+        if (grid[0] % size.x != 0 || grid[1] % size.y != 0 || grid[2] % size.z != 0)
+            return result::invalid_cluster_size;
+        if (std::uint64_t{size.x} * size.y * size.z > most) return result::invalid_cluster_size;
+    }
+    return check_cluster(settings, request.shape.grid, most);
+}
+
+}  // namespace
+
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out) {
     if (request.extra) {
         say("launches with packed parameter buffers (extra) are not modelled");
@@ -223,10 +256,7 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     if (request.settings.cooperative && !resident(d, request.agent.device, request.shape)) {
         return result::cooperative_launch_too_large;
     }
-    if (const Result code =
-            check_cluster(request.settings, request.shape.grid, most_cluster_blocks(*request.function))) {
-        return code;
-    }
+    if (const Result code = check_cluster_of(request)) return code;
     out.shape = request.shape;
     out.settings = request.settings;
     out.agent = request.agent;
@@ -275,6 +305,8 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle, const LaunchConf
             if (const Result code = read_launch_settings(facts, *config, request.settings)) return code;
         }
         if (const Result code = prepare_launch(d, request, *prepared)) return code;
+        const ptx::Entry* const entry = prepared->twin->entry;
+        if (entry && entry->uses_heap && !make_heap(d, stream.context, stream.device)) return result::out_of_memory;
     }
     const Result code = d.engine().submit(stream.id, kernel_operation(d, std::move(prepared)));
     update_managed_access(d);

@@ -54,6 +54,8 @@ const KernelLaunch* launch_of(const engine::GraphNode& node);
 LaunchRequest request_of(const KernelLaunch& launch);
 // Blocks of a cluster of this function: 8, or 16 where it allows sizes that are not portable.
 unsigned most_cluster_blocks(const Function& function);
+// The cluster of a launch: what it states, or its entry; x 0: neither.
+ClusterSize cluster_of(const KernelLaunch& launch);
 
 // Checks and copies the arguments. Requires the driver's mutex.
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);

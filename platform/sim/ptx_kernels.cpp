@@ -141,13 +141,19 @@ Result run_ptx(Driver& d, const KernelLaunch& launch) {
     ptx::ExecutionShape execution_shape;
     execution_shape.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
     execution_shape.block = {shape.block[0], shape.block[1], shape.block[2]};
+    const ClusterSize cluster = cluster_of(launch);
+    if (cluster.x != 0) execution_shape.cluster = {cluster.x, cluster.y, cluster.z};
+    execution_shape.explicit_cluster = cluster.x != 0;
     execution_shape.dynamic_shared_bytes = shape.shared_bytes;
     execution_shape.cooperative = launch.settings.cooperative;
     execution_shape.finds_uninitialised = written_bytes::wanted();
     execution_shape.multiprocessors =
         static_cast<std::uint32_t>(std::max(1, d.fact(agent.device, attribute::multiprocessors)));
     ptx::Execution execution(*launch.twin->program, *launch.twin->entry, execution_shape, launch.pack, memory);
-    const std::uint64_t blocks = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+    // The blocks of a cluster run on one thread.
+    const std::uint64_t blocks =
+        std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] /
+        (std::uint64_t{execution_shape.cluster.x} * execution_shape.cluster.y * execution_shape.cluster.z);
     const unsigned processors = std::min(most_threads, std::max(1u, std::thread::hardware_concurrency()));
     run_blocks(execution, d.seeded ? 1 : static_cast<unsigned>(std::min<std::uint64_t>(blocks, processors)));
     const ptx::Fault& fault = execution.fault();

@@ -32,6 +32,9 @@ public:
     PtxMemory(Driver& d, const GpuAgent& agent) : d_(d), agent_(agent) {}
     ptx::MemoryWindow window(std::uint64_t address, std::uint32_t bytes, bool writes) override;
     ptx::SurfaceBytes surface(std::uint64_t handle) override;
+    ptx::TextureBytes texture(std::uint64_t handle) override;
+    std::uint64_t allocate(std::uint64_t bytes) override;
+    std::string release(std::uint64_t address) override;
     std::uint64_t update(void* word, std::uint32_t bytes, ptx::Update& update) override;
     void print(std::string_view text) override;
     void uninitialised(std::string_view text, std::uint64_t address) override;
@@ -39,6 +42,8 @@ public:
     bool set_condition(std::uint64_t handle, std::uint32_t value) override;
 
 private:
+    ptx::MemoryWindow heap_window(std::uint64_t address, std::uint32_t bytes);
+
     Driver& d_;
     GpuAgent agent_;
 };

@@ -65,6 +65,7 @@ const char* what_is_wrong_with(const Driver& d, std::uint64_t address) {
 ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, bool writes) {
     ptx::MemoryWindow out;
     const std::lock_guard lock(d_.mutex);
+    if (heap_region(d_, agent_.context, address)) return heap_window(address, bytes);
     const GpuAccess access = check_gpu_access(d_, agent_, address, bytes, writes);
     if (!access.allowed) {
         out.refusal = access.reason + "; " + nearest_allocation(d_, address);
@@ -106,6 +107,44 @@ ptx::MemoryWindow PtxMemory::window(std::uint64_t address, std::uint32_t bytes, 
     return out;
 }
 
+// What malloc() gave, and no more. Requires the driver's mutex.
+ptx::MemoryWindow PtxMemory::heap_window(std::uint64_t address, std::uint32_t bytes) {
+    ptx::MemoryWindow out;
+    const Region& region = *heap_region(d_, agent_.context, address);
+    const HeapPlaces& places = heap_of(d_, agent_.context)->places;
+    const HeapPlaces::Block block = places.around(address - region.base);
+    const std::uint64_t behind = address - region.base - block.offset + bytes;
+    if (block.bytes == 0) {
+        out.refusal = "it is in the heap of kernels: " + places.described(address - region.base, region.base);
+    } else if (behind > block.bytes) {
+        out.refusal = "it leaves the " + std::to_string(block.bytes) + " bytes that malloc() gave at " +
+                      in_hex(region.base + block.offset);
+    }
+    if (!out.refusal.empty()) return out;
+    out.begin = region.base + block.offset;
+    out.size_bytes = block.bytes;
+    out.host = static_cast<std::byte*>(region.host) + block.offset;
+    out.written = written_bytes::of(out.host);
+    return out;
+}
+
+std::uint64_t PtxMemory::allocate(std::uint64_t bytes) {
+    const std::lock_guard lock(d_.mutex);
+    KernelHeap* const heap = make_heap(d_, agent_.context, agent_.device);
+    const std::size_t offset = heap ? heap->places.take(bytes) : HeapPlaces::none;
+    if (offset == HeapPlaces::none) return 0;
+    const Region& region = *d_.regions.find_id(heap->region);
+    written_bytes::unwritten(static_cast<std::byte*>(region.host) + offset, bytes);
+    return region.base + offset;
+}
+
+std::string PtxMemory::release(std::uint64_t address) {
+    const std::lock_guard lock(d_.mutex);
+    const Region* const region = heap_region(d_, agent_.context, address);
+    if (!region) return "it is no memory of the heap of kernels";
+    return heap_of(d_, agent_.context)->places.give_back(address - region->base);
+}
+
 ptx::SurfaceBytes PtxMemory::surface(std::uint64_t handle) {
     ptx::SurfaceBytes out;
     const std::lock_guard lock(d_.mutex);
@@ -125,6 +164,9 @@ ptx::SurfaceBytes PtxMemory::surface(std::uint64_t handle) {
     out.row_bytes = a.width * element_bytes_of(a.format, a.channels);
     out.rows = rows_of(a);
     out.layers = layers_of(a);
+    out.format = format_of(a.format, a.channels);
+    out.layered = (a.flags & array_flag::layered) != 0;
+    out.dimensions = dimensions_of(a);
     return out;
 }
 

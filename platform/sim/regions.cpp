@@ -14,6 +14,7 @@ const char* name(Kind kind) noexcept {
         case Kind::registered: return "registered memory";
         case Kind::mapping: return "mapped memory";
         case Kind::array: return "memory of an array";
+        case Kind::heap: return "heap of kernels";
     }
     return "memory";
 }
@@ -46,7 +47,8 @@ Found Regions::find(Address address) const {
     auto after = spans_.upper_bound(address);
     if (after == spans_.begin()) return {};
     const auto& [begin, span] = *--after;
-    if (address >= span.end || span.region->kind == Kind::array) return {};
+    const bool is_hidden = span.region->kind == Kind::array || span.region->kind == Kind::heap;
+    if (address >= span.end || is_hidden) return {};
     return {span.region, static_cast<std::size_t>(address - begin), span.host_name};
 }
 

@@ -36,8 +36,8 @@ private:
     std::map<std::size_t, Hints> from_{{0, {}}};  // each holds up to the next
 };
 
-// `array`: of arrays, which no address names; find() does not know it.
-enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered, mapping, array };
+// `array`: of arrays, which no address names; `heap`: of malloc() in kernels. find() knows neither.
+enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered, mapping, array, heap };
 const char* name(Kind kind) noexcept;
 
 struct Physical;

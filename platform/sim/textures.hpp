@@ -2,7 +2,10 @@
 // Texture and surface objects: views of arrays and of memory that kernels name by a number.
 #pragma once
 
+#include "array_limits.hpp"
 #include "arrays.hpp"
+
+#include <execution.hpp>
 
 #include <optional>
 
@@ -27,6 +30,11 @@ inline constexpr int array = 0, mipmapped = 1, linear = 2, pitched = 3;
 
 // The array's own code (check_handle) as these calls document it: 1 instead of 400. Requires the driver's mutex.
 Result check_array_of_object(const Driver& d, const Array* array, const Context& context);
+
+// As kernels from PTX see it. `format`: CUarray_format, one that element_bytes_of() knows.
+ptx::TexelFormat format_of(int format, unsigned channels);
+// Of coordinates, layers not counted.
+std::uint32_t dimensions_of(const ArrayDescription3D& description);
 
 // The context ends: its handles denote nothing from here on. Requires the driver's mutex.
 void lose_textures(Driver& d, const Context* context);

@@ -73,6 +73,13 @@ void written(const void* host, std::size_t bytes) {
     if (state != nullptr) std::memset(state, 1, std::min(bytes, most));
 }
 
+void unwritten(const void* host, std::size_t bytes) {
+    if (!wanted()) return;
+    const std::lock_guard lock(guard);
+    const auto [state, most] = state_from(host);
+    if (state != nullptr) std::memset(state, 0, std::min(bytes, most));
+}
+
 void all_written(const void* host) {
     if (!wanted()) return;
     const std::lock_guard lock(guard);

@@ -17,6 +17,7 @@ void end(const void* host);
 std::byte* of(const void* host);
 
 void written(const void* host, std::size_t bytes);
+void unwritten(const void* host, std::size_t bytes);
 // All of the allocation around `host`: what writes to it cannot be followed.
 void all_written(const void* host);
 void copied(const void* to, const void* from, std::size_t bytes);

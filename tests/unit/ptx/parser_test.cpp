@@ -135,12 +135,13 @@ TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
     EXPECT_FALSE(refused("add.u32 %r0, %r1, %r2;").refused());
     for (const char* const instruction :
          {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1}, {%r0,%r1}, {%r4,%r5}, {%f4,%f5};",
-          "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}];", "wgmma.fence.sync.aligned;",
+          "tex.cube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5,%f6,%f6}];", "wgmma.fence.sync.aligned;",
           "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0], [%r3];",
-          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];", "mapa.u64 %d0, %d1, %r0;",
-          "shfl.down.b32 %r0, %r1, 1, 31;", "vadd2.s32.s32.s32 %r0, %r1, %r2, %r3;",
-          "cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "barrier.cluster.arrive;", "add.u32.unheard %r0, %r1, %r2;",
-          "mov.u32 %r0, %unheard;", "mul.u32 %r0, %r1, %r2;", "cvt.s32.f32 %r0, %f0;", "add.u64 %d0, %r0, %d1;",
+          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];",
+          "mapa.shared::unheard.u64 %d0, %d1, %r0;", "shfl.down.b32 %r0, %r1, 1, 31;",
+          "vadd2.s32.s32.s32 %r0, %r1, %r2, %r3;", "cvt.rn.satfinite.e2m3x2.f32 %h0, %f0, %f1;",
+          "barrier.cluster.unheard;", "add.u32.unheard %r0, %r1, %r2;", "mov.u32 %r0, %unheard;",
+          "mul.u32 %r0, %r1, %r2;", "cvt.s32.f32 %r0, %f0;", "add.u64 %d0, %r0, %d1;",
           "atom.global.add.v2.f32 {%f0, %f1}, [%d0], {%f2, %f3};", "sqrt.f32.unheard %f0, %f1;"}) {
         const Refusal refusal = refused(instruction);
         EXPECT_TRUE(refusal.refused()) << instruction;
@@ -153,14 +154,14 @@ TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
 TEST(PtxParser, AnEntryIsRefusedForWhatItCalls) {
     const Program program(module_of(R"(
 .func helper() { .reg .b32 %r<3>; wgmma.fence.sync.aligned; ret; }
-.extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func (.param .b64 r) unheard(.param .b64 n);
 .visible .entry direct() { call helper; ret; }
-.visible .entry allocates() { .param .b64 n; .param .b64 r; call (r), malloc, (n); ret; }
+.visible .entry unknown() { .param .b64 n; .param .b64 r; call (r), unheard, (n); ret; }
 .visible .entry fine() { ret; }
 )"));
     ASSERT_FALSE(program.refusal().refused());
     EXPECT_NE(program.entry("direct")->refusal.what.find("wgmma"), std::string::npos);
-    EXPECT_NE(program.entry("allocates")->refusal.what.find("malloc"), std::string::npos);
+    EXPECT_NE(program.entry("unknown")->refusal.what.find("unheard"), std::string::npos);
     EXPECT_FALSE(program.entry("fine")->refusal.refused());
 }
 
@@ -173,7 +174,7 @@ TEST(PtxParser, TextThatIsNoPtxIsRefusedAsAWhole) {
     EXPECT_TRUE(refusal_of(module_of(".global .u32 x = {1, 2};")).refused());
     EXPECT_TRUE(refusal_of(module_of(".visible .entry k() {{{{ }")).refused());
     EXPECT_TRUE(refusal_of(".version 9.0\n.target sm_90\n.address_size 32\n").refused());
-    EXPECT_TRUE(refusal_of(module_of(".visible .entry k() .reqnctapercluster 2, 1, 1 { ret; }")).refused());
+    EXPECT_TRUE(refusal_of(module_of(".visible .entry k() .unheard 2, 1, 1 { ret; }")).refused());
 }
 
 }  // namespace

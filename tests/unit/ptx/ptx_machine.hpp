@@ -55,6 +55,12 @@ public:
         const std::lock_guard lock(mutex_);
         uninitialised_reads.emplace_back(text);
     }
+    TextureBytes texture(std::uint64_t handle) override {
+        return handle < textures.size() ? textures[handle] : Memory::texture(handle);
+    }
+    SurfaceBytes surface(std::uint64_t handle) override {
+        return handle < surfaces.size() ? surfaces[handle] : Memory::surface(handle);
+    }
     void pause() override { std::this_thread::yield(); }
     bool set_condition(std::uint64_t handle, std::uint32_t value) override {
         condition = value;
@@ -62,6 +68,8 @@ public:
     }
 
     std::vector<Buffer> buffers;
+    std::vector<TextureBytes> textures;  // by their handles
+    std::vector<SurfaceBytes> surfaces;
     std::string printed;
     std::vector<std::string> uninitialised_reads;
     int split_updates = 0;

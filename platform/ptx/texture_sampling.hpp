@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a texture makes of coordinates: pure functions.
+#pragma once
+
+#include "execution.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace isthmus::ptx {
+
+struct TexturePoint {
+    std::array<float, 3> at = {};            // x, y, z
+    std::array<std::int32_t, 3> texel = {};  // instead, with integer coordinates
+    bool of_integers = false;
+    std::uint32_t layer = 0;
+};
+
+struct TextureSample {
+    std::array<std::uint32_t, 4> channels = {};  // bits of u32, s32 or f32
+    std::array<std::uint64_t, 8> texels = {};    // that were read: bytes from the texture's first one
+    std::uint32_t texel_count = 0;
+};
+
+TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noexcept;
+
+// txq and suq, as cuda.h's formats are told to kernels.
+std::uint32_t channel_type_code(const TexelFormat& format, bool normalised) noexcept;
+std::uint32_t channel_order_code(const TexelFormat& format) noexcept;
+
+}  // namespace isthmus::ptx
