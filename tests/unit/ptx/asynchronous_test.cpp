@@ -138,6 +138,7 @@ TEST(PtxBarriers, ACopyIsDoneWhenItsThreadWaits) {  // keeps W8
     cp.async.commit_group;
     cp.async.ca.shared.global [%a+8], [%o+8], 8;
     cp.async.commit_group;
+    st.shared.u64 [%a+16], -1;
     cp.async.ca.shared.global [%a+16], [%o+16], 8, 4;
     ld.shared.u64 %d1, [%a]; st.global.u64 [%o+32], %d1;
     cp.async.wait_group 1;

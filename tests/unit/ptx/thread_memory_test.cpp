@@ -104,6 +104,10 @@ TEST(PtxHeap, FreedMemoryAndWrongAddressesAreFaults) {  // keeps W8
     const u64 place = memory.others.add(out);
     Fault fault = run_with(memory, program, "after_free", 1, {place});
     EXPECT_EQ(fault.kind, FaultKind::illegal_address);
+    EXPECT_NE(fault.message.find("it is no buffer"), std::string::npos) << fault.message;
+    fault = run_with(memory, program, "read_again", 1, {place});
+    EXPECT_EQ(fault.kind, FaultKind::illegal_address);
+    EXPECT_EQ(static_cast<u32>(out[0]), 7u);
     fault = run_with(memory, program, "free_twice", 1, {place});
     EXPECT_EQ(fault.kind, FaultKind::launch_failed);
     EXPECT_NE(fault.message.find("kernel free_twice, PTX line "), std::string::npos) << fault.message;
@@ -141,6 +145,20 @@ TEST(PtxStack, AllocaLastsAsLongAsItsFunction) {  // keeps W8
     fault = loaded.run("in_entry", blocks_of(1, 64), place, 17000);
     EXPECT_EQ(fault.kind, FaultKind::launch_failed);
     EXPECT_NE(fault.message.find("alloca of 17000 bytes: the stack has "), std::string::npos) << fault.message;
+}
+
+// It never reaches into what the function declares.
+TEST(PtxStack, AllocaLeavesTheVariablesOfItsFunction) {  // keeps W8
+    for (const int bytes : {16384, 16400}) {
+        Buffers buffers;
+        const std::string text = module_of(
+            ".visible .entry k() { .local .align 8 .b8 own[64]; .reg .b64 %d<2>;\n"
+            "mov.u64 %d0, own; st.local.u64 [%d0], 1; alloca.u64 %d1, " +
+            std::to_string(bytes) + ", 16; ret; }");
+        Loaded loaded(text, buffers);
+        const Fault fault = loaded.run("k", blocks_of(1, 32));
+        EXPECT_EQ(fault.kind, bytes > 16384 ? FaultKind::launch_failed : FaultKind::none) << fault.message;
+    }
 }
 
 TEST(PtxStack, SavedEndsAreRestored) {  // keeps W8

@@ -34,3 +34,12 @@ extern "C" __global__ void beyond(int* out, int at) { int* a = (int*)malloc(64);
 extern "C" __global__ void after_free(int* out) { volatile int* a = (volatile int*)malloc(64); a[0] = 1; free((void*)a); out[0] = a[0]; }
 extern "C" __global__ void unwritten(int* out) { int* a = (int*)malloc(64); out[threadIdx.x] = a[threadIdx.x]; free(a); }
 extern "C" __global__ void keep(void** out, unsigned long long bytes) { void* a = malloc(bytes); if (a) *(int*)a = 4711; out[0] = a; }
+extern "C" __global__ void read_again(int* out) {
+    volatile int* a = (volatile int*)malloc(64);
+    a[0] = 7;
+#pragma unroll 1
+    for (int round = 0; round < 2; ++round) {
+        out[round] = a[0];
+        if (round == 0) free((void*)a);
+    }
+}
