@@ -116,6 +116,9 @@ TEST(SimKernelHeap, HasTheSizeOfItsLimit) {  // keeps W8
         REQUIRE_CODE(cuCtxSetLimit(heap_limit, std::size_t{16} << 20), 1);
         REQUIRE_CODE(run(entry(module, "keep"), 1, 1, counts, 5ull << 20), 0);
         REQUIRE_THAT(back<Address>(counts, 1)[0] == 0);
+        // What was given back lies together.
+        REQUIRE_CODE(run(entry(module, "keep"), 1, 1, counts, 3ull << 20), 0);
+        REQUIRE_THAT(back<Address>(counts, 1)[0] != 0);
         REQUIRE_CODE(run(entry(module, "keep"), 1, 1, counts, 64ull), 0);
         const Address kept = back<Address>(counts, 1)[0];
         REQUIRE_THAT(kept != 0 && kept % 16 == 0);
