@@ -101,6 +101,7 @@ struct FunctionCode {
     std::uint32_t rows = 0;
     std::uint32_t predicates = 0;
     std::uint32_t local_bytes = 0;  // of a frame, with its parameters
+    std::uint32_t declared_local_bytes = 0;
     std::vector<LocalPlace> returns, parameters;
     std::vector<CallSite> sites;
     std::vector<std::uint32_t> calls;  // functions

@@ -482,13 +482,13 @@ bool Lowering::convert() {
     }
     const Run run = conversion_run(conversion);
     const bool narrows = to_float && from_float && size_bytes(conversion.to) < size_bytes(conversion.from);
-    const bool needs_rounding = (to_float && !from_float) || narrows;
     const bool same_size = to_float && from_float && size_bytes(conversion.to) == size_bytes(conversion.from);
     const bool mixed_halves = same_size && conversion.to != conversion.from;
+    const bool needs_rounding = (to_float && !from_float) || narrows || mixed_halves;
     // PTX ISA: what must have a rounding mode, and which. An integer result needs one for integers.
     const bool wrong = (from_float && !to_float && !conversion.to_integral) ||
                        (needs_rounding && (mode.empty() || conversion.to_integral)) ||
-                       (!from_float && !to_float && !mode.empty()) || mixed_halves ||
+                       (!from_float && !to_float && !mode.empty()) ||
                        (conversion.relu && !(to_float && size_bytes(conversion.to) == 2));
     if (run == nullptr || wrong) return refuse_this("is not modelled"), true;
     if (!simple(run, conversion.to, {conversion.from})) return true;

@@ -131,6 +131,7 @@ void Lowering::declare(const Variable& variable) {
             return refuse("a local variable without a size, or with a value");
         binding.kind = Binding::Kind::local;
         binding.place = static_cast<std::int32_t>(local_place(variable.bytes(), variable.alignment));
+        if (variable.space == Space::local) out_.declared_local_bytes += static_cast<std::uint32_t>(variable.bytes());
     } else if (variable.space == Space::shared && !variable.unsized && variable.initial.empty()) {
         constexpr std::uint64_t most = 1 << 20;
         const std::uint64_t place =

@@ -198,6 +198,7 @@ private:
     void inspect(std::size_t entry) {
         visited_.assign(out_.functions.size(), false);
         depth_.assign(out_.functions.size(), 0);
+        declared_depth_.assign(out_.functions.size(), 0);
         done_.assign(out_.functions.size(), false);
         unbounded_ = uses_heap_ = false;
         shared_variables_.clear();
@@ -206,6 +207,7 @@ private:
         for (const auto& [offset, size] : shared_variables_) own_shared_bytes_ += size;
         out_.entries[entry].static_shared_bytes = own_shared_bytes_;
         out_.entries[entry].uses_heap = uses_heap_;
+        out_.entries[entry].local_bytes = declared_depth_[out_.entry_functions[entry]];
         const std::uint64_t needed = std::uint64_t{bytes} + (unbounded_ ? recursion_bytes : 0);
         Refusal& refusal = out_.entries[entry].refusal;
         if (needed > most_local_bytes && !refusal.refused()) {
@@ -228,10 +230,13 @@ private:
         uses_heap_ = uses_heap_ || code.intrinsic == Intrinsic::malloc || code.intrinsic == Intrinsic::free;
         own_shared_bytes_ += code.own_shared_bytes;
         shared_variables_.insert(code.shared_variables.begin(), code.shared_variables.end());
-        std::uint32_t deepest = 0;
-        for (const std::uint32_t called : code.calls)
+        std::uint32_t deepest = 0, declared = 0;
+        for (const std::uint32_t called : code.calls) {
             deepest = std::max(deepest, depth_of(called, refusal, nesting + 1));
+            declared = std::max(declared, declared_depth_[called]);
+        }
         done_[function] = true;
+        declared_depth_[function] = code.declared_local_bytes + declared;
         return depth_[function] = code.local_bytes + deepest;
     }
 
@@ -242,7 +247,7 @@ private:
     std::uint32_t shared_ = 0;
     std::uint32_t dynamic_alignment_ = 16;
     std::vector<bool> visited_, done_;
-    std::vector<std::uint32_t> depth_;
+    std::vector<std::uint32_t> depth_, declared_depth_;
     bool unbounded_ = false, uses_heap_ = false;
     std::uint32_t own_shared_bytes_ = 0;
     std::map<std::uint64_t, std::uint32_t> shared_variables_;

@@ -316,7 +316,9 @@ private:
                         "the function " + callee.name +
                             " cannot run: " + (callee.refusal.refused() ? callee.refusal.what : "it has no body"));
         }
-        if (site.arguments.size() != callee.parameters.size() || site.results.size() != callee.returns.size()) {
+        // A linker does not compare declarations: a result that the function does not give has any value.
+        const bool gives_other = !callee.returns.empty() && site.results.size() != callee.returns.size();
+        if (site.arguments.size() != callee.parameters.size() || gives_other) {
             return fail(w_, op, lane, FaultKind::invalid_pc, "the call's parameters are not those of " + callee.name);
         }
         const std::uint32_t base = caller.local_base + caller.function->local_bytes;
@@ -383,7 +385,7 @@ private:
         Frame* const frame = w_.now.frame;
         if (frame->parent == nullptr) return exit(mask);
         const CallSite& site = frame->parent->function->sites[frame->call->extra];
-        for (std::size_t at = 0; at < site.results.size(); ++at) {
+        for (std::size_t at = 0; at < frame->function->returns.size(); ++at) {
             copy(mask, frame->local_base + frame->function->returns[at].offset,
                  frame->parent->local_base + site.results[at].offset,
                  std::min(site.results[at].bytes, frame->function->returns[at].bytes));

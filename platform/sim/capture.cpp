@@ -71,6 +71,7 @@ Result info(Driver& d, Stream* handle, const CaptureAnswers& answers) {
     if (answers.count) *answers.count = capture.dependencies.size();
     if (!answers.graph && !answers.dependencies) return result::ok;
     const std::lock_guard lock(d.mutex);
+    handle = stream.stream;
     if (!d.streams.alive(handle)) return lost_or_unknown(d.streams, handle);
     GraphObject* const graph = graph_of_capture(d, capture);
     if (answers.graph) *answers.graph = graph;

@@ -153,6 +153,27 @@ void forget_context(Driver& d, Context* context) {
 
 }  // namespace
 
+Result destroy_context(Driver& d, Context* context) {
+    {
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = context_code(d, context)) return code;
+        if (context->primary || context->green) return result::invalid_context;  // observed
+    }
+    // Observed (580, H100): 0 on a lost device too. Its memory stays mapped, as after a reset.
+    const Result lost = d.engine().device_code(context->device);
+    d.engine().synchronize_device(context->device);
+    if (!lost) {
+        release_context_resources(d, context);
+    } else {
+        forget_context(d, context);
+    }
+    pop_if_current(context);
+    const std::lock_guard lock(d.mutex);
+    d.contexts.destroy(context);
+    d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
+    return result::ok;
+}
+
 extern "C" {
 
 Result cuDevicePrimaryCtxRetain(Context** context, DeviceOrdinal device) {
@@ -206,6 +227,17 @@ Result cuCtxCreate_v2(Context** context, unsigned flags, DeviceOrdinal device) {
     return call(CallId::cuCtxCreate_v2, [&](Driver& d) { return create(d, context, flags, device); });
 }
 
+Result cuCtxCreate_v3(Context** context, void* parameters, int count, unsigned flags, DeviceOrdinal device) {
+    return call(CallId::cuCtxCreate_v3, [&](Driver& d) -> Result {
+        if (count < 0 || (count != 0) != (parameters != nullptr)) return result::invalid_value;
+        if (parameters) {
+            say("cuCtxCreate_v3: execution affinity is not modelled");
+            return result::not_supported;
+        }
+        return create(d, context, flags, device);
+    });
+}
+
 Result cuCtxCreate_v4(Context** context, void* parameters, unsigned flags, DeviceOrdinal device) {
     return call(CallId::cuCtxCreate_v4, [&](Driver& d) -> Result {
         if (parameters) {
@@ -217,26 +249,7 @@ Result cuCtxCreate_v4(Context** context, void* parameters, unsigned flags, Devic
 }
 
 Result cuCtxDestroy_v2(Context* context) {
-    return call(CallId::cuCtxDestroy_v2, [&](Driver& d) -> Result {
-        {
-            const std::lock_guard lock(d.mutex);
-            if (const Result code = context_code(d, context)) return code;
-            if (context->primary || context->green) return result::invalid_context;  // observed
-        }
-        // Observed (580, H100): 0 on a lost device too. Its memory stays mapped, as after a reset.
-        const Result lost = d.engine().device_code(context->device);
-        d.engine().synchronize_device(context->device);
-        if (!lost) {
-            release_context_resources(d, context);
-        } else {
-            forget_context(d, context);
-        }
-        pop_if_current(context);
-        const std::lock_guard lock(d.mutex);
-        d.contexts.destroy(context);
-        d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
-        return result::ok;
-    });
+    return call(CallId::cuCtxDestroy_v2, [&](Driver& d) { return destroy_context(d, context); });
 }
 
 Result cuCtxGetDevice(DeviceOrdinal* device) {

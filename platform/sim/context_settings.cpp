@@ -18,6 +18,13 @@ enum Limit {
 };
 constexpr int most_persisting_cache = 108;  // CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE
 
+constexpr int affinity_of_multiprocessors = 0;  // CU_EXEC_AFFINITY_TYPE_SM_COUNT
+constexpr int four_bytes = 1, eight_bytes = 2;  // CUsharedconfig; 0: the default
+
+Result check_bank_size(int bank_size) {
+    return bank_size >= 0 && bank_size <= eight_bytes ? result::ok : result::invalid_value;
+}
+
 // Values of a context that nobody changed; nullptr: 215. As drivers since 12 answer on GPUs since 7.5.
 const std::size_t* first_value(int limit) {
     static constexpr std::size_t values[] = {1024, std::size_t{7} << 20, std::size_t{8} << 20, 0, 2048, 128, 0};
@@ -81,6 +88,52 @@ Result cuCtxSetCacheConfig(int preference) {
         context.cache_preference = preference;
         return result::ok;
     });
+}
+
+// Documented: GPUs since 5.0 have banks of four bytes, whatever is set.
+Result cuCtxGetSharedMemConfig(int* bank_size) {
+    return call_in_context(CallId::cuCtxGetSharedMemConfig, [&](Driver&, Context&) -> Result {
+        if (!bank_size) return result::invalid_value;
+        *bank_size = four_bytes;
+        return result::ok;
+    });
+}
+
+Result cuCtxSetSharedMemConfig(int bank_size) {
+    return call_in_context(CallId::cuCtxSetSharedMemConfig,
+                           [&](Driver&, Context&) { return check_bank_size(bank_size); });
+}
+
+Result cuFuncSetSharedMemConfig(Function* function, int bank_size) {
+    return call_in_context(CallId::cuFuncSetSharedMemConfig, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+        return check_bank_size(bank_size);
+    });
+}
+
+// Without the multi-process service a context has all multiprocessors of its device (580, H100).
+Result cuCtxGetExecAffinity(ExecAffinity* affinity, int type) {
+    return call_in_context(CallId::cuCtxGetExecAffinity, [&](Driver& d, Context& context) -> Result {
+        if (!affinity || type != affinity_of_multiprocessors) return result::invalid_value;
+        *affinity = {type, static_cast<unsigned>(std::max(0, d.fact(context.device, attribute::multiprocessors)))};
+        return result::ok;
+    });
+}
+
+Result cuDeviceGetExecAffinitySupport(int* supported, int type, DeviceOrdinal device) {
+    return call(CallId::cuDeviceGetExecAffinitySupport, [&](Driver& d) -> Result {
+        if (!supported || type != affinity_of_multiprocessors) return result::invalid_value;
+        if (!d.valid(device)) return result::invalid_device;
+        *supported = 0;
+        return result::ok;
+    });
+}
+
+// Nothing is kept in a cache here.
+Result cuCtxResetPersistingL2Cache() {
+    return call_in_context(CallId::cuCtxResetPersistingL2Cache,
+                           [&](Driver&, Context&) -> Result { return result::ok; });
 }
 
 Result cuCtxSetFlags(unsigned flags) {

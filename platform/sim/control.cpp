@@ -28,7 +28,12 @@ struct Countable {
 
 constexpr Countable countables[] = {
     {"contexts", [](const Driver& d) { return count_contexts(d); }},
-    {"streams", [](const Driver& d) { return d.streams.count(); }},
+    {"streams",
+     [](const Driver& d) {  // without the default streams of threads, which nobody destroys
+         const std::vector<Stream*> all = d.streams.all();
+         return static_cast<std::size_t>(
+             std::count_if(all.begin(), all.end(), [](const Stream* stream) { return stream->thread == 0; }));
+     }},
     {"events", [](const Driver& d) { return d.events.count(); }},
     {"modules", [](const Driver& d) { return d.modules.count(); }},
     {"pools", [](const Driver& d) { return d.pools.count(); }},

@@ -23,6 +23,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::sim {
@@ -33,6 +34,7 @@ struct Context {
     unsigned flags = 0;
     std::uint64_t id = 0;
     std::set<int> peers;                // devices whose memory this context may reach (cuCtxEnablePeerAccess)
+    unsigned uses = 1;                  // of a created context: by its maker and by cuCtxAttach
     GreenContext* green = nullptr;      // whose context this is; all but its streams is the primary context's
     std::map<int, std::size_t> limits;  // that the program set, by CUlimit
     int cache_preference = 0;           // CUfunc_cache
@@ -45,6 +47,7 @@ struct Stream {
     unsigned flags = 0;  // 1: does not wait for the legacy stream
     int priority = 0;
     GreenContext* green = nullptr;  // that it belongs to
+    std::uint64_t thread = 0;       // whose default stream it is (per_thread.hpp); 0: an ordinary stream
     StreamSettings settings;
     // The last answer of cuStreamGetCaptureInfo: valid until the next call for the stream.
     std::vector<NodeObject*> capture_dependencies;
@@ -161,6 +164,8 @@ public:
     std::vector<ConditionFacts> condition_facts;                     // of the same handles
     // Of open captures, by capture id; created by the first query.
     std::map<std::uint64_t, GraphObject*> captured_graphs;
+    // Of threads, by thread and context; an entry may name a stream that ended with its context (per_thread.hpp).
+    std::map<std::pair<std::uint64_t, const Context*>, Stream*> default_streams;
     std::uint64_t next_context_id = 1;
     std::atomic<std::uint64_t> context_changes{1};  // incremented when a context ends or is revived
     std::atomic<int> gpu_work{0};                   // operations that are running, but for those on values in memory
@@ -186,13 +191,15 @@ GreenContext* current_green(Driver& d);  // nullptr: an ordinary context is curr
 // Whether the calling thread's current context was destroyed; fast while no context is created or destroyed.
 bool current_is_dead(Driver& d);
 
-// The stream that a handle denotes. 0 and 1 are the legacy stream of the current context's device.
+// The stream that a handle denotes. 1 is the legacy stream of the current context's device, 2 the calling thread's
+// default stream in the current context, 0 one of both (per_thread.hpp).
 struct StreamTarget {
     engine::StreamId id = engine::StreamId::none;
     int device = -1;
     Context* context = nullptr;
     bool legacy = false;
-    bool blocking = true;  // ordered with the legacy stream
+    bool blocking = true;      // ordered with the legacy stream
+    Stream* stream = nullptr;  // nullptr: the legacy stream
 };
 Result resolve(Driver& d, Stream* stream, StreamTarget& out);
 // As resolve(), for a call that submits work to the stream: also returns sticky codes, and applies the rule for the
@@ -232,6 +239,8 @@ void retain_primary(Driver& d, int device);
 // Gives one back, or resets the context.
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset);
 
+// What cuCtxDestroy does, of a created context.
+Result destroy_context(Driver& d, Context* context);
 // Releases the objects of a context: its streams, events, modules, and memory except that of pools.
 void release_context_resources(Driver& d, Context* context);
 

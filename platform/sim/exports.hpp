@@ -21,6 +21,10 @@ extern "C" {
 #define ISTHMUS_SIM_EXPORT(symbol, parameters) __attribute__((visibility("default"))) Result symbol parameters;
 #include "exports.def"
 #undef ISTHMUS_SIM_EXPORT
+#define ISTHMUS_SIM_PER_THREAD(symbol, function, parameters, arguments) \
+    __attribute__((visibility("default"))) Result symbol parameters;
+#include "per_thread.def"
+#undef ISTHMUS_SIM_PER_THREAD
 }
 
 }  // namespace isthmus::sim

@@ -270,7 +270,7 @@ Result cuStreamGetGreenCtx(Stream* stream, GreenContext** green) {
         StreamTarget target;
         if (const Result code = resolve(d, stream, target)) return code;
         if (!green) return result::invalid_value;
-        *green = target.legacy ? current_green(d) : stream->green;
+        *green = target.stream && target.stream->thread == 0 ? target.stream->green : current_green(d);
         return result::ok;
     });
 }

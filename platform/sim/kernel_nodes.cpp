@@ -8,13 +8,12 @@
 namespace isthmus::sim {
 namespace {
 
+// Documented: the arrays are owned by the node, and valid until its parameters are set again.
 KernelNodeParameters parameters_of(const KernelLaunch& launch) {
+    const LaunchRequest request = request_of(launch);
     const LaunchShape& shape = launch.shape;
-    // Documented: owned by the node, and valid until its parameters are set again.
-    return {launch.function, shape.grid[0],      shape.grid[1],
-            shape.grid[2],   shape.block[0],     shape.block[1],
-            shape.block[2],  shape.shared_bytes, const_cast<void**>(launch.parameters.data()),
-            nullptr};
+    return {launch.function, shape.grid[0],  shape.grid[1],      shape.grid[2],      shape.block[0],
+            shape.block[1],  shape.block[2], shape.shared_bytes, request.parameters, request.extra};
 }
 
 Result read(Driver& d, NodeObject* node, KernelNodeParameters* parameters) {
@@ -49,7 +48,6 @@ Result renew(Driver& d, const KernelLaunch& old, const Wanted& wanted, bool may_
         p.function, {{p.grid_x, p.grid_y, p.grid_z}, {p.block_x, p.block_y, p.block_z}, p.shared_bytes},
         old.agent,  p.parameters,
         p.extra,    old.settings};
-    if (p.parameters && p.extra) return result::invalid_value;
     if (wanted.context && wanted.context != old.agent.context) {
         if (!may_change_context) return result::invalid_value;
         request.agent.context = wanted.context;

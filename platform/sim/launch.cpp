@@ -21,15 +21,12 @@ namespace {
 
 bool within_limits(const Driver& d, int device, const Function& function, const LaunchShape& shape) {
     const DeviceLimits& limits = d.devices[static_cast<std::size_t>(device)].limits;
-    std::uint64_t threads = 1;
+    if (!is_block(d, device, shape.block)) return false;
     for (int axis = 0; axis < 3; ++axis) {
-        if (shape.block[axis] == 0 || shape.grid[axis] == 0) return false;
-        if (limits.block[axis] != 0 && shape.block[axis] > limits.block[axis]) return false;
+        if (shape.grid[axis] == 0) return false;
         if (limits.grid[axis] != 0 && shape.grid[axis] > limits.grid[axis]) return false;
-        threads *= shape.block[axis];
     }
-    const int most = limits.threads_per_block;
-    if (most > 0 && threads > static_cast<std::uint64_t>(most)) return false;
+    const std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
     const ptx::Entry* const entry = function.twin->entry;
     if (entry != nullptr) {
         if (entry->most_threads != 0 && threads > entry->most_threads) return false;
@@ -185,7 +182,47 @@ int run(Driver& d, const KernelLaunch& launch) {
     return result::illegal_address;
 }
 
+// CU_LAUNCH_PARAM_…
+constexpr std::uintptr_t end_of_extra = 0, buffer_pointer = 1, buffer_size = 2;
+
+void* key(std::uintptr_t number) {
+    return reinterpret_cast<void*>(number);
+}
+
+// Parameters in one buffer.
+struct Packed {
+    const void* buffer = nullptr;
+    std::size_t bytes = 0;
+};
+
+// Observed (580, H100): what is behind the bytes of a buffer that is too short is 0; one that is too long answers 701.
+Result read_packed(const Twin& twin, void** extra, Packed& packed) {
+    const std::size_t* bytes = nullptr;
+    for (void** word = extra; *word != key(end_of_extra); word += 2) {
+        switch (reinterpret_cast<std::uintptr_t>(*word)) {
+            case buffer_pointer: packed.buffer = word[1]; break;
+            case buffer_size: bytes = static_cast<const std::size_t*>(word[1]); break;
+            default: return result::invalid_value;
+        }
+    }
+    if (!packed.buffer || !bytes || *bytes == 0) return result::invalid_value;
+    packed.bytes = *bytes;
+    std::size_t needed = 0;
+    if (!twin.block.empty()) needed = std::size_t{twin.block.back().offset_bytes} + twin.block.back().size_bytes;
+    return packed.bytes > needed ? result::launch_out_of_resources : result::ok;
+}
+
 }  // namespace
+
+bool is_block(const Driver& d, int device, const unsigned (&block)[3]) {
+    const DeviceLimits& limits = d.devices[static_cast<std::size_t>(device)].limits;
+    std::uint64_t threads = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+        if (block[axis] == 0 || (limits.block[axis] != 0 && block[axis] > limits.block[axis])) return false;
+        threads *= block[axis];
+    }
+    return limits.threads_per_block <= 0 || threads <= static_cast<std::uint64_t>(limits.threads_per_block);
+}
 
 const KernelLaunch* launch_of(const engine::GraphNode& node) {
     if (node.child || node.operation.kind != engine::Kind::kernel) return nullptr;
@@ -193,8 +230,13 @@ const KernelLaunch* launch_of(const engine::GraphNode& node) {
 }
 
 LaunchRequest request_of(const KernelLaunch& launch) {
-    return {launch.function, launch.shape,   launch.agent, const_cast<void**>(launch.parameters.data()),
-            nullptr,         launch.settings};
+    const bool packed = !launch.extra.empty();
+    return {launch.function,
+            launch.shape,
+            launch.agent,
+            packed ? nullptr : const_cast<void**>(launch.parameters.data()),
+            packed ? const_cast<void**>(launch.extra.data()) : nullptr,
+            launch.settings};
 }
 
 unsigned most_cluster_blocks(const Function& function) {
@@ -237,16 +279,23 @@ Result check_cluster_of(const LaunchRequest& request) {
 }  // namespace
 
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out) {
-    if (request.extra) {
-        say("launches with packed parameter buffers (extra) are not modelled");
-        return result::not_supported;
-    }
+    const bool is_packed = request.extra && *request.extra != key(end_of_extra);
+    if (is_packed && request.parameters) return result::invalid_value;  // documented
     if (!d.functions.alive(request.function)) return lost_or_unknown(d.functions, request.function);
     if (!within_limits(d, request.agent.device, *request.function, request.shape)) return result::invalid_value;
     out.function = request.function;
     out.twin = request.function->twin;
     const bool takes_nothing = out.twin->ready_made && out.twin->block.empty();
-    if (!request.parameters && !takes_nothing) return result::invalid_value;
+    if (is_packed && !out.twin->ready_made) {
+        say("launches of a registered twin with packed parameter buffers (extra) are not modelled");
+        return result::not_supported;
+    }
+    Packed packed;
+    if (is_packed) {
+        if (const Result code = read_packed(*out.twin, request.extra, packed)) return code;
+    } else if (!request.parameters && !takes_nothing) {
+        return result::invalid_value;
+    }
     out.own_twin = request.function->own_twin;
     if (out.twin->ready_made && !out.twin->stand_in && !can_run_ptx(*out.twin)) return result::not_supported;
     if (request.settings.cooperative && !out.twin->entry) {
@@ -262,10 +311,16 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     out.agent = request.agent;
     if (out.twin->ready_made) {
         out.pack.resize(out.twin->pack_bytes);
+        if (is_packed) std::memcpy(out.pack.data(), packed.buffer, packed.bytes);
         for (std::size_t i = 0; i < out.twin->block.size(); ++i) {
             const BlockParameter& parameter = out.twin->block[i];
-            std::memcpy(out.pack.data() + parameter.offset_bytes, request.parameters[i], parameter.size_bytes);
-            out.parameters.push_back(out.pack.data() + parameter.offset_bytes);
+            std::byte* const place = out.pack.data() + parameter.offset_bytes;
+            if (!is_packed) std::memcpy(place, request.parameters[i], parameter.size_bytes);
+            out.parameters.push_back(place);
+        }
+        if (is_packed) {
+            out.packed_bytes = packed.bytes;
+            out.extra = {key(buffer_size), &out.packed_bytes, key(buffer_pointer), out.pack.data(), key(end_of_extra)};
         }
         return result::ok;
     }
@@ -287,10 +342,7 @@ engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch
     return operation;
 }
 
-namespace {
-
-// `config`: null for a launch without attributes of its own.
-Result launch(Driver& d, LaunchRequest request, Stream* handle, const LaunchConfig* config = nullptr) {
+Result launch_in_stream(Driver& d, LaunchRequest request, Stream* handle, const LaunchConfig* config) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     request.agent = {stream.device, stream.context, stream.id};
@@ -298,7 +350,7 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle, const LaunchConf
     {
         const std::lock_guard lock(d.mutex);
         const bool cooperative = request.settings.cooperative;
-        request.settings = settings_of_work(d, stream, handle);
+        request.settings = settings_of_work(d, stream);
         request.settings.cooperative = cooperative;
         if (config) {
             const AttributeFacts facts = attribute_facts(d, stream.device);
@@ -313,8 +365,6 @@ Result launch(Driver& d, LaunchRequest request, Stream* handle, const LaunchConf
     return code;
 }
 
-}  // namespace
-
 extern "C" {
 
 Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -322,7 +372,7 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsi
                       void** extra) {
     return call(CallId::cuLaunchKernel, [&](Driver& d) {
         const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-        return launch(d, {function, shape, {}, parameters, extra, {}}, stream);
+        return launch_in_stream(d, {function, shape, {}, parameters, extra, {}}, stream);
     });
 }
 
@@ -333,7 +383,7 @@ Result cuLaunchCooperativeKernel(Function* function, unsigned grid_x, unsigned g
         const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
         LaunchSettings settings;
         settings.cooperative = true;
-        return launch(d, {function, shape, {}, parameters, nullptr, settings}, stream);
+        return launch_in_stream(d, {function, shape, {}, parameters, nullptr, settings}, stream);
     });
 }
 
@@ -343,7 +393,7 @@ Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** p
         const LaunchShape shape = {{config->grid_x, config->grid_y, config->grid_z},
                                    {config->block_x, config->block_y, config->block_z},
                                    config->shared_bytes};
-        return launch(d, {function, shape, {}, parameters, extra, {}}, config->stream, config);
+        return launch_in_stream(d, {function, shape, {}, parameters, extra, {}}, config->stream, config);
     });
 }
 }

@@ -31,11 +31,11 @@ struct LaunchRequest {
     LaunchShape shape;
     GpuAgent agent;
     void** parameters = nullptr;
-    void** extra = nullptr;
+    void** extra = nullptr;  // the parameters as one buffer, with its size
     LaunchSettings settings;
 };
 
-// Must not move after it was prepared: `parameters` points into it.
+// Must not move after it was prepared: `parameters` and `extra` point into it.
 struct KernelLaunch {
     Function* function = nullptr;
     const Twin* twin = nullptr;
@@ -46,6 +46,9 @@ struct KernelLaunch {
     GpuAgent agent;
     LaunchSettings settings;
     std::vector<void*> parameters;
+    // As a node tells parameters that were given in one buffer; empty: they were given one by one.
+    std::vector<void*> extra;
+    std::size_t packed_bytes = 0;
 };
 
 // The launch of a kernel node; nullptr: another kind of node.
@@ -60,5 +63,10 @@ ClusterSize cluster_of(const KernelLaunch& launch);
 // Checks and copies the arguments. Requires the driver's mutex.
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);
 engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch> launch);
+// What cuLaunchKernel does; the request's agent is that of the stream. `config`: null for a launch without attributes
+// of its own.
+Result launch_in_stream(Driver& d, LaunchRequest request, Stream* handle, const LaunchConfig* config = nullptr);
+// Whether the device runs blocks of this extent.
+bool is_block(const Driver& d, int device, const unsigned (&block)[3]);
 
 }  // namespace isthmus::sim

@@ -44,7 +44,7 @@ AttributeFacts attribute_facts(const Driver& d, int device);
 LaunchSettings first_settings(const AttributeFacts& facts);
 
 // What work gets from the stream that it is submitted to. Requires the driver's mutex.
-LaunchSettings settings_of_work(const Driver& d, const StreamTarget& target, const Stream* handle);
+LaunchSettings settings_of_work(const Driver& d, const StreamTarget& target);
 
 // 0, or 1 for an attribute that streams or kernel nodes lack, and for a wrong value; 801 where the device has no
 // clusters, and for what is not modelled.

@@ -165,6 +165,26 @@ int static_shared_bytes(const Function& function) {
     return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->static_shared_bytes) : 0;
 }
 
+int local_bytes(const Function& function) {
+    return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->local_bytes) : 0;
+}
+// All constant variables of the module lie in one bank.
+int constant_bytes(const Function& function) {
+    std::uint64_t bytes = 0;
+    if (!function.twin->program) return 0;
+    for (const ptx::GlobalVariable& variable : function.twin->program->variables()) {
+        if (!variable.is_constant) continue;
+        const std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment_bytes, 1);
+        bytes = (bytes + alignment - 1) / alignment * alignment + variable.size_bytes;
+    }
+    return static_cast<int>(bytes);
+}
+
+// That of .target (580, H100).
+int virtual_version(const Function& function, int device_version) {
+    return function.twin->program ? static_cast<int>(function.twin->program->target()) : device_version;
+}
+
 // Numbers of CUfunction_attribute; the simulator's kernels use no registers, so the answers are plausible constants.
 Result get_attribute(const Driver& d, int device, const Function& function, int id, int* value) {
     if (!value) return result::invalid_value;
@@ -173,10 +193,10 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
     switch (id) {
         case 0: *value = max_threads(d, device, function); return result::ok;
         case 1: *value = static_shared_bytes(function); return result::ok;
-        case 2:
-        case 3: *value = 0; return result::ok;
+        case 2: *value = constant_bytes(function); return result::ok;
+        case 3: *value = local_bytes(function); return result::ok;
         case 4: *value = 32; return result::ok;
-        case 5:
+        case 5: *value = virtual_version(function, version); return result::ok;
         case 6: *value = version; return result::ok;
         case 7: *value = 0; return result::ok;
         case 8:

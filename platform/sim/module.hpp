@@ -8,6 +8,7 @@
 #include <joining.hpp>
 #include <module_image.hpp>
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,11 +26,20 @@ inline constexpr int most_threads = 0, static_shared = 1, dynamic_shared = 8, ca
                      cluster_scheduling = 15;
 }  // namespace function_attribute
 
+// What the launch functions before CUDA 4 take from the function.
+struct OldLaunch {
+    unsigned block[3] = {1, 1, 1};
+    unsigned shared_bytes = 0;
+    std::size_t parameter_bytes = 0;
+    std::vector<std::byte> parameters;
+};
+
 struct Function {
     const Twin* twin = nullptr;
     std::shared_ptr<const Twin> own_twin;  // of an entry of a ready-made image; replaced when it gets a stand-in
     Module* module = nullptr;
     std::map<int, int> set_attributes;
+    std::shared_ptr<OldLaunch> old_launch;  // made when something of it is set
 };
 
 struct Module {
@@ -45,6 +55,7 @@ struct Module {
 // What cuLinkCreate makes. The simulator's machine code is the text that was added.
 struct LinkState {
     std::vector<ptx::NamedText> texts;
+    bool has_device_runtime = false;  // libraries may be added several times
     std::string result;   // of cuLinkComplete
     char* log = nullptr;  // the buffer of the option of cuLinkCreate
     std::size_t log_bytes = 0;

@@ -2,18 +2,20 @@
 // The driver's linker, for PTX alone: as text, in a fatbin, or what an earlier cuLinkComplete gave. The simulator's
 // machine code is the joined text, which its loader takes.
 #include "call.hpp"
+#include "device_runtime.hpp"
 #include "module.hpp"
 #include "packed_images.hpp"
 #include "ptx_words.hpp"
 
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace isthmus::sim {
 namespace {
 
 // CUjitInputType
-constexpr int cubin = 0, ptx_text = 1, fatbin = 2, newest_type = 5;
+constexpr int cubin = 0, ptx_text = 1, fatbin = 2, library = 4, newest_type = 5;
 
 std::uint32_t capability_of(const Driver& d, const Context& context) {
     return static_cast<std::uint32_t>(d.fact(context.device, attribute::cc_major) * 10 +
@@ -36,7 +38,9 @@ Result add(Driver& d, const Context& context, LinkState* state, int type, std::s
            const char* name, const char* call) {
     if (type < cubin || type > newest_type || input.empty()) return result::invalid_value;
     const std::uint32_t capability = capability_of(d, context);
-    std::string text = text_of(type, input, capability);
+    const bool runtime = type == library && is_device_runtime(input);
+    if (runtime && std::exchange(state->has_device_runtime, true)) return result::ok;
+    std::string text = runtime ? std::string(device_runtime_text()) : text_of(type, input, capability);
     if (text.empty()) {
         say("%s: this input of type %d has no PTX; machine code and NVVM's code are not modelled", call, type);
         return result::not_supported;

@@ -6,6 +6,7 @@
 #include "graph_objects.hpp"
 #include "green_contexts.hpp"
 #include "node_kinds.hpp"
+#include "per_thread.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ Result call_about_stream(CallId id, Stream* handle, Body&& body) {
         StreamTarget target;
         if (const Result code = resolve(d, handle, target)) return code;
         if (const Result lost = d.engine().device_code(target.device)) return lost;  // observed
-        return body(target, target.legacy ? nullptr : handle);
+        return body(target, target.stream);
     });
 }
 
@@ -99,19 +100,24 @@ Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags
 }
 
 Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
-    if (handle == nullptr || handle == legacy_handle) {
+    const bool per_thread = handle == per_thread_handle || (handle == nullptr && default_stream_is_per_thread());
+    if (!per_thread && (handle == nullptr || handle == legacy_handle)) {
         Context* context = current_context(d);
         if (!context) return current_is_dead(d) ? result::context_is_destroyed : result::invalid_context;
-        out = {d.engine().legacy_stream(context->device), context->device, context, true, true};
+        out = {d.engine().legacy_stream(context->device), context->device, context, true, true, nullptr};
         return result::ok;
     }
-    if (handle == per_thread_handle) {
-        say("the per-thread default stream is not modelled");
-        return result::not_supported;
+    if (per_thread) {
+        Context* const context = current_context(d);
+        if (!context) return current_is_dead(d) ? result::context_is_destroyed : result::invalid_context;
+        const std::lock_guard lock(d.mutex);
+        Stream* const own = default_stream_of_thread(d, *context);
+        out = {own->id, context->device, context, false, true, own};
+        return result::ok;
     }
     const std::lock_guard lock(d.mutex);
     if (!d.streams.alive(handle)) return lost_or_unknown(d.streams, handle);
-    out = {handle->id, handle->context->device, handle->context, false, handle->flags != non_blocking};
+    out = {handle->id, handle->context->device, handle->context, false, handle->flags != non_blocking, handle};
     return result::ok;
 }
 

@@ -8,8 +8,8 @@ namespace isthmus::sim {
 namespace {
 
 // Requires the driver's mutex, and a stream that is alive or the legacy one.
-StreamSettings& settings_of(Driver& d, const StreamTarget& target, Stream* handle) {
-    return target.legacy ? d.devices[static_cast<std::size_t>(target.device)].legacy_settings : handle->settings;
+StreamSettings& settings_of(Driver& d, const StreamTarget& target) {
+    return target.legacy ? d.devices[static_cast<std::size_t>(target.device)].legacy_settings : target.stream->settings;
 }
 
 // Body: Result(const StreamTarget&, StreamSettings&), called with the driver's mutex held.
@@ -20,19 +20,19 @@ Result call_for_settings(CallId id, Stream* handle, Body&& body) {
         if (const Result code = resolve(d, handle, target)) return code;
         if (const Result lost = d.engine().device_code(target.device)) return lost;
         const std::lock_guard lock(d.mutex);
-        if (!target.legacy && !d.streams.alive(handle)) return lost_or_unknown(d.streams, handle);
-        return body(d, target, settings_of(d, target, handle));
+        if (!target.legacy && !d.streams.alive(target.stream)) return lost_or_unknown(d.streams, target.stream);
+        return body(d, target, settings_of(d, target));
     });
 }
 
 // The legacy stream keeps its priority (assumed).
-void apply_priority(Driver& d, const StreamTarget& target, Stream* handle, StreamSettings& settings) {
+void apply_priority(Driver& d, const StreamTarget& target, StreamSettings& settings) {
     if (target.legacy) {
         settings.of_launches.priority = 0;
         return;
     }
-    handle->priority = settings.of_launches.priority.value_or(0);
-    d.engine().set_priority(target.id, handle->priority);
+    target.stream->priority = settings.of_launches.priority.value_or(0);
+    d.engine().set_priority(target.id, target.stream->priority);
 }
 
 // Body: Result(const KernelLaunch&), called with the driver's mutex held.
@@ -64,9 +64,9 @@ Result change_settings(Driver& d, NodeObject* node, Change&& change) {
 
 }  // namespace
 
-LaunchSettings settings_of_work(const Driver& d, const StreamTarget& target, const Stream* handle) {
+LaunchSettings settings_of_work(const Driver& d, const StreamTarget& target) {
     if (target.legacy) return d.devices[static_cast<std::size_t>(target.device)].legacy_settings.of_launches;
-    return d.streams.alive(handle) ? handle->settings.of_launches : LaunchSettings{};
+    return d.streams.alive(target.stream) ? target.stream->settings.of_launches : LaunchSettings{};
 }
 
 extern "C" {
@@ -84,7 +84,7 @@ Result cuStreamSetAttribute(Stream* stream, int id, const LaunchAttributeValue* 
                                  if (!value) return result::invalid_value;
                                  const AttributeFacts facts = attribute_facts(d, target.device);
                                  const Result code = set_of_stream(facts, id, *value, settings);
-                                 if (code == result::ok) apply_priority(d, target, stream, settings);
+                                 if (code == result::ok) apply_priority(d, target, settings);
                                  return code;
                              });
 }
@@ -98,12 +98,12 @@ Result cuStreamCopyAttributes(Stream* to, Stream* from) {
         if (const Result lost = d.engine().device_code(target.device)) return lost;
         if (target.context != source.context) return result::invalid_value;
         const std::lock_guard lock(d.mutex);
-        if (!target.legacy && !d.streams.alive(to)) return lost_or_unknown(d.streams, to);
-        if (!source.legacy && !d.streams.alive(from)) return lost_or_unknown(d.streams, from);
-        const StreamSettings wanted = settings_of(d, source, from);
-        StreamSettings& mine = settings_of(d, target, to);
+        if (!target.legacy && !d.streams.alive(target.stream)) return lost_or_unknown(d.streams, target.stream);
+        if (!source.legacy && !d.streams.alive(source.stream)) return lost_or_unknown(d.streams, source.stream);
+        const StreamSettings wanted = settings_of(d, source);
+        StreamSettings& mine = settings_of(d, target);
         mine = wanted;
-        apply_priority(d, target, to, mine);
+        apply_priority(d, target, mine);
         return result::ok;
     });
 }

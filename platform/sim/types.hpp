@@ -161,6 +161,11 @@ struct KernelNodeParameters2 {  // CUDA_KERNEL_NODE_PARAMS_v2
     Context* context;  // of the kernel; null: the current one
 };
 
+struct ExecAffinity {  // CUexecAffinityParam
+    int type;
+    unsigned multiprocessors;
+};
+
 struct EdgeData {  // CUgraphEdgeData
     unsigned char from_port, to_port, type;
     unsigned char reserved[5];
@@ -352,9 +357,10 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705, assertion = 710,
                         illegal_instruction = 715, misaligned_address = 716, invalid_pc = 718, launch_failed = 719,
                         cooperative_launch_too_large = 720, context_is_destroyed = 709, already_registered = 712,
-                        not_registered = 713, not_permitted = 800, not_supported = 801, invalid_cluster_size = 912,
-                        capture_unsupported = 900, capture_implicit = 906, graph_update_failure = 910,
-                        invalid_resource_type = 914, invalid_resource_configuration = 915, unknown = 999;
+                        not_registered = 713, launch_out_of_resources = 701, not_permitted = 800, not_supported = 801,
+                        invalid_cluster_size = 912, capture_unsupported = 900, capture_implicit = 906,
+                        graph_update_failure = 910, invalid_resource_type = 914, invalid_resource_configuration = 915,
+                        unknown = 999;
 }  // namespace result
 
 // The CUdevice_attribute values that the simulator itself reads; it depends on facts, never on names of machines.

@@ -296,7 +296,7 @@ TEST(SimGraphNodes, WrongParametersAreRefusedAndChangeNothing) {
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(instance, node, nullptr), 1);
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(nullptr, node, &wanted.all), 1);
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(instance, nullptr, &wanted.all), 1);
-        void* extra[] = {nullptr};
+        void* extra[] = {reinterpret_cast<void*>(1), &wanted.pack, nullptr};
         wanted.all.launch.extra = extra;
         REQUIRE_CODE(cuGraphExecKernelNodeSetParams_v2(instance, node, &wanted.all), 1);  // both ways at once
         wanted.all.launch.extra = nullptr;

@@ -137,6 +137,111 @@ TEST(SimLinks, FunctionsAndVariablesOfOtherTextsAreFound) {
     });
 }
 
+// Each block counts itself, waits for the grid, and tells how many it found.
+const std::string grid = R"(.version 6.0
+.target sm_50
+.address_size 64
+.extern .func (.param .b64 out) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 out) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry meet(.param .u64 counter, .param .u64 found)
+{
+    .reg .b64 %c, %f, %at, %handle;
+    .reg .b32 %v, %block, %code, %thread;
+    .reg .pred %other;
+    .param .b32 scope;
+    .param .b64 handle;
+    .param .b32 flags;
+    .param .b32 code;
+    ld.param.u64 %c, [counter];
+    ld.param.u64 %f, [found];
+    st.param.b32 [scope], 1;
+    call.uni (handle), cudaCGGetIntrinsicHandle, (scope);
+    ld.param.b64 %handle, [handle];
+    mov.u32 %thread, %tid.x;
+    setp.ne.u32 %other, %thread, 0;
+    @!%other red.global.add.u32 [%c], 1;
+    st.param.b64 [handle], %handle;
+    st.param.b32 [flags], 0;
+    call.uni (code), cudaCGSynchronize, (handle, flags);
+    ld.param.b32 %code, [code];
+    ld.volatile.global.u32 %v, [%c];
+    mad.lo.u32 %v, %code, 1000, %v;
+    mov.u32 %block, %ctaid.x;
+    mul.wide.u32 %at, %block, 4;
+    add.u64 %at, %f, %at;
+    @!%other st.global.u32 [%at], %v;
+    ret;
+}
+)";
+
+TEST(SimLinks, TheDeviceRuntimeBringsCooperativeGrids) {  // keeps W8's ground
+    in_own_process([] {
+        open_device();
+        Linker link;
+        constexpr int library = 4;
+        const std::string runtime = "!<arch>\ncuda_device_runtime.o/ 0 0 0 644 4 `\nELF ";
+        REQUIRE_CODE(link.add(grid), 0);
+        REQUIRE_CODE(link.add(runtime, "libcudadevrt.a", library), 0);
+        REQUIRE_CODE(link.add(runtime, "libcudadevrt.a", library), 0);  // a library once more brings nothing
+        REQUIRE_CODE(link.add("!<arch>\nother.o/ 0 0 0 644 4 `\nELF ", "libother.a", library), 801);
+        Module* module = nullptr;
+        Function* meet = nullptr;
+        REQUIRE_CODE(cuModuleLoadData(&module, link.complete()), 0);
+        REQUIRE_CODE(cuModuleGetFunction(&meet, module, "meet"), 0);
+        constexpr unsigned blocks = 7;
+        Address counter = device_memory(4), found = device_memory(4 * blocks);
+        void* parameters[] = {&counter, &found};
+        unsigned seen[blocks] = {};
+        for (unsigned round = 1; round <= 3; ++round) {
+            REQUIRE_CODE(cuMemsetD32_v2(counter, 0, 1), 0);
+            REQUIRE_CODE(cuLaunchCooperativeKernel(meet, blocks, 1, 1, 40, 1, 1, 0, nullptr, parameters), 0);
+            REQUIRE_CODE(cuMemcpyDtoH_v2(seen, found, sizeof seen), 0);
+            for (const unsigned one : seen) REQUIRE_THAT(one == blocks);
+        }
+        // A grid that is not cooperative has no handle: the function says so.
+        REQUIRE_CODE(cuLaunchKernel(meet, 1, 1, 1, 40, 1, 1, 0, nullptr, parameters, nullptr), 0);
+        REQUIRE_CODE(cuMemcpyDtoH_v2(seen, found, 4), 0);
+        REQUIRE_THAT(seen[0] >= 1000);
+    });
+}
+
+TEST(SimLinks, AResultThatAFunctionDoesNotGiveIsIgnored) {  // keeps W8's ground
+    in_own_process(
+        [] {
+            open_device();
+            const std::string head = ".version 6.0\n.target sm_50\n.address_size 64\n";
+            const auto calls = [&](const std::string& result, const std::string& taken, const std::string& arguments) {
+                return head + ".extern .func " + result + " consume(.param .b64 place);\n" +
+                       ".visible .entry apply(.param .u64 out, .param .u32 value)\n{\n    .reg .b64 %d;\n"
+                       "    .param .b64 place;\n    .param .b64 back;\n    ld.param.u64 %d, [out];\n"
+                       "    st.param.b64 [place], %d;\n    call.uni " +
+                       taken + " consume, (" + arguments + ");\n    ret;\n}\n";
+            };
+            const std::string gives_nothing =
+                head +
+                ".visible .func consume(.param .b64 place)\n{\n    .reg .b64 %d;\n"
+                "    ld.param.b64 %d, [place];\n    st.global.u32 [%d], 42;\n    ret;\n}\n";
+            Linker link;
+            REQUIRE_CODE(link.add(calls("(.param .b64 back)", "(back),", "place")), 0);
+            REQUIRE_CODE(link.add(gives_nothing), 0);
+            REQUIRE_THAT(apply(link.complete(), 0) == 42);
+            // Arguments that the function lacks are a fault.
+            Linker other;
+            REQUIRE_CODE(other.add(calls("", "", "place, place")), 0);
+            REQUIRE_CODE(other.add(gives_nothing), 0);
+            Module* module = nullptr;
+            Function* function = nullptr;
+            REQUIRE_CODE(cuModuleLoadData(&module, other.complete()), 0);
+            REQUIRE_CODE(cuModuleGetFunction(&function, module, "apply"), 0);
+            Address out = device_memory(4);
+            unsigned value = 0;
+            void* parameters[] = {&out, &value};
+            REQUIRE_CODE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 718);
+        },
+        "parameters are not those of consume");
+}
+
 TEST(SimLinks, AWeakDefinitionGivesWay) {
     in_own_process([] {
         open_device();

@@ -48,8 +48,10 @@ TEST(SimLogs, TheSimulatorsReasonsStandBesideTheCode) {
             open_device();
             unsigned at = 0;
             REQUIRE_CODE(cuLogsCurrent(&at, 0), 0);
-            REQUIRE_CODE(cuStreamSynchronize(reinterpret_cast<Stream*>(2)), 801);
-            REQUIRE_THAT(lines(&at).find("per-thread default stream is not modelled") != std::string::npos);
+            Context* made = nullptr;
+            int affinity = 0;
+            REQUIRE_CODE(cuCtxCreate_v3(&made, &affinity, 1, 0, 0), 801);
+            REQUIRE_THAT(lines(&at).find("execution affinity is not modelled") != std::string::npos);
         },
         "not modelled");
 }
