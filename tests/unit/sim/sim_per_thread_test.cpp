@@ -2,6 +2,7 @@
 // Default streams of threads: CU_STREAM_PER_THREAD, and the functions for which the stream 0 is the thread's own.
 #include "sim_test.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <string>
@@ -80,6 +81,7 @@ TEST(SimPerThread, WorkOfOtherThreadsGoesOnAndTheLegacyStreamWaits) {  // keeps 
         REQUIRE_CODE(launch_hold(of_thread, second), 0);
         wait_until(second.begun);
         REQUIRE_CODE(cuMemsetD32Async(memory, 6, 16, nullptr), 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));  // time for work that does not wait
         REQUIRE_CODE(cuStreamQuery(nullptr), 600);
         second.released = 1;
         gate.released = 1;
