@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -81,10 +82,10 @@ private:
         count_ = std::exchange(other.count_, 0);
     }
     [[gnu::noinline]] void grow() {
-        T* const more = std::allocator<T>().allocate(2 * capacity_);
+        T* const more = std::allocator<T>().allocate(std::size_t{2} * capacity_);
         std::uninitialized_move(begin(), end(), more);
         std::destroy(begin(), end());
-        const std::size_t capacity = 2 * capacity_;
+        const std::uint32_t capacity = 2 * capacity_;
         release();
         data_ = more;
         capacity_ = capacity;
@@ -92,8 +93,8 @@ private:
 
     alignas(T) unsigned char room_[room * sizeof(T)];  // not initialised
     T* data_ = here();
-    std::size_t count_ = 0;
-    std::size_t capacity_ = room;
+    std::uint32_t count_ = 0;
+    std::uint32_t capacity_ = room;
 };
 
 }  // namespace detail

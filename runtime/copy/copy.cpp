@@ -51,7 +51,7 @@ Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool write
 std::vector<std::shared_ptr<StreamState>> own_users(StreamState& stream, BufferState& buffer) {
     std::vector<std::shared_ptr<StreamState>> users;
     const std::lock_guard lock(buffer.views);
-    for (const BufferState::Use& use : buffer.uses) {
+    for (const BufferState::Use& use : buffer.uses()) {
         if (use.stream.get() != &stream && use.stream->device == buffer.device) users.push_back(use.stream);
     }
     return users;

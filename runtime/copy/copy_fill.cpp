@@ -108,7 +108,8 @@ Result<void> on_host(const Fill& fill) {
 // The bytes where the memory's handles meet, if the driver does not fill across them.
 std::vector<std::size_t> seams_of(BufferState& buffer) {
     const std::lock_guard lock(buffer.views);
-    return buffer.memory->seams ? *buffer.memory->seams : Seams();
+    const BufferExtras* const extras = buffer.extras();
+    return extras != nullptr ? extras->seams : Seams();
 }
 
 Result<void> by_driver(StreamState& stream, const Fill& fill) {

@@ -48,7 +48,7 @@ Result<void> detach(BufferState& buffer) {
     std::shared_ptr<StreamState> holder;
     {
         const std::lock_guard lock(buffer.views);
-        holder = buffer.uses.held(buffer.sides.attached_to());
+        if (const BufferSides* const sides = buffer.sides()) holder = buffer.held(sides->attached_to());
     }
     if (!holder) return {};
     Wait wait;
@@ -121,10 +121,10 @@ Result<HintReport> prefetch(StreamState& stream, const std::shared_ptr<BufferSta
 }
 
 // Whether other buffers may lie on its pages.
-bool shares_pages(const BufferState& buffer) noexcept {
+bool shares_pages(BufferState& buffer) noexcept {
     bool shares = false;
-    if (!buffer.held.all_own()) return false;
-    buffer.held.for_each_piece([&](const Piece& piece, const MemoryBlock&) {
+    if (!buffer.blocks().all_own()) return false;
+    buffer.blocks().for_each_piece([&](const Piece& piece, const MemoryBlock&) {
         shares = shares || piece.slab != nullptr || (piece.host_part && piece.host_part->slabs != nullptr);
     });
     return shares;
@@ -241,7 +241,8 @@ Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advic
     if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
     platform::Transfers* const transfers = device.driver->transfers();
     if (transfers == nullptr) return driver_took_none;
-    buffer.exposed.store(true, std::memory_order_relaxed);  // advice stays with the addresses until they are freed
+    buffer.memory.exposed.store(true,
+                                std::memory_order_relaxed);  // advice stays with the addresses until they are freed
     const platform::Place where = platform_place(device, {advice == Advice::prefer_host, node});
     const platform::Status status =
         transfers->advise(hinted_address(buffer), buffer.memory->bytes, advice_of(advice), where);

@@ -45,7 +45,7 @@ Size size_of(const HeldBlocks& held) noexcept {
 // Of memory that rests as a buffer or by block.
 template <class Resting>
 Size size_of(const Resting& resting) noexcept {
-    if (resting.piece == nullptr) return size_of(resting.block->buffer().held);
+    if (resting.piece == nullptr) return size_of(resting.block->buffer().blocks());
     Size size;
     add(size, *resting.piece);
     return size;
@@ -77,10 +77,10 @@ rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t b
 void end_resting(StateBlock& block, StreamState* order, std::uint64_t age = 0) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
-    buffer.held.for_each_piece([&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order, age); });
-    KeptBlocks& from = *block.from;
-    std::destroy_at(&buffer);
-    from.give_back(&block);
+    buffer.blocks().for_each_piece(
+        [&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order, age); });
+    block.end_state();
+    block.from().give_back(&block);
 }
 template <class Resting>
 void end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age = 0) noexcept {
@@ -101,7 +101,7 @@ bool lanes_serve(const DeviceState& device) noexcept {
 // The stream in whose order a request was made, where the buffer still holds it.
 StreamState* order_of(const BufferState& buffer, const rules::SharedRequest& request) noexcept {
     if (!request.in_order()) return nullptr;
-    for (const BufferState::Use& use : buffer.uses) {
+    for (const BufferState::Use& use : buffer.uses()) {
         if (use.stream->id == request.stream_id()) return use.stream.get();
     }
     return nullptr;
@@ -114,27 +114,30 @@ void look_at_uses(BufferState& buffer, const StreamState* order, rules::Unheld& 
     std::unique_lock lock(buffer.views, std::defer_lock);
     if (buffer.memory->host != nullptr) lock.lock();
     buffer.enter_first_use();
-    for (const BufferState::Use& use : buffer.uses) {
+    for (const BufferState::Use& use : buffer.uses()) {
         const bool in_order = use.stream.get() == order && buffer.memory->host == nullptr;
         facts.running = facts.running || (!in_order && !use.stream->reached(use.last));
     }
-    const StreamState* const brought_by = buffer.sides.brought_by();
-    facts.attached = buffer.sides.attached_to() != nullptr ||
-                     (brought_by != nullptr && !brought_by->reached(buffer.sides.brought_at()));
+    const BufferSides* const sides = buffer.sides();
+    if (sides == nullptr) return;
+    const StreamState* const brought_by = sides->brought_by();
+    facts.attached =
+        sides->attached_to() != nullptr || (brought_by != nullptr && !brought_by->reached(sides->brought_at()));
 }
 
 rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& request, const StreamState* order) {
     const DeviceState& device = *buffer.device;
     rules::Unheld facts;
     facts.of_request = static_cast<bool>(request);
-    facts.own_memory = buffer.held.all_own() && !buffer.memory->adopted;
+    facts.own_memory = buffer.blocks().all_own() && !buffer.memory->adopted;
     facts.in_order = request.in_order();
     facts.order_known =
         order != nullptr && order->device.get() == &device && !order->others() && order->kept_behind.has_begun();
-    facts.exposed = buffer.exposed.load(std::memory_order_relaxed);
+    facts.exposed = buffer.memory.exposed.load(std::memory_order_relaxed);
     facts.in_parts = buffer.views.has_parts() || buffer.views.released();
-    facts.in_graphs = buffer.uses.in_graphs();
-    facts.far = buffer.far.any() || buffer.order != nullptr;
+    facts.in_graphs = buffer.in_graphs();
+    const BufferExtras* const extras = buffer.extras();
+    facts.far = extras != nullptr && (extras->far.any() || extras->order != nullptr);
     facts.watched = watched(device);
     facts.capture_open = device.books->captures.any();
     facts.device_usable = device.usable() && !device.unreturned.any();
@@ -151,7 +154,7 @@ BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, cons
         if (!(lane.resting[one].request == request)) continue;
         const Resting resting = lane.resting[one];
         take_at(device, at, one);
-        const bool of_two = resting.piece == nullptr && resting.block->buffer().held.pieces() == 2;
+        const bool of_two = resting.piece == nullptr && resting.block->buffer().blocks().pieces() == 2;
         change(device.cache.in_lanes[at].taken, of_two ? 2 : 1);
         return resting;
     }
@@ -263,12 +266,11 @@ bool rest_buffer(BufferState& buffer) {
     }
     DeviceState& device = *buffer.device;
     const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
-    const std::uint64_t bytes = size_of(buffer.held).bytes;
+    const std::uint64_t bytes = size_of(buffer.blocks()).bytes;
     if (!rules::lane_has_room(empty_lane, bytes, device.cache.limit_bytes())) return false;
-    if (!buffer.held.rest(device, order)) return false;
-    StateBlock& block = StateBlock::of(buffer);
-    block.rests = true;
-    part_with(block, StateBlock::without_state);  // lay_down() follows, here or where the last reference ends
+    if (!buffer.blocks().rest(device, order)) return false;
+    // lay_down() follows, here or where the last reference ends.
+    part_with(StateBlock::of(buffer), StateBlock::without_state | StateBlock::rests);
     return true;
 }
 
@@ -278,9 +280,8 @@ void lay_down(StateBlock& block) noexcept {
     DeviceState& device = *buffer.device;
     const rules::SharedRequest request = block.request();
     StreamState* const order = order_of(buffer, request);
-    const StreamUses::Uses uses = buffer.uses.take_all();
+    const StreamUses::Uses uses = buffer.take_uses();
     buffer.first_use.end();
-    block.rests = false;
     if (!BufferLanes::put(device, lane_of_thread(), {request, &block, nullptr, order, 0})) end_resting(block, order);
 }
 

@@ -41,7 +41,7 @@ bool driver_ended(const DeviceState& device) {
 bool put_off_behind_service(BufferState* buffer) {
     if (buffer->freed_in_order()) return false;
     (void)buffer->conflicting(ArgumentUse::write);  // enters what launches stored
-    for (const BufferState::Use& use : buffer->uses) {
+    for (const BufferState::Use& use : buffer->uses()) {
         StreamState& stream = *use.stream;
         if (!stream.serves.load(std::memory_order_acquire) || stream.reached(use.last)) continue;
         if (stream.device->is_lost()) continue;
@@ -53,10 +53,11 @@ bool put_off_behind_service(BufferState* buffer) {
 
 rules::Dropped facts_of_drop(BufferState& buffer) {
     const DeviceState& device = *buffer.device;
-    const bool of_others = static_cast<bool>(buffer.held->allocator) || buffer.held->users_id != 0 ||
-                           buffer.memory->adopted || buffer.exposed.load(std::memory_order_relaxed);
+    const HeldBlocks blocks = buffer.blocks();
+    const bool of_others =
+        blocks.of_user() || buffer.memory->adopted || buffer.memory.exposed.load(std::memory_order_relaxed);
     rules::Dropped how;
-    how.own_memory = buffer.held.any() && !of_others && rules::kept_kind(buffer.held->block.kind) >= 0 &&
+    how.own_memory = blocks.any() && !of_others && rules::kept_kind(blocks.block().kind) >= 0 &&
                      !buffer.freed_in_order() && device.cache.keeps_anything();
     how.attached = buffer.memory->path == LaunchPath::attach;
     how.device_usable = device.usable();
@@ -89,7 +90,7 @@ bool put_off_behind_work(BufferState& buffer) {
 
 void destroy(BufferState* buffer) noexcept {
     StateBlock& block = StateBlock::of(*buffer);
-    std::destroy_at(buffer);
+    block.end_state();
     part_with(block, StateBlock::without_state);
 }
 
@@ -128,7 +129,7 @@ void end_buffer(BufferState* buffer) {
 }
 
 std::vector<std::shared_ptr<StreamState>> BufferState::end(Wait wait) {
-    const bool released = !held.any();  // released before, perhaps behind work that still runs
+    const bool released = !blocks().any();  // released before, perhaps behind work that still runs
     // A failure that may pass (no event available, an interrupted call) is tried again here, because no caller can; a
     // timeout is not. A lost device runs nothing any more.
     constexpr int tries = 3;
@@ -142,7 +143,7 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end(Wait wait) {
     if (!unused()) {
         (void)conflicting(ArgumentUse::write);  // enters what launches stored: a stream's tail may name this buffer
     }
-    for (const Use& use : uses.take_all()) {  // a stream that keeps this buffer must not be kept by it
+    for (const Use& use : take_uses()) {  // a stream that keeps this buffer must not be kept by it
         if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
     }
     if (released) return standing;
@@ -158,14 +159,14 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end(Wait wait) {
             device->config->say(Severity::warning,
                                 ErrorLine().append("releasing a buffer: ").append(text_in_words(freed.error())));
         }
-        held.leave(*device, memory->adopted);
+        blocks().leave(*device, memory->adopted);
     }
     return standing;
 }
 
 Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
     if (unused()) {  // there is nothing to wait for
-        if (exposed.load(std::memory_order_relaxed) || device->is_lost()) exclude_from_cache();
+        if (memory.exposed.load(std::memory_order_relaxed) || device->is_lost()) exclude_from_cache();
         return std::shared_ptr<StreamState>();
     }
     const Deadline deadline(wait, device->config->wait_timeout);
@@ -180,8 +181,10 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
 }
 
 void BufferState::exclude_from_cache() {
-    device->books->ledger.exclude_from_cache(held->block.id);
-    if (held->second) device->books->ledger.exclude_from_cache(held->second->host_block.id);
+    device->books->ledger.exclude_from_cache(blocks().block().id);
+    if (const SecondSide* const side = blocks().second()) {
+        device->books->ledger.exclude_from_cache(side->host_block.id);
+    }
 }
 
 // Finds a stream of this device that still uses the memory, and makes it wait for all other uses. nullptr: no such
@@ -193,7 +196,8 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& de
         if (use.stream->device == device && use.stream->takes_work()) last = use.stream;
     };
     if (running.empty()) {
-        std::for_each(uses.begin(), uses.end(), consider);
+        const std::span<const Use> all = uses();
+        std::for_each(all.begin(), all.end(), consider);
     } else {
         std::for_each(running.begin(), running.end(), consider);
     }
@@ -216,7 +220,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& de
 
 rules::PeerState BufferState::peer_state(const DeviceState& user) const noexcept {
     rules::PeerState state = device->books->peers.state(user.index, device->index);
-    if (memory->pool) state.pool_access = memory->pool->allows(user.index);
+    if (const PoolState* const from = pool()) state.pool_access = from->allows(user.index);
     return state;
 }
 
@@ -229,17 +233,17 @@ void BufferState::order_on(StreamState& stream, std::uint64_t position) {
         } else {
             touch(stream, position, ArgumentUse::write);
         }
-        uses.order_on(stream, position);
+        make_book().uses.order_on(stream, position);
     }
     if (device->books->order != nullptr) device->books->order->allocated(*this, stream, position);
 }
 
 Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) {
-    if (!uses.ordered()) return Making{};
+    if (!ordered()) return Making{};
     Making making;
     {
         const std::lock_guard lock(views);
-        StreamUses::Allocated allocated = uses.allocation_before(stream);
+        StreamUses::Allocated allocated = make_book().uses.allocation_before(stream);
         making.stream = std::move(allocated.stream);
         making.position = allocated.position;
     }
@@ -265,41 +269,45 @@ Result<void> BufferState::wait_until_unused(const Deadline& deadline) {
 
 // Whether the memory can be handed to another owner at once: the driver, whose free waits for all work, is not asked.
 bool BufferState::only_known_uses_ended() {
-    if (exposed.load(std::memory_order_relaxed) || touched_by_loss()) return false;
+    if (memory.exposed.load(std::memory_order_relaxed) || touched_by_loss()) return false;
     if (memory->path != LaunchPath::attach) return true;
     const std::lock_guard lock(views);
-    if (sides.attached_to() != nullptr) return false;
-    return sides.brought_by() == nullptr || sides.brought_by()->reached(sides.brought_at());
+    const BufferSides& side = *sides();
+    if (side.attached_to() != nullptr) return false;
+    return side.brought_by() == nullptr || side.brought_by()->reached(side.brought_at());
 }
 
 bool BufferState::unused() {
     const std::lock_guard lock(views);
-    return uses.size() == 0 && first_use.stream() == nullptr;
+    return unused_at_end();
 }
 
 bool BufferState::touched_by_loss() {
     const std::lock_guard lock(views);
+    const std::span<const Use> all = uses();
     return device->is_lost() ||
-           std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.stream->device->is_lost(); });
+           std::any_of(all.begin(), all.end(), [](const Use& use) { return use.stream->device->is_lost(); });
 }
 
 void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse how, const rules::ByteSpan& span) {
     views.open_slowly();
-    LastUse* use = uses.find(stream);
+    StreamUses& all = make_book().uses;
+    LastUse* use = all.find(stream);
     if (use == nullptr) {
-        if (uses.size() > 0) forget_ended_uses();
-        use = &uses.add(stream);
+        if (all.size() > 0) forget_ended_uses();
+        use = &all.add(stream);
         note_far_use(*stream.device);
     }
     use->raise(position, how);
-    // Streams in the PartBook are also in `uses`, and so are alive.
+    // Streams in the PartBook are also among the uses, and so are alive.
     views.touch(&stream, position, how, span,
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
 }
 
 // For the suspects of a fault. Memory that the device made and reaches is none.
 void BufferState::note_far_use(const DeviceState& user) {
-    if (far.entry_ || (&user == device.get() && user.reaches(memory->kind))) return;
+    if (&user == device.get() && user.reaches(memory->kind)) return;
+    if (make_extras().far.any()) return;
     user.books->far_buffers.add(*this, user.books);
 }
 
@@ -309,10 +317,36 @@ void BufferState::forget_ended_uses() {
     // buffers hold the stream.
     StreamState* const first = first_use.stream();
     const bool stays = !first_use.viewable();
-    for (const void* ended : uses.forget_ended({stays ? first : nullptr, sides.attached_to(), sides.brought_by()})) {
+    const BufferSides* const side = sides();
+    const StreamState* const attached_to = side != nullptr ? side->attached_to() : nullptr;
+    const StreamState* const brought_by = side != nullptr ? side->brought_by() : nullptr;
+    for (const void* ended : make_book().uses.forget_ended({stays ? first : nullptr, attached_to, brought_by})) {
         views.forget(ended);
         if (ended == first) first_use.end();
     }
+}
+
+BufferBook& BufferState::first_book() {
+    return views.out_of_line.make_book(device->buffer_books.get());
+}
+
+BufferExtras& BufferState::make_extras() {
+    return views.out_of_line.make_extras(device->buffer_books.get(), device->buffer_extras.get());
+}
+
+std::string_view BufferState::reason() const noexcept {
+    return device->reasons.text(memory->reason);
+}
+
+// The device's own pool stays, and most pool memory comes from it: only other pools are noted.
+const PoolState* BufferState::pool() const noexcept {
+    if (!rules::is_pooled(memory->kind)) return nullptr;
+    const BufferExtras* const noted = extras();
+    return noted != nullptr && noted->of_other_pool ? noted->pool.get() : device->pools.own_so_far(memory->kind);
+}
+
+void BufferState::drop_seams_from(std::size_t byte) noexcept {
+    if (BufferExtras* const found = views.out_of_line.extras()) found->drop_seams_from(byte);
 }
 
 // What the first stream's launches stored without the lock. The fence pairs with that of claim_in_place(): a launch
@@ -341,6 +375,7 @@ Result<void> BufferState::begin_native(const void* scope, std::string_view argum
                                        bool beside_views) {
     const std::lock_guard lock(views);
     if (views.released()) return refuse_released("opening a native scope");
+    (void)make_extras();
     if (!beside_views && host_forbids(use.use, use.span, scope)) {
         return refuse_at_host(argument, use.use, use.span, scope);
     }
@@ -374,16 +409,16 @@ void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
 }
 
 Result<void> BufferState::fill_relay() {
-    if (memory->relay == nullptr) return {};
+    if (relay() == nullptr) return {};
     {
         const std::lock_guard lock(views);
-        if (!sides.relay_stale()) return {};
+        if (!sides()->relay_stale()) return {};
     }
     if (Result<void> begun = begin_cpu_use(*this, platform::os::CpuUse::read); !begun) return begun;
-    std::memcpy(memory->relay, memory->host, memory->bytes);
+    std::memcpy(relay(), memory->host, memory->bytes);
     end_cpu_use(*this, platform::os::CpuUse::read);
     const std::lock_guard lock(views);
-    sides.relay_filled();
+    sides()->relay_filled();
     return {};
 }
 
@@ -392,7 +427,8 @@ void BufferState::make_parted() {
     if (!views_of_parts()) return;
     const std::lock_guard lock(views);
     enter_first_use();
-    views.make_parted(uses);
+    (void)make_extras();
+    views.make_parted(uses());
 }
 
 rules::ByteSpan touched(const BufferState& buffer, const rules::ByteRange& range) noexcept {
@@ -406,7 +442,7 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
 }
 
 AccessAnswer BufferState::concurrent_access() const {
-    if (memory->dma_buf != nullptr) {
+    if (dma_buf() != nullptr) {
         return {Verdict::no, "the memory is a dma-buf, whose caches the kernel keeps coherent between uses only",
                 "take turns by host views, or copy into a buffer of allocate_shared()"};
     }
@@ -446,8 +482,9 @@ Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, co
 
 // An observed runtime opens no view at once, because open_at_once() tells nobody; nor does close_view() of such a view.
 bool BufferState::opens_at_once() const noexcept {
-    return memory->host != nullptr && !staged() && memory->dma_buf == nullptr && views.plain() && uses.all_ended() &&
-           !device->observer();
+    if (memory->host == nullptr || staged() || dma_buf() != nullptr || !views.plain()) return false;
+    const BufferBook* const book = views.out_of_line.book();
+    return (book == nullptr || book->uses.all_ended()) && !device->observer();
 }
 
 ObservedFacts BufferState::observed() const noexcept {
@@ -456,7 +493,7 @@ ObservedFacts BufferState::observed() const noexcept {
     facts.address =
         memory->device_address != 0 ? memory->device_address : reinterpret_cast<std::uintptr_t>(memory->host);
     facts.kind = memory->kind;
-    facts.reason = memory->reason;
+    facts.reason = reason();
     return facts;
 }
 
@@ -475,7 +512,9 @@ BufferState::Running BufferState::conflicting(ArgumentUse host_use, const rules:
 
 BufferState::Running BufferState::conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span) {
     enter_first_use();
-    return uses.running(host_use, [&](const Use& use) { return views.last_use(use.stream.get(), use, span); });
+    const BufferBook* const book = views.out_of_line.book();
+    if (book == nullptr) return {};
+    return book->uses.running(host_use, [&](const Use& use) { return views.last_use(use.stream.get(), use, span); });
 }
 
 Result<void> BufferState::wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span) {
@@ -497,13 +536,13 @@ Result<void> BufferState::download(Wait whole) {
     Wait wait = whole;
     // A second view waits for the first one's copy, within its own deadline.
     const std::unique_lock one_at_a_time =
-        lock_within(held.downloading(), wait, device->config->wait_timeout, device->config->wait_policy);
+        lock_within(blocks().downloading(), wait, device->config->wait_timeout, device->config->wait_policy);
     if (!one_at_a_time.owns_lock()) {
         return make_error_as<errors::content_copied_for_another_view>(wait.refuse ? Code::not_ready : Code::timed_out);
     }
     {
         const std::lock_guard lock(views);
-        if (!sides.device_newer()) return {};
+        if (!sides()->device_newer()) return {};
     }
     if (wait.refuse) {
         return make_error<errors::content_on_device_side>();
@@ -520,7 +559,7 @@ Result<void> BufferState::download(Wait whole) {
         if (Result<void> opened = stream->open_handle(); !opened) return opened;
         {
             const std::lock_guard lock(views);
-            if (!sides.device_newer()) return {};
+            if (!sides()->device_newer()) return {};
             // If the wait for this copy runs out, later views and the release wait for the copy.
             touch(*stream, stream->issued + 1, ArgumentUse::write);
         }
@@ -534,17 +573,17 @@ Result<void> BufferState::download(Wait whole) {
     }
     device->observer().mark(Mark::download, "the copy to the host's side", [&] { return observed(*stream, position); });
     if (Result<void> copied = stream->wait_until(position, deadline.left()); !copied) return copied;
-    sides.count_copied(memory->bytes);
+    sides()->count_copied(memory->bytes);
     device->books->launches.count_download(memory->bytes);
-    if (memory->relay != nullptr) {
+    if (relay() != nullptr) {
         // Also for reading: the first and the last line of caches may hold bytes of others.
         constexpr platform::os::CpuUse use = platform::os::CpuUse::read_write;
         if (Result<void> begun = begin_cpu_use(*this, use); !begun) return begun;
-        std::memcpy(memory->host, memory->relay, memory->bytes);
+        std::memcpy(memory->host, relay(), memory->bytes);
         end_cpu_use(*this, use);
     }
     const std::lock_guard lock(views);
-    sides.copied_to_host();
+    sides()->copied_to_host();
     return {};
 }
 
@@ -558,7 +597,7 @@ Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     std::optional<Stream> behind;
     if (after) behind.emplace(after);
     // The addresses stay: a BufferPart may still read them; its next use is refused.
-    return held.give_back(*device, behind ? &*behind : nullptr);
+    return blocks().give_back(*device, behind ? &*behind : nullptr);
 }
 
 }  // namespace detail

@@ -15,13 +15,11 @@
 #include <platform/driver.hpp>
 
 #include "access_rules.hpp"
-#include "buffer_sides.hpp"
 #include "buffer_storage.hpp"
-#include "far_buffers.hpp"
 #include "held_blocks.hpp"
 #include "lane_rules.hpp"
 #include "open_views.hpp"
-#include "order_book.hpp"
+#include "out_of_line.hpp"
 #include "sharing_rules.hpp"
 #include "stream_uses.hpp"
 
@@ -29,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,8 +42,9 @@ struct FenceEvent;
 struct StateBlock;
 struct StreamState;
 
-// The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. The
-// first members are what every launch over device memory reads, in one cache line: see NewBuffer for their place.
+// The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. What
+// every launch over device memory reads lies in the first cache line, what views change in the second, and what most
+// buffers never have out of line (ADR 128).
 struct BufferState {
     using Use = StreamUse;
 
@@ -53,18 +53,47 @@ struct BufferState {
     // driver. Returns the streams that still name the state.
     std::vector<std::shared_ptr<StreamState>> end(Wait wait);
 
-    std::unique_ptr<OrderHistory> order;  // guarded by the order checker; nullptr: no use of it was checked
-    // Something may use the memory that the runtime does not see, or its driver was told more about it than its
-    // content: it goes back to the driver, and is not kept for the next allocation.
-    std::atomic<bool> exposed{false};
+    FirstUse first_use;  // the stream that claims it by a store
     const std::shared_ptr<DeviceState> device;
-    FirstUse first_use;    // the stream that claims it by a store
     BufferStorage memory;  // the facts about the memory
-    OpenViews views;       // open host views; also the lock of everything below
-    StreamUses uses;       // the streams that use it
-    BufferSides sides;     // for copied or attached memory: which side is current
-    HeldBlocks held;       // the blocks to give back
-    FarPlace far;          // whether a device uses it that may not reach it; ends first
+    OpenViews views;       // open host views; the lock; and what is out of line
+
+    // The streams that use it. Expects the lock.
+    std::span<const Use> uses() const noexcept {
+        const BufferBook* const book = views.out_of_line.book();
+        return book != nullptr ? std::span<const Use>(book->uses.begin(), book->uses.size()) : std::span<const Use>();
+    }
+    // A reference to a stream that uses it; nullptr: it does not. Expects the lock.
+    std::shared_ptr<StreamState> held(const StreamState* stream) const noexcept {
+        const BufferBook* const book = views.out_of_line.book();
+        return book != nullptr ? book->uses.held(stream) : nullptr;
+    }
+    // Called as the buffer ends: returns the uses, which no longer count.
+    StreamUses::Uses take_uses() noexcept {
+        BufferBook* const book = views.out_of_line.book();
+        return book != nullptr ? book->uses.take_all() : StreamUses::Uses();
+    }
+    // Whether there is an allocation that some stream may have to wait for. Expects no lock.
+    bool ordered() const noexcept {
+        const BufferBook* const book = views.out_of_line.book();
+        return book != nullptr && book->uses.ordered();
+    }
+    bool in_graphs() const noexcept {  // expects no lock
+        const BufferBook* const book = views.out_of_line.book();
+        return book != nullptr && book->uses.in_graphs();
+    }
+    // nullptr: it has one memory, which is attached to no stream. Expects no lock, other than what is in there.
+    BufferSides* sides() const noexcept {
+        BufferExtras* const extras = views.out_of_line.extras();
+        return extras != nullptr ? &extras->sides : nullptr;
+    }
+    HeldBlocks blocks() noexcept { return HeldBlocks(views.out_of_line); }  // the blocks to give back
+    const BufferExtras* extras() const noexcept { return views.out_of_line.extras(); }
+    BufferBook& make_book() {
+        if (BufferBook* const book = views.out_of_line.book()) return *book;
+        return first_book();
+    }
+    BufferExtras& make_extras();
 
     // A buffer that shrank may have fewer bytes than parts that were made before.
     bool holds(std::size_t first_byte, std::size_t count) const noexcept {
@@ -76,12 +105,22 @@ struct BufferState {
     // Whether the host may access the memory while a device does: what concurrent views and atomics of both sides need.
     AccessAnswer concurrent_access() const;
     // The host memory of copies between the two sides.
-    void* copied_side() const noexcept { return memory->relay != nullptr ? memory->relay : memory->host; }
+    void* copied_side() const noexcept { return relay() != nullptr ? relay() : memory->host; }
+    void* relay() const noexcept { return memory->adopted && extras() != nullptr ? extras()->relay : nullptr; }
+    const platform::os::DmaBuf* dma_buf() const noexcept {
+        return memory->adopted && extras() != nullptr ? extras()->dma_buf : nullptr;
+    }
+    // Of memory of a graph: the recording that allocated it; 0: it is none.
+    std::uint64_t recorded_in() const noexcept { return memory->of_graph ? extras()->recorded_in : 0; }
+    std::string_view reason() const noexcept;  // why the memory is of this kind; static storage
+    const PoolState* pool() const noexcept;    // that the memory came from; nullptr: none
+    // The places where the handles of mapped memory meet change with its size. Expects the lock.
+    void add_seam(std::size_t byte) { make_extras().seams.push_back(byte); }
+    void drop_seams_from(std::size_t byte) noexcept;
     // Whether the host may have a part of it open while the rest is used. Only then are parts of launches
     // distinguished. The caches of a dma-buf are synchronised as a whole.
     bool views_of_parts() const noexcept {
-        return memory->host != nullptr && !memory->aliased && memory->dma_buf == nullptr &&
-               !rules::by_turns(memory->path);
+        return memory->host != nullptr && !memory->aliased && dma_buf() == nullptr && !rules::by_turns(memory->path);
     }
     // Whether a claim of these bytes prefetches their pages to the device. Expects the lock.
     bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
@@ -147,7 +186,8 @@ struct BufferState {
     rules::PeerState peer_state(const DeviceState& user) const noexcept;
     // The driver's allocation, for it to be attached to a stream: only whole allocations are.
     platform::Allocation whole() const noexcept {
-        return {memory->kind, nullptr, memory->device_address - memory->lead_bytes, memory->bytes + memory->lead_bytes};
+        const std::size_t lead = extras() != nullptr ? extras()->lead_bytes : 0;
+        return {memory->kind, nullptr, memory->device_address - lead, memory->bytes + lead};
     }
     // The memory is ready once `stream` has reached the position; the stream itself may use it at once. Expects a
     // buffer that nobody else knows yet, so that only a far use takes the lock.
@@ -165,7 +205,7 @@ struct BufferState {
     bool unused();
     // The same without the lock, of a buffer that nobody holds any more: who used it has let it go, and what no stream
     // uses is named by none.
-    bool unused_at_end() const noexcept { return uses.size() == 0 && first_use.stream() == nullptr; }
+    bool unused_at_end() const noexcept { return uses().empty() && first_use.stream() == nullptr; }
     // The uses that a view of this use must wait for; a release waits as a writing view does.
     using Running = StreamUses::Running;
     Running conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
@@ -180,7 +220,7 @@ struct BufferState {
     Result<void> download(Wait wait);
     // Whether the memory can be freed in the order of a stream. Not memory of other code, whose order is not known
     // here.
-    bool freed_in_order() const noexcept { return rules::is_pooled(held->block.kind) && !memory->adopted; }
+    bool freed_in_order() noexcept { return rules::is_pooled(blocks().block().kind) && !memory->adopted; }
     // Waits until nothing uses the memory, and returns nullptr; for pooled memory, may instead return a stream behind
     // whose work nothing does. Waits for the device only where the kind of memory needs it.
     Result<std::shared_ptr<StreamState>> part_with_uses(Wait wait);
@@ -191,6 +231,7 @@ struct BufferState {
     void enter_first_use();
 
 private:
+    BufferBook& first_book();
     void touch_and_begin(StreamState& stream, std::uint64_t position);
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
@@ -217,10 +258,17 @@ public:
     // For the observer. The use lives until make().
     void asked_for(MemoryKind kind) noexcept { asked_kind_ = kind; }
     void asked_for(const SharedUse& use) noexcept { asked_ = &use; }
-    std::shared_ptr<BufferState> make();  // call once; facts and blocks then belong to the buffer
-    SecondSide& second_side();            // of a staged buffer
+    void explain(std::string_view reason);  // why the memory is of this kind; static storage
+    std::shared_ptr<BufferState> make();    // call once; facts and blocks then belong to the buffer
+    SecondSide& second_side();              // of a staged buffer
     void of_request(const rules::SharedRequest& request) noexcept;  // that decided all of it
     const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
+    // The block: a piece of the device's own, whose block it is, or any other.
+    void take(Piece& own) noexcept { state_->views.out_of_line.begin(own); }
+    void take(const MemoryBlock& other) { extras().block = other; }
+    const MemoryBlock& block() noexcept { return state_->blocks().block(); }
+    BufferExtras& extras() { return state_->make_extras(); }
+    bool has_relay() const noexcept { return state_->relay() != nullptr; }
 
 private:
     friend bool begin_again(StateBlock& block, const StreamState* order);
@@ -235,7 +283,6 @@ private:
 
 public:
     StorageFacts& facts;
-    BufferBlocks& blocks;
 };
 
 // Ends a buffer that neither an owner nor a view holds any more; deferred where the driver refuses what that needs, and

@@ -22,14 +22,14 @@ Error not_synchronised(int error) {
 }  // namespace
 
 Result<void> begin_cpu_use(const BufferState& buffer, platform::os::CpuUse use) {
-    const platform::os::DmaBuf* const dma_buf = buffer.memory->dma_buf;
+    const platform::os::DmaBuf* const dma_buf = buffer.dma_buf();
     if (dma_buf == nullptr) return {};
     if (const int error = dma_buf->begin(use); error != 0) return not_synchronised(error);
     return {};
 }
 
 void end_cpu_use(const BufferState& buffer, platform::os::CpuUse use) noexcept {
-    const platform::os::DmaBuf* const dma_buf = buffer.memory->dma_buf;
+    const platform::os::DmaBuf* const dma_buf = buffer.dma_buf();
     if (dma_buf == nullptr) return;
     if (const int error = dma_buf->end(use); error != 0 && buffer.device->config->log) {
         buffer.device->config->say(Severity::error, text_in_words(not_synchronised(error)));

@@ -20,6 +20,7 @@
 #include "memory_pool_state.hpp"
 #include "device_segment.hpp"
 #include "piece_cache.hpp"
+#include "static_texts.hpp"
 #include "unreturned_pieces.hpp"
 
 #include <array>
@@ -56,6 +57,7 @@ struct DeviceState final : DeviceSession {
     const rules::GrantedAtomics atomics;
 
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
+    StaticTexts reasons;                      // why its buffers' memory is of its kind
     std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is created
     DevicePools pools;
     DeviceSlabs slabs;

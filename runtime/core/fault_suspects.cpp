@@ -101,14 +101,14 @@ void FarBuffers::add(BufferState& buffer, const std::shared_ptr<Books>& books) {
     const std::lock_guard lock(mutex_);
     entry->place = buffers_.size();
     buffers_.push_back(&buffer);
-    buffer.far.entry_ = std::move(entry);
+    buffer.make_extras().far.entry_ = std::move(entry);
 }
 
 // The place is read under the lock: another buffer that leaves may move this one.
 void FarBuffers::remove(const FarPlace& leaving) noexcept {
     const std::lock_guard lock(mutex_);
     const std::size_t place = leaving.entry_->place;
-    buffers_.back()->far.entry_->place = place;
+    buffers_.back()->make_extras().far.entry_->place = place;
     buffers_[place] = buffers_.back();
     buffers_.pop_back();
 }
@@ -125,7 +125,7 @@ WorkInFlight work_at(const StreamState& stream, std::uint64_t position) {
 
 // The last use by the device's streams that is not known to have ended. Expects the buffer's lock.
 WorkInFlight last_use_on(const DeviceState& device, const BufferState& buffer) {
-    for (const StreamUse& use : buffer.uses) {
+    for (const StreamUse& use : buffer.uses()) {
         if (use.stream->device.get() != &device) continue;
         std::uint64_t last = use.last;
         if (buffer.first_use.is(*use.stream)) last = std::max(last, buffer.first_use.position());

@@ -14,36 +14,61 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-namespace {
-
-Result<void> release(const Allocator& allocator, DeviceState& device, const MemoryBlock& block, Stream* after) {
-    if (!block) return {};
-    return allocator ? allocator.release(block, after) : release_block(device, block, after);
+const MemoryBlock& HeldBlocks::block() const noexcept {
+    static constexpr MemoryBlock none{};
+    if (const Piece* const piece = all_.piece()) return piece->block;
+    const BufferExtras* const extras = all_.extras();
+    return extras != nullptr ? extras->block : none;
 }
 
-}  // namespace
+bool HeldBlocks::any() const noexcept {
+    const SecondSide* const side = second();
+    return block() || (side != nullptr && (side->host_block || side->adopted_block));
+}
+
+bool HeldBlocks::of_user() const noexcept {
+    const BufferExtras* const extras = all_.extras();
+    return extras != nullptr && (extras->allocator || extras->users_id != 0);
+}
+
+std::uint64_t HeldBlocks::users_id() const noexcept {
+    const BufferExtras* const extras = all_.extras();
+    return extras != nullptr ? extras->users_id : 0;
+}
 
 Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
     // Only three releases can fail: of adopted memory, of a user allocator's block, and of memory behind work that
     // hangs. They come first.
-    const bool staged_for_others = blocks_.second && blocks_.second->adopted_block;
+    BufferExtras* const extras = all_.extras();
+    SecondSide* const side = second();
+    const bool staged_for_others = side != nullptr && side->adopted_block;
     if (staged_for_others) {
-        Result<void> freed = release_block(device, blocks_.second->adopted_block, nullptr);
+        Result<void> freed = release_block(device, side->adopted_block, nullptr);
         if (!freed) return freed;
-        blocks_.second->adopted_block = {};
+        side->adopted_block = {};
     }
     // The record of a user allocator's block is removed before its release: right after it, the memory may have another
     // owner.
-    const bool users = blocks_.users_id != 0;
-    if (users) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
-    Result<void> freed = release(blocks_.allocator, device, blocks_.block, behind);
+    const bool users = users_id() != 0;
+    if (users) device.books->ledger.leave(std::exchange(extras->users_id, 0));
+    const MemoryBlock block = this->block();
+    Result<void> freed;
+    if (block) {
+        freed = extras != nullptr && extras->allocator ? extras->allocator.release(block, behind)
+                                                       : release_block(device, block, behind);
+    }
     if (!freed && !staged_for_others) {
-        if (users) blocks_.users_id = device.books->ledger.enter_users(blocks_.block, device.index);
+        if (users) extras->users_id = device.books->ledger.enter_users(block, device.index);
+        if (all_.piece() != nullptr) {  // the ledger may have it in another place by now
+            all_.make_extras(device.buffer_books.get(), device.buffer_extras.get()).block = block;
+            all_.set_piece(nullptr);
+        }
         return freed;
     }
-    blocks_.block = {};
-    if (freed && blocks_.second) {
-        freed = release({}, device, std::exchange(blocks_.second->host_block, {}), nullptr);
+    all_.set_piece(nullptr);
+    if (extras != nullptr) extras->block = {};
+    if (freed && side != nullptr && side->host_block) {
+        freed = release_block(device, std::exchange(side->host_block, {}), nullptr);
     }
     if (!freed)
         device.config->say(Severity::warning, composed("releasing one side of a buffer: {}", freed.error().text()));
@@ -64,34 +89,40 @@ const PieceCache::Behind* behind(const StreamState* order) noexcept {
 }  // namespace
 
 bool HeldBlocks::rest(DeviceState& device, const StreamState* order) {
-    if (!park(device, *blocks_.piece, blocks_.block, order)) return false;
-    if (blocks_.second && !park(device, *blocks_.second->piece, blocks_.second->host_block, nullptr)) {
-        if (device.books->ledger.wake(*blocks_.piece, blocks_.block) != 0) return false;
-        device.cache.close_in_lane(*blocks_.piece, nullptr);
-        keep_from_lane(device, *std::exchange(blocks_.piece, nullptr), nullptr);
-        blocks_.block = {};
+    Piece& piece = *all_.piece();
+    SecondSide* const side = second();
+    if (!park(device, piece, piece.block, order)) return false;
+    if (side != nullptr && !park(device, *side->piece, side->host_block, nullptr)) {
+        MemoryBlock block = piece.block;
+        if (device.books->ledger.wake(piece, block) != 0) return false;
+        device.cache.close_in_lane(piece, nullptr);
+        keep_from_lane(device, piece, nullptr);
+        all_.set_piece(nullptr);
         return false;
     }
-    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.close_in_lane(piece, behind(order)); });
+    for_each_piece([&](const Piece& one, const MemoryBlock&) { device.cache.close_in_lane(one, behind(order)); });
     return true;
 }
 
 bool HeldBlocks::wake(DeviceState& device, const StreamState* order) {
     Ledger& ledger = device.books->ledger;
-    if (ledger.wake(*blocks_.piece, blocks_.block) == 0) return false;
-    if (blocks_.second && ledger.wake(*blocks_.second->piece, blocks_.second->host_block) == 0) {
-        (void)park(device, *blocks_.piece, blocks_.block, nullptr);
+    Piece& piece = *all_.piece();
+    SecondSide* const side = second();
+    MemoryBlock block = piece.block;
+    if (ledger.wake(piece, block) == 0) return false;
+    if (side != nullptr && ledger.wake(*side->piece, side->host_block) == 0) {
+        (void)park(device, piece, block, nullptr);
         return false;
     }
-    for_each_piece([&](const Piece& piece, const MemoryBlock&) { device.cache.open_from_lane(piece, behind(order)); });
+    for_each_piece([&](const Piece& one, const MemoryBlock&) { device.cache.open_from_lane(one, behind(order)); });
     return true;
 }
 
 void HeldBlocks::leave(DeviceState& device, bool adopted) {
-    if (blocks_.users_id != 0) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
+    if (users_id() != 0) device.books->ledger.leave(std::exchange(all_.extras()->users_id, 0));
     if (!adopted) return;
-    const bool staged = blocks_.second && blocks_.second->adopted_block;
-    release_later(device, staged ? blocks_.second->adopted_block : blocks_.block);
+    const SecondSide* const side = second();
+    release_later(device, side != nullptr && side->adopted_block ? side->adopted_block : block());
 }
 
 }  // namespace detail

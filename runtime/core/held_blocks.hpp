@@ -5,13 +5,12 @@
 #include <isthmus/allocator.hpp>
 #include <isthmus/result.hpp>
 
-#include "kept_blocks.hpp"
+#include "out_of_line.hpp"
+#include "piece.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <new>
 
 namespace isthmus {
 inline namespace v0 {
@@ -27,60 +26,33 @@ struct DeviceState;
 struct Piece;
 struct StreamState;
 
-// What only a staged buffer has. Its blocks are the device's own.
-struct SecondSide {
-    explicit SecondSide(KeptBlocks& kept) noexcept : from(kept) {}
-    KeptBlocks& from;
-    MemoryBlock host_block;
-    MemoryBlock adopted_block;  // adopted memory of a staged buffer; otherwise adopted memory is in `block`
-    Piece* piece = nullptr;     // of host_block
-    std::mutex downloading;     // held for a copy to the host's side; taken before all other locks
-    struct End {
-        void operator()(SecondSide* side) const noexcept {
-            KeptBlocks& kept = side->from;
-            std::destroy_at(side);
-            kept.give_back(side);
-        }
-    };
-};
-
-// What the maker of a buffer fills in; two blocks if the buffer is staged.
-struct BufferBlocks {
-    Allocator allocator;  // empty: the block is the device's own, from whichever of its sources
-    MemoryBlock block;
-    std::unique_ptr<SecondSide, SecondSide::End> second;  // nullptr: not staged
-    std::uint64_t users_id = 0;                           // in the ledger, for a user's allocator that gave no identity
-    Piece* piece = nullptr;                               // of `block` in the ledger, where it is the device's own
-
-    SecondSide& make_second(KeptBlocks& kept) {
-        if (!second) second.reset(::new (kept.take(sizeof(SecondSide))) SecondSide(kept));
-        return *second;
-    }
-};
-
-// Each block is given back once. Not thread-safe: used only while a buffer is made, released or ended.
+// A handle. Each block is given back once. Not thread-safe: used only while a buffer is made, released or ended.
 class HeldBlocks {
 public:
-    HeldBlocks() = default;
-    HeldBlocks(const HeldBlocks&) = delete;
-    HeldBlocks& operator=(const HeldBlocks&) = delete;
+    explicit HeldBlocks(OutOfLine& all) noexcept : all_(all) {}
 
-    const BufferBlocks* operator->() const noexcept { return &blocks_; }
+    // The first block, of two if the buffer is staged. Empty: given back, or none.
+    const MemoryBlock& block() const noexcept;
     // Whether a block has not been given back yet.
-    bool any() const noexcept {
-        return blocks_.block || (blocks_.second && (blocks_.second->host_block || blocks_.second->adopted_block));
+    bool any() const noexcept;
+    bool of_user() const noexcept;  // of a user's allocator, or an adaptor
+    std::uint64_t users_id() const noexcept;
+    SecondSide* second() const noexcept {  // nullptr: not staged
+        const BufferExtras* const extras = all_.extras();
+        return extras != nullptr ? extras->second.get() : nullptr;
     }
     // Whether all blocks are the device's own pieces.
     bool all_own() const noexcept {
-        const bool side = !blocks_.second || (blocks_.second->piece != nullptr && !blocks_.second->adopted_block);
-        return blocks_.piece != nullptr && blocks_.block && !blocks_.allocator && side;
+        const SecondSide* const side = second();
+        return all_.piece() != nullptr && (side == nullptr || (side->piece != nullptr && !side->adopted_block));
     }
     // Expects all_own(), as the next two.
-    std::size_t pieces() const noexcept { return blocks_.second ? 2 : 1; }
+    std::size_t pieces() const noexcept { return second() != nullptr ? 2 : 1; }
     template <class Visit>
     void for_each_piece(Visit visit) const {
-        visit(*blocks_.piece, blocks_.block);
-        if (blocks_.second) visit(*blocks_.second->piece, blocks_.second->host_block);
+        Piece& piece = *all_.piece();
+        visit(piece, piece.block);
+        if (const SecondSide* const side = second()) visit(*side->piece, side->host_block);
     }
     // For BufferLanes: parks all pieces, and closes them. false: they are not kept. `order`: the stream in whose order
     // the memory was allocated; nullptr: none.
@@ -89,7 +61,7 @@ public:
     bool wake(DeviceState& device, const StreamState* order);
 
     // Expects the buffer to be staged.
-    std::mutex& downloading() noexcept { return blocks_.second->downloading; }
+    std::mutex& downloading() const noexcept { return second()->downloading; }
 
     // Gives everything back; the device's block in the order of `behind` (nullptr: nothing uses it any more). On an
     // error nothing has changed.
@@ -99,9 +71,7 @@ public:
     void leave(DeviceState& device, bool adopted);
 
 private:
-    friend class NewBuffer;
-
-    BufferBlocks blocks_;
+    OutOfLine& all_;
 };
 
 }  // namespace detail

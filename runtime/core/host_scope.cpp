@@ -38,6 +38,7 @@ Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
     if (buffer.views.released()) return buffer.refuse_released("opening a host view");
     if (const OpenUse open = buffer.views.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
     if (buffer.views.full()) return make_error<errors::too_many_views_are_open>(rules::ViewWord::max_readers);
+    if (wanted.use == ArgumentUse::concurrent) (void)buffer.make_book();
     buffer.views.open(wanted);
     return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }
@@ -55,7 +56,7 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
     bool stale = false;
     {
         const std::lock_guard lock(buffer.views);
-        stale = buffer.sides.device_newer();
+        stale = buffer.sides()->device_newer();
     }
     if (stale && use != ArgumentUse::write) {
         if (buffer.device->bars(rules::PublicCall::read_device_side))
@@ -141,7 +142,7 @@ Result<ViewScope> open_untold(BufferState& buffer, ArgumentUse asked, ArgumentUs
     }
     if (deadline && use != ArgumentUse::read) {
         const std::lock_guard lock(buffer.views);
-        buffer.sides.host_writes();
+        buffer.sides()->host_writes();
     }
     return scope;
 }

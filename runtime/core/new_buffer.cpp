@@ -16,7 +16,8 @@ namespace detail {
 namespace {
 
 // docs/performance.md has what a small buffer takes. More is another line for each buffer.
-static_assert(sizeof(StateBlock) <= 512);
+static_assert(sizeof(StateBlock) == 128);
+static_assert(sizeof(BufferStorage) == 32 && sizeof(OpenViews) == 16 && sizeof(BufferState) == 80);
 
 template <class T>
 struct InStateBlock {
@@ -43,9 +44,8 @@ struct EndWithLastView {
 std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
     KeptBlocks& kept = *owner->buffer_states;
     auto* const block = ::new (kept.take(sizeof(StateBlock))) StateBlock;
-    block->from = &kept;
-    block->words[0] = block->words[1] = 0;
-    block->rests = false;
+    block->first_word = 0;
+    block->second_word = 0;
     ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
     return own(*block);
 }
@@ -60,29 +60,39 @@ std::shared_ptr<BufferState> own(StateBlock& block) {
 void part_with(StateBlock& block, std::uint8_t which) noexcept {
     constexpr std::uint8_t both = StateBlock::without_state | StateBlock::without_owner;
     // Where the other one has ended, nobody else changes the word any more.
-    if ((block.ended.load(std::memory_order_acquire) | which) != both &&
-        (block.ended.fetch_or(which, std::memory_order_acq_rel) | which) != both) {
-        return;
-    }
-    if (block.rests) return lay_down(block);
-    block.from->give_back(&block);
+    std::uint8_t now = block.ended.load(std::memory_order_acquire) | which;
+    if ((now & both) != both) now = block.ended.fetch_or(which, std::memory_order_acq_rel) | which;
+    if ((now & both) != both) return;
+    if ((now & StateBlock::rests) != 0) return lay_down(block);
+    block.from().give_back(&block);
+}
+
+void StateBlock::end_state() noexcept {
+    KeptBlocks* const kept = buffer().device->buffer_states.get();
+    std::destroy_at(&buffer());
+    ::new (static_cast<void*>(state)) KeptBlocks*(kept);
 }
 
 bool begin_again(StateBlock& block, const StreamState* order) {
     BufferState& state = block.buffer();
-    if (!state.held.wake(*state.device, order)) return false;
+    if (!state.blocks().wake(*state.device, order)) return false;
     NewBuffer::begin(state);
     return true;
 }
 
 void NewBuffer::of_request(const rules::SharedRequest& request) noexcept {
     StateBlock& block = StateBlock::of(*state_);
-    block.words[0] = request.words[0];
-    block.words[1] = request.words[1];
+    constexpr std::uint64_t all = (std::uint64_t{1} << rules::SharedRequest::first_word_bits) - 1;
+    block.first_word = request.words[0] & all;
+    block.second_word = request.words[1];
 }
 
 NewBuffer::NewBuffer(std::shared_ptr<DeviceState> owner)
-    : state_(new_state(std::move(owner))), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
+    : state_(new_state(std::move(owner))), facts(static_cast<StorageFacts&>(state_->memory)) {}
+
+void NewBuffer::explain(std::string_view reason) {
+    facts.reason = device()->reasons.number(reason);
+}
 
 void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
     facts.kind = kind;
@@ -94,12 +104,13 @@ void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
 
 void NewBuffer::begin(BufferState& state) {
     using Prefetched = OpenViews::Prefetched;
-    const StorageFacts& facts = state.memory.facts_;
+    const StorageFacts& facts = *state.memory.operator->();
     const bool once = state.device->paths[static_cast<std::size_t>(facts.kind)].once;
     state.views.begin(facts.adopted, facts.path != LaunchPath::prefetch ? Prefetched::nothing
                                      : once                             ? Prefetched::once
                                                                         : Prefetched::host_touched);
-    state.sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
+    if (!facts.staged() && facts.path != LaunchPath::attach) return;
+    state.make_extras().sides.begin(facts.staged() && facts.bytes > 0, state.relay() != nullptr);
 }
 
 std::shared_ptr<BufferState> NewBuffer::make() {
@@ -110,7 +121,9 @@ std::shared_ptr<BufferState> NewBuffer::make() {
 }
 
 SecondSide& NewBuffer::second_side() {
-    return blocks.make_second(*device()->second_sides);
+    std::unique_ptr<SecondSide, SecondSide::End>& second = extras().second;
+    if (!second) second.reset(begin_block<SecondSide>(device()->second_sides.get()));
+    return *second;
 }
 
 }  // namespace detail

@@ -8,12 +8,13 @@ namespace detail {
 
 void OpenViews::open(const OpenUse& view) {
     host_touched_ = true;
-    if (parts_ != nullptr && prefetched_ == Prefetched::host_touched) parts_->at_host.add(view.span);
+    PartBook* const book = parts();
+    if (book != nullptr && prefetched_ == Prefetched::host_touched) book->at_host.add(view.span);
     if (counted(view.use, view.span)) return word_.opened(rules::writes(view.use));
     if (view.span.whole()) {
-        ++concurrents_;
+        ++out_of_line.make_book().concurrents;
     } else {
-        parts_->opened(view);
+        book->opened(view);
     }
     word_.opened_another();
 }
@@ -21,9 +22,9 @@ void OpenViews::open(const OpenUse& view) {
 [[gnu::noinline]] bool OpenViews::close_another(const OpenUse& view) noexcept {
     word_.lock();
     if (view.span.whole()) {
-        --concurrents_;
+        --out_of_line.book()->concurrents;
     } else {
-        parts_->closed(view);
+        parts()->closed(view);
     }
     if (!others()) return word_.unlock_without_others();
     word_.unlock();
@@ -31,20 +32,40 @@ void OpenViews::open(const OpenUse& view) {
 }
 
 void OpenViews::mark(const void* scope, const OpenUse& use) {
-    if (natives_ == nullptr) natives_ = std::make_unique<std::vector<Mark>>();
-    natives_->push_back({scope, use});
+    out_of_line.make_extras().natives.push_back({scope, use});
     word_.opened_another();
 }
 
 void OpenViews::unmark(const void* scope) noexcept {
     word_.lock();
-    if (natives_ != nullptr) std::erase_if(*natives_, [&](const Mark& one) { return one.scope == scope; });
+    if (BufferExtras* const extras = out_of_line.extras()) {
+        std::erase_if(extras->natives, [&](const NativeMark& one) { return one.scope == scope; });
+    }
     if (others()) return word_.unlock();
     (void)word_.unlock_without_others();
 }
 
+bool OpenViews::others() const noexcept {
+    const BufferBook* const book = out_of_line.book();
+    if (book == nullptr) return false;
+    const PartBook* const by_part = parts();
+    return book->concurrents > 0 || marked() || (by_part != nullptr && by_part->any_open());
+}
+
+// Without the lock, what was open may be closed by now.
+OpenUse OpenViews::others_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
+    const BufferBook* const book = out_of_line.book();
+    if (book != nullptr && book->concurrents > 0 && use != ArgumentUse::concurrent) {
+        return {ArgumentUse::concurrent, {}};
+    }
+    const PartBook* const by_part = parts();
+    return by_part == nullptr ? OpenUse{} : by_part->open_against(use, span);
+}
+
 OpenUse OpenViews::marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept {
-    for (const Mark& one : *natives_) {
+    const BufferExtras* const extras = out_of_line.extras();
+    if (extras == nullptr) return {};
+    for (const NativeMark& one : extras->natives) {
         if (one.scope == own || rules::together(one.use.use, use)) continue;
         if (rules::overlap(one.use.span, span)) return one.use;
     }

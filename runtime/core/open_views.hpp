@@ -3,6 +3,7 @@
 // buffer.
 #pragma once
 
+#include "out_of_line.hpp"
 #include "part_book.hpp"
 #include "view_lock.hpp"
 
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -47,25 +47,29 @@ public:
     bool abandon() noexcept { return word_.abandon(); }
     // Whether the buffer was released, or is about to be, although a part exists. begin_release() sets it under the
     // lock: the release waits for a use that found it unset there.
-    bool released() const noexcept { return releasing_.load(std::memory_order_acquire); }
-    void release_failed() noexcept { releasing_.store(false, std::memory_order_release); }
+    bool released() const noexcept { return is(releasing); }
+    void release_failed() noexcept {
+        about_.fetch_and(static_cast<std::uint8_t>(~releasing), std::memory_order_release);
+    }
     // Whether parts were made, of any memory: others than the owner may then use it.
-    bool has_parts() const noexcept { return has_parts_.load(std::memory_order_acquire); }
-    void note_part() noexcept { has_parts_.store(true, std::memory_order_release); }
+    bool has_parts() const noexcept { return is(with_parts); }
+    void note_part() noexcept {
+        if (!has_parts()) become(with_parts);
+    }
     // Whether uses of parts are distinguished. Set for good by the first part of memory whose parts can be used
     // separately; otherwise each use counts for the whole buffer.
-    bool parted() const noexcept { return parted_.load(std::memory_order_acquire); }
+    bool parted() const noexcept { return is(distinguished); }
 
     // An open view, or a mark of a native scope other than `own`, that conflicts with this use.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}, const void* own = nullptr) const noexcept {
         const rules::ViewWord open = word_.seen();
-        if (marked()) {
+        const bool others = open.has(rules::ViewWord::others);
+        if (others) {
             if (const OpenUse marked = marked_against(use, span, own)) return marked;
         }
         if (open.has(rules::ViewWord::writer)) return {ArgumentUse::read_write, {}};
         if (open.readers() > 0 && use != ArgumentUse::read) return {ArgumentUse::read, {}};
-        if (concurrents_ > 0 && use != ArgumentUse::concurrent) return {ArgumentUse::concurrent, {}};
-        return parts_ == nullptr ? OpenUse{} : parts_->open_against(use, span);
+        return others ? others_against(use, span) : OpenUse{};
     }
     // Whether no further view of the whole buffer can be counted.
     bool full() const noexcept { return word_.seen().readers() >= rules::ViewWord::max_readers; }
@@ -76,58 +80,67 @@ public:
     // by a device are refused. A mark counts as an open view that the word does not count. The scope holds the buffer.
     void mark(const void* scope, const OpenUse& use);
     void unmark(const void* scope) noexcept;  // all marks of the scope; expects the lock not to be held
-    bool marked() const noexcept { return natives_ != nullptr && !natives_->empty(); }
+    bool marked() const noexcept {
+        const BufferExtras* const extras = out_of_line.extras();
+        return extras != nullptr && !extras->natives.empty();
+    }
 
     void open_slowly() noexcept { word_.open_slowly(); }
     void allow_at_once(bool read_only) noexcept { word_.allow_at_once(read_only); }
     // Whether opening a view finds nothing to note or to refuse here.
-    bool plain() const noexcept { return parts_ == nullptr && host_touched_ && !released(); }
+    bool plain() const noexcept { return !parted() && host_touched_ && !released(); }
     // false: a view is open. Otherwise no part can be opened or used from here on.
     bool begin_release() noexcept {
         if (open_against(ArgumentUse::write)) return false;
         open_slowly();
-        releasing_.store(true, std::memory_order_release);
+        become(releasing);
         return true;
     }
 
     // From now on uses of parts are distinguished. `uses`: the earlier uses, each of the whole buffer.
     template <class Uses>
     void make_parted(const Uses& uses) {
-        if (parts_ != nullptr) return;
+        if (parted()) return;
         open_slowly();
-        parts_ = std::make_unique<PartBook>();
-        for (const auto& use : uses) parts_->touched(use.stream.get(), use);
-        if (host_touched_ && !populated_) parts_->at_host.add({});
-        parted_.store(true, std::memory_order_release);
+        std::unique_ptr<PartBook>& made = out_of_line.make_extras().parts;
+        made = std::make_unique<PartBook>();
+        for (const auto& use : uses) made->touched(use.stream.get(), use);
+        if (host_touched_ && !populated_) made->at_host.add({});
+        become(distinguished);
     }
     // Notes a stream's operation; nothing if parts are not distinguished. `done`: see PartBook::touch().
     template <class Done>
     void touch(const void* stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span, Done done) {
-        if (parts_ != nullptr) parts_->touch(stream, position, use, span, done);
+        if (PartBook* const book = parts()) book->touch(stream, position, use, span, done);
     }
     void forget(const void* stream) noexcept {
-        if (parts_ != nullptr) parts_->forget(stream);
+        if (PartBook* const book = parts()) book->forget(stream);
     }
     LastUse last_use(const void* stream, const LastUse& all, const rules::ByteSpan& span) const noexcept {
-        return parts_ == nullptr || span.whole() ? all : parts_->last_use(stream, span);
+        const PartBook* const book = span.whole() ? nullptr : parts();
+        return book == nullptr ? all : book->last_use(stream, span);
     }
 
     // For prefetches: the host had it open since the device's last use, so that its pages may be in host memory.
     void note_host_touched() noexcept { host_touched_ = true; }
     // The same by part; nullptr: parts are not distinguished.
-    const rules::SpanSet* at_host() const noexcept { return parts_ == nullptr ? nullptr : &parts_->at_host; }
+    const rules::SpanSet* at_host() const noexcept {
+        const PartBook* const book = parts();
+        return book == nullptr ? nullptr : &book->at_host;
+    }
     bool pages_at_host(const rules::ByteSpan& span) const noexcept {
         if (populated_) return false;
-        return parts_ == nullptr ? host_touched_ : parts_->at_host.meets(span) && !parts_->any_open(span);
+        const PartBook* const book = parts();
+        return book == nullptr ? host_touched_ : book->at_host.meets(span) && !book->any_open(span);
     }
     // Called when a prefetch moves these bytes' pages to the device.
     void moved_to_device(const rules::ByteSpan& span) {
         if (prefetched_ == Prefetched::once) {
-            populated_ = parts_ == nullptr;
+            populated_ = !parted();
         } else {
             host_touched_ = false;
         }
-        if (parts_ != nullptr) parts_->at_host.remove(span);
+        if (PartBook* const book = parts()) book->at_host.remove(span);
     }
 
 private:
@@ -144,25 +157,28 @@ private:
         return span.whole() && use != ArgumentUse::concurrent;
     }
     bool close_another(const OpenUse& view) noexcept;
-    // Whether something is open that the word does not count.
-    bool others() const noexcept { return concurrents_ > 0 || marked() || (parts_ != nullptr && parts_->any_open()); }
+    // Whether something is open that the word does not count. The word says so, too (ViewWord::others).
+    bool others() const noexcept;
+    OpenUse others_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept;
     OpenUse marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept;
+    PartBook* parts() const noexcept { return parted() ? out_of_line.extras()->parts.get() : nullptr; }
 
-    struct Mark {
-        const void* scope;
-        OpenUse use;
-    };
+    // In about_.
+    static constexpr std::uint8_t with_parts = 1;     // parts were made
+    static constexpr std::uint8_t distinguished = 2;  // uses of parts are
+    static constexpr std::uint8_t releasing = 4;      // or released
+    bool is(std::uint8_t bit) const noexcept { return (about_.load(std::memory_order_acquire) & bit) != 0; }
+    void become(std::uint8_t bit) noexcept { about_.fetch_or(bit, std::memory_order_release); }
 
     ViewLock word_;
-    int concurrents_ = 0;              // open concurrent views of the whole buffer
-    std::unique_ptr<PartBook> parts_;  // set once
-    std::atomic<bool> parted_{false};
-    std::atomic<bool> has_parts_{false};
-    std::atomic<bool> releasing_{false};
+    std::atomic<std::uint8_t> about_{0};
     bool host_touched_ = false;                    // if parts are distinguished, PartBook::at_host counts
     Prefetched prefetched_ = Prefetched::nothing;  // constant
     bool populated_ = false;                       // Prefetched::once, and the prefetch is issued
-    std::unique_ptr<std::vector<Mark>> natives_;   // nullptr: no native scope has used the buffer
+
+public:
+    // Also what other members of the buffer have out of line. Ends first.
+    OutOfLine out_of_line;
 };
 
 }  // namespace detail

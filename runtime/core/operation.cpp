@@ -99,12 +99,14 @@ Result<void> Operation::order_uploads() {
     for (std::size_t at = 0; at < entries_.size(); ++at) {
         BufferState& buffer = *entries_[at].buffer;
         if (Result<void> ordered = order_first_use(buffer); !ordered) return drop_waits(), std::move(ordered).error();
+        const BufferSides* const sides = buffer.sides();
+        if (sides == nullptr) continue;
         std::shared_ptr<StreamState> other;
         std::uint64_t position = 0;
         {
             const std::lock_guard lock(buffer.views);
-            other = buffer.uses.held(buffer.sides.brought_by());
-            position = buffer.sides.brought_at();
+            other = buffer.held(sides->brought_by());
+            position = sides->brought_at();
         }
         if (!other || other.get() == &stream_ || other->reached(position)) continue;
         Result<FenceEvent*> fence = other->fence_behind(position);
@@ -200,7 +202,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     // Its device's side may still be written: a later upload on another stream comes behind that.
     for (const Sides& side : sides_) {
         const std::lock_guard lock(side.buffer->views);
-        side.buffer->sides.brought(stream_, position_);
+        side.buffer->sides()->brought(stream_, position_);
     }
     return device_.failure(status, short_name(name_));
 }
@@ -216,7 +218,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
         return make_error<errors::argument_handed_over_in_foreign_capture>(who(entry.argument));
     }
     if (!makers_.empty()) return make_error<errors::unallocated_memory_in_foreign_capture>();
-    for (const Entry& entry : entries_) entry.buffer->exposed.store(true, std::memory_order_relaxed);
+    for (const Entry& entry : entries_) entry.buffer->memory.exposed.store(true, std::memory_order_relaxed);
     const platform::Status status = action(erased);
     failed_in_capture_ = native_ && !status.ok();
     if (!status.ok()) return device_.failure(status, short_name(name_));
@@ -224,7 +226,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
 }
 
 Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t recording) const {
-    if (entry.buffer->memory->recorded_in == recording || entry.buffer->memory->recorded_in == 0) return {};
+    if (!entry.buffer->memory->of_graph || entry.buffer->recorded_in() == recording) return {};
     return make_error<errors::graph_memory_outside_of_graph>(who(entry.argument));
 }
 
@@ -259,7 +261,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     for (std::size_t at = 0; at < entries_.size(); ++at) {
         const Entry& entry = entries_[at];
         // Memory of the graph needs no claim outside the graph.
-        if (entry.buffer->memory->recorded_in != 0) continue;
+        if (entry.buffer->memory->of_graph) continue;
         operation.uses.emplace_back(*entry.held, rules::recorded_use(entry.use, span_of(at)), entry.argument);
         operation.uses.back().range = range_of(at);
     }
@@ -290,7 +292,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
 Result<void> Operation::refuse_views() const {
     for (std::size_t at = 0; at < entries_.size(); ++at) {
         BufferState& buffer = *entries_[at].buffer;
-        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries_[at], 0);
+        if (buffer.memory->of_graph) return refuse_graph_memory(entries_[at], 0);
         if (buffer.memory->host == nullptr && !buffer.views.seen().any_open()) continue;
         // A check without the lock; claim() repeats it under the lock.
         if (!buffer.views.seen().any_open() && !buffer.views.released() && !buffer.memory->read_only) continue;
@@ -324,7 +326,7 @@ Result<bool> Operation::claim() {
     for (std::size_t at = 0; at < entries_.size(); ++at) {
         const Entry& entry = entries_[at];
         BufferState& buffer = *entry.buffer;
-        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entry, 0).error();
+        if (buffer.memory->of_graph) return refuse_graph_memory(entry, 0).error();
         if (buffer.memory->host == nullptr) {
             if (buffer.views.seen().any_open()) {  // a native scope
                 const std::lock_guard lock(buffer.views);
@@ -347,7 +349,7 @@ Result<bool> Operation::claim() {
         if (buffer.memory->path == LaunchPath::stage) {
             Result<bool> staged = claim_staged(buffer, lock);
             if (!staged || !*staged) return staged;
-        } else if (buffer.memory->path == LaunchPath::attach && buffer.sides.attached_to() != &stream_) {
+        } else if (buffer.memory->path == LaunchPath::attach && buffer.sides()->attached_to() != &stream_) {
             Result<bool> attached = claim_attached(buffer, lock);
             if (!attached || !*attached) return attached;
         } else if (buffer.prefetched_for(use, span)) {  // otherwise both sides use the pages: the driver places them
@@ -381,15 +383,15 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
     const ArgumentUse use = use_of_all(buffer);
     // Also before a further upload: one that a refused operation left elsewhere must not land behind ours.
-    if (buffer.sides.brought_elsewhere(stream_)) {
+    if (buffer.sides()->brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
-    const BufferSides::Claimed claimed = buffer.sides.claim(use);
+    const BufferSides::Claimed claimed = buffer.sides()->claim(use);
     sides_.push_back({&buffer, claimed.before});
     if (!claimed.uploads) return true;
     const std::uint64_t position = stream_.issued + 1;
-    buffer.sides.brought(stream_, position);
+    buffer.sides()->brought(stream_, position);
     buffer.touch(stream_, position, use);
     held.unlock();
     if (Result<void> filled = buffer.fill_relay(); !filled) {
@@ -402,7 +404,7 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
         platform::CopyDirection::host_to_device, stream_.handle);
     stream_.advance("the copy to the device's side");
     if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
-    buffer.sides.count_copied(buffer.memory->bytes);
+    buffer.sides()->count_copied(buffer.memory->bytes);
     staged_bytes_ += buffer.memory->bytes;
     device_.books->launches.count_upload(buffer.memory->bytes);
     device_.observer().mark(Mark::upload, name_, [&] { return buffer.observed(stream_, position); });
@@ -411,8 +413,8 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
 
 Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
     for (const Upload& wait : waits_) {
-        if (wait.buffer != &buffer || wait.stream.get() != buffer.sides.brought_by() ||
-            wait.position != buffer.sides.brought_at() || wait.event == nullptr) {
+        if (wait.buffer != &buffer || wait.stream.get() != buffer.sides()->brought_by() ||
+            wait.position != buffer.sides()->brought_at() || wait.event == nullptr) {
             continue;
         }
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
@@ -420,22 +422,22 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *wait.stream, wait.position);
         return true;
     }
-    return buffer.sides.brought_by()->reached(buffer.sides.brought_at());
+    return buffer.sides()->brought_by()->reached(buffer.sides()->brought_at());
 }
 
 // Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The previous
 // stream has only queued its return: executed later, it would take the memory away from this operation.
 Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held) {
-    if (buffer.sides.attached_to() != nullptr) {
+    if (buffer.sides()->attached_to() != nullptr) {
         return make_error<errors::managed_memory_of_another_stream>();
     }
-    if (buffer.sides.brought_elsewhere(stream_)) {
+    if (buffer.sides()->brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
     // An operation of its own: even if this operation is refused, the next fence returns the memory, and views wait for
     // that.
-    buffer.sides.attach(stream_);
+    buffer.sides()->attach(stream_);
     touched_ = true;
     buffer.touch(stream_, stream_.issued + 1, ArgumentUse::write);
     held.unlock();
@@ -444,7 +446,7 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
         device_.driver->memory().attach(buffer.whole(), platform::Attachment::stream, stream_.handle);
     if (!status.ok()) {
         held.lock();
-        buffer.sides.detach();
+        buffer.sides()->detach();
         return device_.failure(status, "attaching managed memory to a stream");
     }
     const std::uint64_t position = stream_.advance("the attachment of managed memory");
@@ -483,7 +485,7 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
 void Operation::restore_sides() {
     for (const Sides& side : sides_) {  // one per buffer
         const std::lock_guard lock(side.buffer->views);
-        side.buffer->sides.restore(side.before);
+        side.buffer->sides()->restore(side.before);
     }
     sides_.clear();
 }

@@ -43,7 +43,7 @@ public:
         BufferState& buffer = *held;
         entries_.push_back({&buffer, use, argument, &held});
         if (buffer.memory->host != nullptr) add_viewable(buffer);
-        if (buffer.uses.ordered()) special_ = true;
+        if (buffer.ordered()) special_ = true;
     }
 
     // The same for these bytes of the buffer.

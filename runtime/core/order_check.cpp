@@ -22,8 +22,9 @@ namespace {
 
 // Made by the first use that is checked. Expects the checker's lock.
 OrderHistory& history_of(BufferState& buffer) {
-    if (!buffer.order) buffer.order = std::make_unique<OrderHistory>();
-    return *buffer.order;
+    std::unique_ptr<OrderHistory>& order = buffer.make_extras().order;
+    if (!order) order = std::make_unique<OrderHistory>();
+    return *order;
 }
 
 }  // namespace

@@ -42,10 +42,10 @@ std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
 
 RecordedUse::RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how, std::uint32_t at)
     : buffer(std::move(used)), use(how), argument(at) {
-    buffer->uses.enter_graph();
+    buffer->make_book().uses.enter_graph();
 }
 RecordedUse::~RecordedUse() {
-    if (buffer) buffer->uses.leave_graph();
+    if (buffer) buffer->make_book().uses.leave_graph();
 }
 void RecordedUse::join(ArgumentUse further) noexcept {
     if (use != further) use = ArgumentUse::read_write;

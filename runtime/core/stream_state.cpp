@@ -153,7 +153,7 @@ Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
         if (buffer->memory->path != LaunchPath::attach) continue;
         std::unique_lock lock(buffer->views);
-        if (buffer->sides.attached_to() != this) continue;
+        if (buffer->sides()->attached_to() != this) continue;
         if (buffer->views.marked()) continue;  // a native scope keeps it, and brings it back into the tail as it closes
         lock.unlock();                         // only this stream returns the memory
         gives("the return of managed memory to the host");
@@ -161,9 +161,9 @@ Result<void> StreamState::return_attached() {
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
         lock.lock();
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
-        buffer->sides.detach();
+        buffer->sides()->detach();
         const std::uint64_t position = advance("the return of managed memory to the host");
-        buffer->sides.brought(*this, position);
+        buffer->sides()->brought(*this, position);
         buffer->touch(*this, position, ArgumentUse::write);
         lock.unlock();
         device->observer().mark(Mark::detach, "the return of managed memory to the host",

@@ -133,7 +133,9 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // Of buffers: programs that allocate per step hold thousands. The alignment is that of a cache line.
     static constexpr std::size_t most_buffer_states = 4096;
     const OwnedBlocks buffer_states{new KeptBlocks(most_buffer_states, 64)};
-    const OwnedBlocks second_sides{new KeptBlocks(most_buffer_states, 64)};
+    const OwnedBlocks buffer_books{new KeptBlocks(most_buffer_states)};  // what is out of line
+    const OwnedBlocks buffer_extras{new KeptBlocks(most_buffer_states)};
+    const OwnedBlocks second_sides{new KeptBlocks(most_buffer_states)};
     const OwnedBlocks native_scopes{new KeptBlocks};
 
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy

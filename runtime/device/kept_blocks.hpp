@@ -6,6 +6,7 @@
 #include "process.hpp"
 #include "seal_book.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,26 @@ public:
         note_heap("operator new");
         return ::operator new(bytes, alignment_);
     }
+    // Keeps as many idle ones as another sort has blocks, lent or idle, beyond those that are lent here: each of these
+    // may then take one without the heap. Until the next call, so many are kept.
+    void keep_for_each_of(const KeptBlocks& others, std::size_t bytes) {
+        std::size_t all = 0;
+        {
+            const std::lock_guard lock(others.mutex_);
+            all = others.lent_ + others.idle_count_;
+        }
+        while (true) {
+            {
+                const std::lock_guard lock(mutex_);
+                most_ = std::max(most_, all);
+                if (lent_ + idle_count_ >= all) return;
+            }
+            void* const block = ::operator new(bytes, alignment_);
+            const std::lock_guard lock(mutex_);
+            idle_ = ::new (block) Idle{idle_};
+            ++idle_count_;
+        }
+    }
     void give_back(void* block) noexcept {
         if (generation_ != process::generation()) return ::operator delete(block, alignment_);
         bool last = false;
@@ -85,7 +106,7 @@ private:
     ~KeptBlocks() = default;
 
     const std::uint64_t generation_ = process::generation();
-    const std::size_t most_;
+    std::size_t most_;
     const std::align_val_t alignment_;
     mutable BriefMutex mutex_;
     Idle* idle_ = nullptr;

@@ -94,6 +94,7 @@ Result<std::shared_ptr<PoolState>> DevicePools::own(DeviceSession& device, Memor
     const std::lock_guard lock(mutex_);
     std::shared_ptr<PoolState>& place = own_[own_index(kind)];
     if (!place) place = std::move(made).value();  // otherwise another thread was faster, and `made` is destroyed
+    own_so_far_[own_index(kind)].store(place.get(), std::memory_order_release);
     return place;
 }
 
@@ -113,6 +114,10 @@ void DevicePools::record_access(const DeviceSession& device, PeerTable& peers, P
 bool DevicePools::is_own(const PoolState& pool) const {
     const std::lock_guard lock(mutex_);
     return own_[own_index(pool.kind)].get() == &pool;
+}
+
+const PoolState* DevicePools::own_so_far(MemoryKind kind) const noexcept {
+    return own_so_far_[own_index(kind)].load(std::memory_order_acquire);
 }
 
 bool DevicePools::has_own(MemoryKind kind) const {

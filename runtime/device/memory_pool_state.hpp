@@ -66,6 +66,8 @@ public:
     Result<std::shared_ptr<PoolState>> own(DeviceSession& device, MemoryKind kind);
     bool has_own(MemoryKind kind) const;  // true: it was created already
     bool is_own(const PoolState& pool) const;
+    // nullptr: it was not created so far. Without a lock: once there, it stays until the device ends.
+    const PoolState* own_so_far(MemoryKind kind) const noexcept;
     Result<std::shared_ptr<PoolState>> create(DeviceSession& device, const platform::PoolRequest& request);
     // Records in `peers` that the device with index `other` got or lost access.
     void record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other, bool allowed);
@@ -78,6 +80,7 @@ private:
 
     mutable std::mutex mutex_;
     std::array<std::shared_ptr<PoolState>, 2> own_;  // pool, managed_pool
+    std::array<std::atomic<const PoolState*>, 2> own_so_far_{};
     mutable std::vector<std::weak_ptr<PoolState>> all_;
 };
 

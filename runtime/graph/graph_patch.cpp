@@ -33,7 +33,7 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         const BufferState& buffer = **arguments[at].buffer;
-        if (buffer.memory->recorded_in != 0 && buffer.memory->recorded_in != instance.as_of->id) {
+        if (buffer.memory->of_graph && buffer.recorded_in() != instance.as_of->id) {
             return make_error<errors::node_argument_of_another_graph>(detail::argument_text(kernel, at));
         }
     }
@@ -44,7 +44,7 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
 bool is_use(const LaunchArgument& argument) noexcept {
     if (!argument.is_view || argument.buffer == nullptr) return false;
     const BufferState& buffer = **argument.buffer;
-    return buffer.memory->bytes > 0 && buffer.memory->recorded_in == 0;
+    return buffer.memory->bytes > 0 && !buffer.memory->of_graph;
 }
 
 // Replaces the operation's uses. Buffers that the instance no longer uses go to `let_go`.

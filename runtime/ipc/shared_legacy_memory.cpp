@@ -128,10 +128,10 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     NewBuffer buffer(owner);
     buffer.be_of_kind(MemoryKind::imported);
     buffer.facts.bytes = static_cast<std::size_t>(facts.bytes);
-    buffer.facts.reason = "imported: memory of a GPU that another process exported by an older handle";
+    buffer.explain("imported: memory of a GPU that another process exported by an older handle");
     buffer.facts.device_address = block.device;
     buffer.facts.shared = true;
-    buffer.blocks.block = block;
+    buffer.take(block);
     return buffer.make();
 }
 

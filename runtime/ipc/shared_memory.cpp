@@ -131,7 +131,7 @@ std::shared_ptr<BufferState> shared_buffer(const std::shared_ptr<DeviceState>& o
                                            std::shared_ptr<SharedMapping> memory) {
     NewBuffer buffer(owner);
     lay_over(buffer, std::move(memory));
-    buffer.facts.bytes = buffer.blocks.block.bytes;
+    buffer.facts.bytes = buffer.block().bytes;
     buffer.facts.shared = true;
     return buffer.make();
 }
@@ -335,7 +335,7 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
     if (state->memory->host == nullptr) return state->wait_for_uses(ArgumentUse::write, wait);
     {
         const std::lock_guard lock(state->views);
-        if (state->sides.device_newer()) {
+        if (const detail::BufferSides* const sides = state->sides(); sides != nullptr && sides->device_newer()) {
             return make_error<errors::shared_memory_not_flushed>();
         }
     }

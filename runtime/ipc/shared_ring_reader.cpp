@@ -305,7 +305,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
 void RingReaderCore::arrived(BufferState& buffer) noexcept {
     if (buffer.views.seen().at_rest()) return;  // used in place: the state set below holds already
     const std::lock_guard lock(buffer.views);
-    buffer.sides.host_writes();
+    if (BufferSides* const sides = buffer.sides()) sides->host_writes();
     buffer.views.note_host_touched();
 }
 

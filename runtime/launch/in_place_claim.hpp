@@ -30,8 +30,8 @@ struct InPlaceClaim {
 inline bool used_in_place(const BufferState& buffer, ArgumentUse use, const DeviceState& device) noexcept {
     const StorageFacts& facts = *buffer.memory.operator->();
     return buffer.device.get() == &device && facts.host != nullptr && facts.path == LaunchPath::pass &&
-           facts.bytes > 0 && facts.recorded_in == 0 && !facts.in_several && device.reaches(facts.kind) &&
-           !(facts.read_only && rules::writes(use)) && use != ArgumentUse::concurrent && !buffer.uses.ordered();
+           facts.bytes > 0 && !facts.of_graph && !facts.in_several && device.reaches(facts.kind) &&
+           !(facts.read_only && rules::writes(use)) && use != ArgumentUse::concurrent && !buffer.ordered();
 }
 
 // Whether it can be claimed in place; asked before anything is claimed. What was claimed so before stays so.

@@ -191,16 +191,17 @@ int Explainer::calls_for_buffers() {
         const bool reads = std::any_of(buffers_.begin(), buffers_.end(), [&](const Used& one) {
             return one.buffer == &buffer && detail::reads(claimed(buffer, one.use, one.span));
         });
+        const detail::BufferSides* const sides = buffer.sides();
         const bool elsewhere =
-            buffer.sides.brought_elsewhere(stream_) && !buffer.sides.brought_by()->reached(buffer.sides.brought_at());
+            sides != nullptr && sides->brought_elsewhere(stream_) && !sides->brought_by()->reached(sides->brought_at());
         if (device_.synchronous) {
             // 2: a copy and its event
-            calls += buffer.memory->path == LaunchPath::stage && buffer.sides.device_newer() && reads ? 2 : 0;
+            calls += buffer.memory->path == LaunchPath::stage && sides->device_newer() && reads ? 2 : 0;
         } else if (!used.staged && buffer.memory->path == LaunchPath::stage) {
-            calls += buffer.sides.host_newer() && reads ? 1 : 0;
+            calls += sides->host_newer() && reads ? 1 : 0;
             calls += elsewhere ? 1 : 0;
         } else if (!used.staged && buffer.memory->path == LaunchPath::attach) {
-            calls += buffer.sides.attached_to() != &stream_ ? (elsewhere ? 2 : 1) : 0;
+            calls += sides->attached_to() != &stream_ ? (elsewhere ? 2 : 1) : 0;
         } else if (!used.staged && buffer.memory->path == LaunchPath::prefetch) {
             if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may cover the whole buffer
             if (buffer.views.at_host() != nullptr) {
@@ -230,7 +231,7 @@ int Explainer::calls_for_departure() const {
     for (BufferState* buffer : tail) {
         if (buffer->memory->path != LaunchPath::attach) continue;
         const std::lock_guard lock(buffer->views);
-        calls += buffer->sides.attached_to() == &stream_ ? 1 : 0;
+        calls += buffer->sides()->attached_to() == &stream_ ? 1 : 0;
     }
     return calls;
 }

@@ -61,7 +61,7 @@ JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) 
 
 // For a buffer that a GPU cannot use: stages its host side, or has the driver copy its memory between two GPUs.
 JudgedArgument stage_buffer(const DeviceState& device, const BufferState& buffer, AccessAnswer answer) {
-    if (buffer.memory->relay != nullptr) {
+    if (buffer.relay() != nullptr) {
         // A copy engine need not reach the memory that the CPU reads there, and the relay belongs to the owner.
         answer.remedy = "copy it into a buffer of the launch device";
         return refused(Code::unsupported, answer);

@@ -54,7 +54,7 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
     }
     if (bar != rules::Bar::none) return device.refusal(call);
     if (Result<void> fine = refuse_beside_services(memory, "trimming a buffer"); !fine) return fine;
-    if (buffer.uses.in_graphs()) return make_error<errors::trimming_buffer_of_graph>();
+    if (buffer.in_graphs()) return make_error<errors::trimming_buffer_of_graph>();
     if (buffer.views.has_parts()) return make_error<errors::trimming_buffer_with_parts>();
     return {};
 }
@@ -90,7 +90,7 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
     }
     const std::lock_guard lock(state->views);
     if (*step > 0 && mapped > 0 && state->memory->kind == MemoryKind::vmm && state->memory->host != nullptr) {
-        state->memory.add_seam(mapped);
+        state->add_seam(mapped);
     }
     state->memory.change_size(bytes);
     return {};
@@ -109,7 +109,7 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
     {
         const std::lock_guard lock(buffer.views);
-        buffer.memory.drop_seams_from(memory->mapped_bytes());
+        buffer.drop_seams_from(memory->mapped_bytes());
     }
     buffer.views.release_failed();
     return trimmed;

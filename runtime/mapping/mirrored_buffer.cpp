@@ -169,10 +169,10 @@ Result<std::shared_ptr<BufferState>> create_mirrored(const Device& device, std::
                           : "a memory file is mapped at two addresses in a row, which the device uses as host memory";
     NewBuffer buffer(owner);
     lay_over(buffer, *made);
-    buffer.facts.bytes = buffer.blocks.block.bytes;
+    buffer.facts.bytes = buffer.block().bytes;
     buffer.facts.aliased = true;
     if (buffer.facts.kind == MemoryKind::vmm && buffer.facts.host != nullptr) {
-        buffer.facts.seams = std::make_unique<Seams>(1, buffer.facts.bytes / 2);
+        buffer.extras().seams.assign(1, buffer.facts.bytes / 2);
     }
     return buffer.make();
 }

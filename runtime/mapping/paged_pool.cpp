@@ -114,7 +114,7 @@ Result<void> may_unmap(BufferState& buffer) {
     const rules::Bar bar = device.bar(rules::PublicCall::unmap);
     if (bar == rules::Bar::capture_elsewhere) return make_error<errors::unmapping_pages_in_capture>();
     if (bar != rules::Bar::none) return device.refusal(rules::PublicCall::unmap, "unmapping pages");
-    if (buffer.uses.in_graphs()) return make_error<errors::unmapping_pages_of_graph>();
+    if (buffer.in_graphs()) return make_error<errors::unmapping_pages_of_graph>();
     if (buffer.views.has_parts()) return make_error<errors::unmapping_pages_with_parts>();
     return {};
 }

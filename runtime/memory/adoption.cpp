@@ -157,13 +157,13 @@ Result<void> make_sides(NewBuffer& buffer) {
     request.bytes = buffer.facts.bytes;
     Result<MemoryBlock> side = MemorySource(buffer.device(), buffer.facts.kind).allocate(request);
     if (!side) return std::move(side).error();
-    buffer.blocks.block = *side;
+    buffer.take(*side);
     buffer.facts.device_address = side->device;
     if (buffer.facts.registered_here) return {};
     Result<MemoryBlock> relay = MemorySource(buffer.device(), MemoryKind::pinned).allocate(request);
     if (!relay) return std::move(relay).error();
     buffer.second_side().host_block = *relay;
-    buffer.facts.relay = relay->host;
+    buffer.extras().relay = relay->host;
     return {};
 }
 
@@ -212,7 +212,11 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
         buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
     if (!id) return std::move(id).error();
     block.id = *id;
-    (buffer.facts.staged() ? buffer.second_side().adopted_block : buffer.blocks.block) = block;
+    if (buffer.facts.staged()) {
+        buffer.second_side().adopted_block = block;
+    } else {
+        buffer.take(block);
+    }
     return {};
 }
 
@@ -247,9 +251,9 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     buffer.asked_for(options.use);
     StorageFacts& facts = buffer.facts;
     facts.bytes = bytes;
-    facts.reason = as->reason;
+    buffer.explain(as->reason);
     facts.adopted = true;
-    facts.dma_buf = dma_buf.get();
+    if (dma_buf) buffer.extras().dma_buf = dma_buf.get();
     facts.registered_here = taking.piece.adopted->registered;
     facts.read_only = !memory->writable;
     facts.io_memory = as->io_memory;
@@ -264,9 +268,9 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     if (facts.staged() || rules::host_finds(as->kind)) facts.host = pointer;
     facts.shared = shared;
     if (shared) {
-        facts.reason = rules::host_method_reason(device->synchronous, facts.kind, facts.path, facts.host_kind);
+        buffer.explain(rules::host_method_reason(device->synchronous, facts.kind, facts.path, facts.host_kind));
     }
-    Result<Fence> fence = make_fence(device, options, device->synchronous || facts.relay != nullptr);
+    Result<Fence> fence = make_fence(device, options, device->synchronous || buffer.has_relay());
     if (!fence) return std::move(fence).error();
     if (Result<void> kept = keep(taking, buffer, *memory); !kept) return std::move(kept).error();
     std::shared_ptr<BufferState> made = buffer.make();

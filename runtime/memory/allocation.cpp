@@ -27,12 +27,12 @@ namespace detail {
 namespace {
 
 constexpr std::size_t max_bytes = std::size_t{1} << 46;  // more than any machine has
-// StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
+// BufferExtras::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
 
 void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_view reason) {
     buffer.facts.bytes = bytes;
-    buffer.facts.reason = reason;
+    buffer.explain(reason);
     buffer.be_of_kind(buffer.device()->synchronous ? MemoryKind::host : kind);
 }
 
@@ -77,21 +77,29 @@ Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment,
             return fine;
         }
         origin = {std::move(known.pool), known.lead_bytes, nullptr};
-        buffer.blocks.allocator = source;
+        buffer.extras().allocator = source;
     }
     const MemoryBlock& block = *made;
-    buffer.blocks.block = block;
-    buffer.blocks.piece = origin.piece;
+    if (origin.piece != nullptr) {
+        buffer.take(*origin.piece);
+    } else {
+        buffer.take(block);
+    }
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
     buffer.facts.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
-    buffer.facts.lead_bytes = origin.lead_bytes;
-    if (block.id == 0) buffer.blocks.users_id = ledger.enter_users(block, buffer.device()->index);
+    if (origin.lead_bytes != 0) buffer.extras().lead_bytes = origin.lead_bytes;
+    if (block.id == 0) buffer.extras().users_id = ledger.enter_users(block, buffer.device()->index);
     if (block.kind == MemoryKind::graph) {
         const std::uint64_t recording = stream->state()->recording_id();
-        buffer.facts.recorded_in = recording != 0 ? recording : over_already;
+        buffer.facts.of_graph = true;
+        buffer.extras().recorded_in = recording != 0 ? recording : over_already;
     }
-    if (rules::is_pooled(block.kind)) buffer.facts.pool = std::move(origin.pool);
+    if (rules::is_pooled(block.kind) &&
+        (!origin.pool || origin.pool.get() != buffer.device()->pools.own_so_far(block.kind))) {
+        buffer.extras().of_other_pool = true;
+        buffer.extras().pool = std::move(origin.pool);
+    }
     return {};
 }
 
@@ -113,10 +121,17 @@ Result<std::size_t> bytes_of(const Amount& amount) {
 
 namespace {
 
-// The state of a buffer comes from the heap where the device keeps none: a sealed scope refuses that.
-Result<void> has_state(DeviceState& device) {
-    if (device.sealed_by() == nullptr || device.buffer_states->any_idle()) return {};
-    if (empty_lanes(device) != 0 && device.buffer_states->any_idle()) return {};
+// Whether the device keeps what the state of a buffer on this path lies in.
+bool keeps_state(const DeviceState& device, LaunchPath path) {
+    if (!device.buffer_states->any_idle()) return false;
+    const bool of_two_sides = path == LaunchPath::stage || path == LaunchPath::attach;
+    return !of_two_sides || (device.buffer_books->any_idle() && device.buffer_extras->any_idle());
+}
+
+// Otherwise it comes from the heap: a sealed scope refuses that.
+Result<void> has_state(DeviceState& device, LaunchPath path) {
+    if (device.sealed_by() == nullptr || keeps_state(device, path)) return {};
+    if (empty_lanes(device) != 0 && keeps_state(device, path)) return {};
     return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
 }
 
@@ -126,7 +141,9 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, Mem
     if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
-    if (Result<void> room = has_state(*device); !room) return std::move(room).error();
+    const MemoryKind kind = device->synchronous ? MemoryKind::host : source.kind();
+    const LaunchPath path = device->paths[static_cast<std::size_t>(kind)].path;
+    if (Result<void> room = has_state(*device, path); !room) return std::move(room).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, source.kind(), reason);
     buffer.asked_for(asked);
@@ -136,7 +153,7 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, Mem
         return std::move(made).error();
     }
     if (buffer.facts.kind == source.kind()) buffer.of_request(request);  // memory of a graph is not
-    const bool ordered = stream != nullptr && rules::is_pooled(buffer.blocks.block.kind);
+    const bool ordered = stream != nullptr && rules::is_pooled(buffer.block().kind);
     std::shared_ptr<BufferState> made = buffer.make();
     if (ordered) order_on(*made, *stream);
     return made;
@@ -212,7 +229,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
-    if (Result<void> room = has_state(*device); !room) return std::move(room).error();
+    if (Result<void> room = has_state(*device, plan->path); !room) return std::move(room).error();
     NewBuffer buffer(device);
     buffer.asked_for(use);
     begin(buffer, *bytes, plan->kind, plan->reason);

@@ -25,23 +25,24 @@ LaunchPath BufferBase::path() const noexcept {
     return state_ ? state_->memory->path : LaunchPath::refuse;
 }
 std::string_view BufferBase::explain() const noexcept {
-    return state_ ? state_->memory->reason : std::string_view();
+    return state_ ? state_->reason() : std::string_view();
 }
 std::uint64_t BufferBase::device_address() const noexcept {
     if (!state_) return 0;
-    state_->exposed.store(true, std::memory_order_relaxed);  // other code may use it behind the runtime's back
+    state_->memory.exposed.store(true, std::memory_order_relaxed);  // other code may use it behind the runtime's back
     return state_->memory->device_address;
 }
 PlacementReport BufferBase::placement() const {
-    return state_ ? state_->device->books->ledger.placement(state_->held->block.id) : PlacementReport{};
+    return state_ ? state_->device->books->ledger.placement(state_->blocks().block().id) : PlacementReport{};
 }
 std::uint64_t BufferBase::staged_bytes() const noexcept {
-    return state_ ? state_->sides.copied_bytes() : 0;
+    const detail::BufferSides* const sides = state_ ? state_->sides() : nullptr;
+    return sides != nullptr ? sides->copied_bytes() : 0;
 }
 
 AccessAnswer BufferBase::can_export() const noexcept {
     if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
-    const bool foreign = state_->held->users_id != 0 || state_->memory->adopted;
+    const bool foreign = state_->blocks().users_id() != 0 || state_->memory->adopted;
     return rules::exportable(state_->memory->kind, state_->memory->shared ? rules::ExportOrigin::shared
                                                    : foreign              ? rules::ExportOrigin::foreign
                                                                           : rules::ExportOrigin::own);
@@ -78,7 +79,7 @@ std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
 
 // true: defer the release until the open captures have ended (K10). Called after begin_release(): no new use begins.
 Result<bool> may_be_put_off(const BufferState& buffer) {
-    if (buffer.uses.in_graphs()) return make_error<errors::releasing_buffer_of_graph>();
+    if (buffer.in_graphs()) return make_error<errors::releasing_buffer_of_graph>();
     for (const rules::DriverUse use : uses_of_release(buffer)) {
         if (Result<void> fine = buffer.device->services.allow(use, "releasing a buffer"); !fine) return fine.error();
     }

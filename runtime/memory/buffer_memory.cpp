@@ -42,13 +42,13 @@ private:
 void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory) {
     buffer.be_of_kind(memory->kind);
     const MemoryBlock block = memory->block();
-    buffer.facts.reason = memory->reason;
+    buffer.explain(memory->reason);
     buffer.facts.in_several = memory->in_several;
     buffer.facts.host = block.host;
     buffer.facts.device_address = block.device;
     if (block.host == nullptr) buffer.facts.host_kind = MemoryKind::unknown;
-    buffer.blocks.block = block;
-    buffer.blocks.allocator = OneBlock(std::move(memory));
+    buffer.take(block);
+    buffer.extras().allocator = OneBlock(std::move(memory));
 }
 
 }  // namespace detail

@@ -32,7 +32,7 @@ inline constexpr std::size_t root_words = std::size_t{1} << (AddressMap::address
 
 // A node kind covers 2^bits addresses; each of its words covers 2^shift. Ordered by level, coarse kinds first. The
 // words of the last kind of a level lead to the next level, those of the other kinds to slots only. Drivers align to 2
-// MiB, 64 KiB and 512 bytes, systems to 4 KiB, 64 and 16 bytes, other code to 1.
+// MiB, 64 KiB and 512 bytes, places of small buffers to 256 bytes, systems to 4 KiB, 64 and 16 bytes, other code to 1.
 struct NodeKind {
     int bits;
     int shift;
@@ -41,13 +41,14 @@ struct NodeKind {
     constexpr bool counts() const { return bits != granule; }
     constexpr std::size_t bytes() const { return words() * sizeof(Word) + (counts() ? 64 : 0); }
 };
-inline constexpr std::array<NodeKind, 10> node_kinds = {{{upper, middle},
+inline constexpr std::array<NodeKind, 11> node_kinds = {{{upper, middle},
                                                          {middle, 28},
                                                          {middle, lower},
                                                          {lower, 20},
                                                          {lower, 16},
                                                          {lower, granule},
                                                          {granule, 9},
+                                                         {granule, 8},
                                                          {granule, 6},
                                                          {granule, 4},
                                                          {granule, 0}}};

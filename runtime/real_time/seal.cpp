@@ -3,6 +3,7 @@
 #include <isthmus/seal.hpp>
 
 #include "device_state.hpp"
+#include "out_of_line.hpp"
 #include "error_places.hpp"
 #include "process.hpp"
 #include "real_time_errors.hpp"
@@ -24,9 +25,21 @@ Result<std::unique_ptr<SealState>> seal_thread(SealMode mode) {
     return state;
 }
 
+namespace {
+
+// What the first use of a buffer by a stream, a graph or a concurrent view takes: a sealed scope has it for each.
+void prepare_first_uses(const std::vector<std::shared_ptr<DeviceState>>& devices) {
+    for (const std::shared_ptr<DeviceState>& device : devices) {
+        device->buffer_books->keep_for_each_of(*device->buffer_states, sizeof(BufferBook));
+    }
+}
+
+}  // namespace
+
 Result<Seal> begin_seal(const SealOptions& options, std::shared_ptr<Books> books,
                         std::vector<std::shared_ptr<DeviceState>> devices) {
     if (options.scope == SealScope::thread) {
+        prepare_first_uses(devices);
         Result<std::unique_ptr<SealState>> made = seal_thread(options.mode);
         if (!made) return std::move(made).error();
         touch_places_of_errors();
@@ -36,6 +49,7 @@ Result<Seal> begin_seal(const SealOptions& options, std::shared_ptr<Books> books
         return make_error<errors::sealed_already>("this runtime");
     }
     touch_places_of_errors();
+    prepare_first_uses(devices);
     auto state = std::make_unique<SealState>();
     state->book = &books->sealed.book;
     state->book->begin(options.mode == SealMode::refuse);

@@ -22,7 +22,7 @@ public:
         fits_ = fits_ && (power == 0 || std::has_single_bit(power));
         add(power == 0 ? 0u : static_cast<std::uint64_t>(std::bit_width(power)), 7);
     }
-    bool fits() const noexcept { return fits_; }
+    bool fits(int bits = 64) const noexcept { return fits_ && at_ <= bits; }
     std::uint64_t word() const noexcept { return word_; }
 
 private:
@@ -63,7 +63,7 @@ SharedRequest shared_request(std::uint64_t bytes, std::size_t element_bytes, std
     second.add(element_bytes, 16);
     second.add_power(alignment);
     second.add_power(use.alignment_bytes);
-    if (!first.fits() || !second.fits()) return {};
+    if (!first.fits(SharedRequest::first_word_bits) || !second.fits()) return {};
     return {bytes, {first.word(), second.word()}};
 }
 
@@ -82,7 +82,7 @@ SharedRequest kind_request(const KindRequest& asked) noexcept {
     first.add(flag(placement.lock), 1);
     first.add(number(placement.node) + 1, 16);
     first.add_power(asked.alignment);
-    if (!first.fits()) return {};
+    if (!first.fits(SharedRequest::first_word_bits)) return {};
     return {asked.bytes, {first.word(), asked.stream_id}};
 }
 

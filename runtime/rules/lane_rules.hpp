@@ -17,7 +17,8 @@ inline constexpr std::size_t lane_buffers = 8;  // and blocks, in one lane at mo
 // All that a request is decided by, in two words. The same words and the same device: the same decision.
 struct SharedRequest {
     std::uint64_t bytes = 0;
-    std::uint64_t words[2] = {0, 0};  // 0: a request that no lane serves
+    std::uint64_t words[2] = {0, 0};            // 0: a request that no lane serves
+    static constexpr int first_word_bits = 56;  // the rest of the first is 0: a buffer keeps something else there
     explicit operator bool() const noexcept { return words[0] != 0; }
     // Of pool memory in the order of a stream, which stream_id() names. The first three bits say so.
     bool in_order() const noexcept { return (words[0] & 7) == 6; }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -38,6 +39,7 @@ struct Seen {
     long mutexes = 0;
     long system_calls = 0;
     long mappings = 0;
+    long heap_bytes = 0;
     std::array<void*, deep> where{};
     int frames = 0;
 };
@@ -49,12 +51,13 @@ bool is_ours(Origin origin) noexcept {
 }
 
 // The first frames are those of the functions that count, which are no origin.
-CONFORMANCE_HOOK void count_heap(long& counted) noexcept {
-    if (!seen.counting) return;
+CONFORMANCE_HOOK bool count_heap(long& counted) noexcept {
+    if (!seen.counting) return false;
     seen.counting = false;  // backtrace() may allocate
     std::array<void*, deep> frames{};
     const int count = backtrace(frames.data(), deep);
-    if (is_ours(code.of(frames.data(), count))) {
+    const bool ours = is_ours(code.of(frames.data(), count));
+    if (ours) {
         if (&counted == &seen.allocations && counted == 0) {
             seen.where = frames;
             seen.frames = count;
@@ -62,6 +65,14 @@ CONFORMANCE_HOOK void count_heap(long& counted) noexcept {
         ++counted;
     }
     seen.counting = true;
+    return ours;
+}
+void* taken(void* made, bool ours) noexcept {
+    if (ours) seen.heap_bytes += static_cast<long>(malloc_usable_size(made));
+    return made;
+}
+void given_back(void* memory, bool ours) noexcept {
+    if (ours) seen.heap_bytes -= static_cast<long>(malloc_usable_size(memory));
 }
 
 void count_if_ours(long& counted, const void* caller) noexcept {
@@ -89,32 +100,33 @@ void* __libc_memalign(std::size_t, std::size_t);
 void __libc_free(void*);
 
 CONFORMANCE_HOOK void* malloc(std::size_t bytes) {
-    count_heap(seen.allocations);
-    return __libc_malloc(bytes);
+    const bool ours = count_heap(seen.allocations);
+    return taken(__libc_malloc(bytes), ours);
 }
 CONFORMANCE_HOOK void* calloc(std::size_t count, std::size_t bytes) {
-    count_heap(seen.allocations);
-    return __libc_calloc(count, bytes);
+    const bool ours = count_heap(seen.allocations);
+    return taken(__libc_calloc(count, bytes), ours);
 }
 CONFORMANCE_HOOK void* realloc(void* memory, std::size_t bytes) {
-    count_heap(seen.allocations);
-    return __libc_realloc(memory, bytes);
+    const bool ours = count_heap(seen.allocations);
+    given_back(memory, ours);
+    return taken(__libc_realloc(memory, bytes), ours);
 }
 CONFORMANCE_HOOK void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    count_heap(seen.allocations);
-    return __libc_memalign(alignment, bytes);
+    const bool ours = count_heap(seen.allocations);
+    return taken(__libc_memalign(alignment, bytes), ours);
 }
 CONFORMANCE_HOOK int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
-    count_heap(seen.allocations);
-    *out = __libc_memalign(alignment, bytes);
+    const bool ours = count_heap(seen.allocations);
+    *out = taken(__libc_memalign(alignment, bytes), ours);
     return *out == nullptr ? ENOMEM : 0;
 }
 CONFORMANCE_HOOK void* memalign(std::size_t alignment, std::size_t bytes) {
-    count_heap(seen.allocations);
-    return __libc_memalign(alignment, bytes);
+    const bool ours = count_heap(seen.allocations);
+    return taken(__libc_memalign(alignment, bytes), ours);
 }
 CONFORMANCE_HOOK void free(void* memory) {
-    if (memory != nullptr) count_heap(seen.frees);
+    if (memory != nullptr) given_back(memory, count_heap(seen.frees));
     __libc_free(memory);
 }
 CONFORMANCE_HOOK int pthread_mutex_lock(pthread_mutex_t* mutex) {
@@ -221,7 +233,7 @@ Counting::Counting() noexcept {
 }
 
 Counts Counting::so_far() noexcept {
-    return {seen.allocations, seen.frees, seen.mutexes, seen.system_calls, seen.mappings, {}};
+    return {seen.allocations, seen.frees, seen.mutexes, seen.system_calls, seen.mappings, seen.heap_bytes, {}};
 }
 
 Counts Counting::end() {

@@ -13,6 +13,7 @@ struct Counts {
     long mutexes = 0;       // locked; the locks of buffers, which are words, are not among them
     long system_calls = 0;  // sleeps, yields, futexes and mappings
     long mappings = 0;      // of these, mmap(), munmap(), mremap(), mprotect(), madvise(), brk() and sbrk()
+    long heap_bytes = 0;    // of blocks taken less those of blocks given back, with what they leave unused
     std::string where;      // the calls that led to the first allocation
 };
 

@@ -440,6 +440,33 @@ TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
     });
 }
 
+// What a stream's first use of a buffer takes is there for each buffer that lives as the scope begins.
+TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+        Stream stream = device.create_stream().value();
+        const auto use = [&](std::vector<Buffer<std::int32_t>>& all) {
+            for (Buffer<std::int32_t>& one : all) {
+                if (const Code code = code_of(stream.launch(add_one, items, one)); code != ok) return code;
+                if (const Code code = code_of(stream.synchronize()); code != ok) return code;
+            }
+            return ok;
+        };
+        for (const SealScope scope : {SealScope::runtime, SealScope::thread}) {
+            std::vector<Buffer<std::int32_t>> warm = several(device, 24);
+            EXPECT_EQ(use(warm), ok);
+            std::vector<Buffer<std::int32_t>> fresh = several(device, 24);
+            const Seal seal = own.seal({scope, SealMode::refuse}).value();
+            Counting counting;
+            const Code code = use(fresh);
+            const Counts counts = counting.end();
+            EXPECT_EQ(code, ok);
+            EXPECT_EQ(counts.allocations, 0) << counts.where;
+            EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
+        }
+    });
+}
+
 TEST(SealedScopes, SayWhatToPrepare) {  // keeps T2, R1
     Device& cpu = runtime().cpu();
     const Seal seal = runtime().seal().value();

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a buffer, each with its own rule: first use, sides, open views, storage.
+// The members of a buffer, each with its own rule: first use, sides, open views, storage, what is out of line.
 #include "buffer_sides.hpp"
 #include "buffer_storage.hpp"
+#include "kept_blocks.hpp"
 #include "open_views.hpp"
+#include "out_of_line.hpp"
+#include "piece.hpp"
+#include "static_texts.hpp"
 #include "stream_uses.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +16,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -316,19 +322,101 @@ TEST(OpenViews, PartsThatArePrefetchedOnceAreNotPrefetchedAgain) {
     EXPECT_FALSE(views.pages_at_host({0, 8}));
 }
 
-TEST(Storage, ChangesItsSizeAndItsSeamsAndNothingElse) {  // keeps V11
+// A piece of memory for its address alone.
+struct Pieces {
+    isthmus::detail::Piece one, other;
+};
+
+TEST(OutOfLine, HasThePieceBeforeAndBehindTheFirstUse) {
+    Pieces pieces;
+    isthmus::detail::OwnedBlocks kept(new isthmus::detail::KeptBlocks);
+    {
+        OutOfLine all;
+        EXPECT_EQ(all.piece(), nullptr);
+        all.set_piece(&pieces.one);
+        EXPECT_EQ(all.piece(), &pieces.one);
+        EXPECT_EQ(all.book(), nullptr);
+        EXPECT_EQ(all.extras(), nullptr);
+        const BufferBook& book = all.make_book(kept.get());
+        EXPECT_EQ(all.book(), &book);
+        EXPECT_EQ(&all.make_book(kept.get()), &book) << "one is enough";
+        EXPECT_EQ(all.piece(), &pieces.one);
+        EXPECT_EQ(all.extras(), nullptr);
+        const BufferExtras& extras = all.make_extras(kept.get());
+        EXPECT_EQ(all.extras(), &extras);
+        EXPECT_EQ(&all.make_extras(kept.get()), &extras);
+        all.set_piece(&pieces.other);
+        EXPECT_EQ(all.piece(), &pieces.other);
+        EXPECT_FALSE(kept->any_idle());
+    }
+    EXPECT_TRUE(kept->any_idle()) << "the book came back";
+}
+
+TEST(OutOfLine, OfThreadsThatMakeABookTheFirstWins) {
+    for (int round = 0; round < 200; ++round) {
+        OutOfLine all;
+        std::array<BufferExtras*, 2> made{};
+        {
+            std::thread other([&] { made[1] = &all.make_extras(); });
+            made[0] = &all.make_extras();
+            other.join();
+        }
+        ASSERT_EQ(made[0], made[1]);
+        ASSERT_EQ(all.extras(), made[0]);
+    }
+}
+
+TEST(KeptBlocks, KeepOneForEachBlockOfAnotherSort) {  // keeps R9
+    constexpr std::size_t bytes = 64;
+    isthmus::detail::OwnedBlocks states(new isthmus::detail::KeptBlocks(1));
+    isthmus::detail::OwnedBlocks books(new isthmus::detail::KeptBlocks(1));
+    std::array<void*, 5> lent{};
+    for (void*& one : lent) one = states->take(bytes);
+    std::vector<void*> taken{books->take(bytes)};  // of one of the five
+    books->keep_for_each_of(*states, bytes);
+    for (int at = 0; at < 4; ++at) {
+        EXPECT_TRUE(books->any_idle()) << at;
+        taken.push_back(books->take(bytes));
+    }
+    EXPECT_FALSE(books->any_idle());
+    for (void* const one : taken) books->give_back(one);
+    for (void* const one : lent) states->give_back(one);
+}
+
+TEST(StaticTexts, AreKnownByTheSameNumberAgain) {
+    isthmus::detail::StaticTexts texts;
+    EXPECT_EQ(texts.number(""), 0u);
+    EXPECT_EQ(texts.text(0), "");
+    EXPECT_EQ(texts.text(1), "");
+    std::vector<std::string> some;
+    for (int at = 0; at < 200; ++at) some.push_back("reason " + std::to_string(at));
+    for (int times = 0; times < 2; ++times) {
+        for (std::size_t at = 0; at < some.size(); ++at) ASSERT_EQ(texts.number(some[at]), at + 1);
+    }
+    for (std::size_t at = 0; at < some.size(); ++at)
+        ASSERT_EQ(texts.text(static_cast<std::uint16_t>(at + 1)), some[at]);
+}
+
+TEST(Extras, SeamsBehindTheEndOfShrunkMemoryGo) {  // keeps V11
+    BufferExtras extras(nullptr);
+    extras.seams = {4, 8, 16};
+    extras.drop_seams_from(8);
+    EXPECT_EQ(extras.seams, (Seams{4}));
+    extras.drop_seams_from(0);
+    extras.drop_seams_from(0);
+    EXPECT_TRUE(extras.seams.empty());
+}
+
+TEST(Storage, ChangesItsSizeAndNothingElse) {  // keeps V11
     StorageFacts facts;
     facts.bytes = 16;
     facts.device_address = 0x1000;
-    facts.seams = std::make_unique<Seams>(Seams{4, 8});
-    BufferStorage storage(std::move(facts));
+    const BufferStorage made(facts);
+    BufferStorage storage(facts);
     static_assert(std::is_const_v<std::remove_pointer_t<decltype(storage.operator->())>>);
     storage.change_size(32);
-    storage.add_seam(16);
     EXPECT_EQ(storage->bytes, 32u);
-    EXPECT_EQ(*storage->seams, (Seams{4, 8, 16}));
-    storage.drop_seams_from(8);
-    EXPECT_EQ(*storage->seams, (Seams{4}));
+    EXPECT_EQ(made->bytes, 16u);
     EXPECT_EQ(storage->device_address, 0x1000u);
 }
 

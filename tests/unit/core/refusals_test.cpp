@@ -75,7 +75,7 @@ TEST_F(Refusals, AViewThatMayNotWaitDoesNotCopy) {  // keeps G8
 TEST_F(Refusals, AViewWaitsForAnothersCopyAsLongAsItMay) {  // keeps G8
     const Buffer<int> data = written_on_device();
     {
-        const std::lock_guard copying(data.state()->held.downloading());
+        const std::lock_guard copying(data.state()->blocks().downloading());
         std::thread([&] {
             using errors::content_copied_for_another_view;
             EXPECT_TRUE(

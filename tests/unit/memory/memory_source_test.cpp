@@ -430,7 +430,7 @@ TEST_F(Sources, MemoryOfOneBufferIsAnAllocatorOfOneBlock) {
     isthmus::detail::NewBuffer made(device.state());
     lay_over(made, memory);
     std::shared_ptr<isthmus::detail::BufferState> buffer = made.make();
-    const Result<MemoryBlock> refused = buffer->held->allocator.allocate(bytes(64));
+    const Result<MemoryBlock> refused = buffer->extras()->allocator.allocate(bytes(64));
     ASSERT_EQ(refused.code(), Code::unsupported);
     EXPECT_EQ(refused.error().message(), "this allocator has one block, which its buffer holds");
     EXPECT_FALSE(memory->ended);

@@ -135,8 +135,9 @@ TEST(PtxConversions, FloatsOfOtherSizes) {
               (Values{0x3f800000, 0x33800000, 0xff800000, 0x7fffffff}));
     EXPECT_EQ(evaluate("cvt.rn.bf16.f32 %h3, %r0;", 'h', {0x3f808000, 0x3f818000, 0x7f7fffff}, Values(3), Values(3)),
               (Values{0x3f80, 0x3f82, 0x7f80}));
-    EXPECT_EQ(evaluate("cvt.rn.bf16.f16 %h3, %h0;", 'h', {0x3c04, 0x3c08, 0x3c0c, 0xfc00, 0x0001}, Values(5), Values(5)),
-              (Values{0x3f80, 0x3f81, 0x3f82, 0xff80, 0x3380}));
+    EXPECT_EQ(
+        evaluate("cvt.rn.bf16.f16 %h3, %h0;", 'h', {0x3c04, 0x3c08, 0x3c0c, 0xfc00, 0x0001}, Values(5), Values(5)),
+        (Values{0x3f80, 0x3f81, 0x3f82, 0xff80, 0x3380}));
     EXPECT_EQ(evaluate("cvt.rz.f16.bf16 %h3, %h0;", 'h', {0x3f80, 0x4780, 0xb380, 0x4049}, Values(4), Values(4)),
               (Values{0x3c00, 0x7bff, 0x8001, 0x4248}));
     EXPECT_EQ(evaluate("cvt.rn.f16x2.f32 %r3, %r0, %r1;", 'r', {0x3f800000}, {0x40000000}, {0})[0], 0x3c004000u);
