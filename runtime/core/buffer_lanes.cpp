@@ -127,17 +127,17 @@ void look_at_uses(BufferState& buffer, const StreamState* order, rules::Unheld& 
 
 rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& request, const StreamState* order) {
     const DeviceState& device = *buffer.device;
+    const OutOfLine::Parts parts = buffer.views.out_of_line.parts();
     rules::Unheld facts;
     facts.of_request = static_cast<bool>(request);
-    facts.own_memory = buffer.blocks().all_own() && !buffer.memory->adopted;
+    facts.own_memory = HeldBlocks::all_own(parts) && !buffer.memory->adopted;
     facts.in_order = request.in_order();
     facts.order_known =
         order != nullptr && order->device.get() == &device && !order->others() && order->kept_behind.has_begun();
     facts.exposed = buffer.memory.exposed.load(std::memory_order_relaxed);
     facts.in_parts = buffer.views.has_parts() || buffer.views.released();
-    facts.in_graphs = buffer.in_graphs();
-    const BufferExtras* const extras = buffer.extras();
-    facts.far = extras != nullptr && (extras->far.any() || extras->order != nullptr);
+    facts.in_graphs = parts.book != nullptr && parts.book->uses.in_graphs();
+    facts.far = parts.extras != nullptr && (parts.extras->far.any() || parts.extras->order != nullptr);
     facts.watched = watched(device);
     facts.capture_open = device.books->captures.any();
     facts.device_usable = device.usable() && !device.unreturned.any();

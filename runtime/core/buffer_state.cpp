@@ -296,7 +296,8 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
     if (use == nullptr) {
         if (all.size() > 0) forget_ended_uses();
         use = &all.add(stream);
-        note_far_use(*stream.device);
+        const DeviceState& user = *stream.device;
+        if (&user != device.get() || !user.reaches(memory->kind)) note_far_use(user);
     }
     use->raise(position, how);
     // Streams in the PartBook are also among the uses, and so are alive.
@@ -304,9 +305,8 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
 }
 
-// For the suspects of a fault. Memory that the device made and reaches is none.
+// For the suspects of a fault: memory that this device did not make, or does not reach.
 void BufferState::note_far_use(const DeviceState& user) {
-    if (&user == device.get() && user.reaches(memory->kind)) return;
     if (make_extras().far.any()) return;
     user.books->far_buffers.add(*this, user.books);
 }

@@ -89,8 +89,9 @@ const PieceCache::Behind* behind(const StreamState* order) noexcept {
 }  // namespace
 
 bool HeldBlocks::rest(DeviceState& device, const StreamState* order) {
-    Piece& piece = *all_.piece();
-    SecondSide* const side = second();
+    const OutOfLine::Parts parts = all_.parts();
+    Piece& piece = *parts.piece;
+    const SecondSide* const side = parts.second;
     if (!park(device, piece, piece.block, order)) return false;
     if (side != nullptr && !park(device, *side->piece, side->host_block, nullptr)) {
         MemoryBlock block = piece.block;
@@ -100,21 +101,23 @@ bool HeldBlocks::rest(DeviceState& device, const StreamState* order) {
         all_.set_piece(nullptr);
         return false;
     }
-    for_each_piece([&](const Piece& one, const MemoryBlock&) { device.cache.close_in_lane(one, behind(order)); });
+    device.cache.close_in_lane(piece, behind(order));
+    if (side != nullptr) device.cache.close_in_lane(*side->piece, behind(order));
     return true;
 }
 
 bool HeldBlocks::wake(DeviceState& device, const StreamState* order) {
     Ledger& ledger = device.books->ledger;
-    Piece& piece = *all_.piece();
-    SecondSide* const side = second();
-    MemoryBlock block = piece.block;
-    if (ledger.wake(piece, block) == 0) return false;
+    const OutOfLine::Parts parts = all_.parts();
+    Piece& piece = *parts.piece;
+    SecondSide* const side = parts.second;
+    if (ledger.wake(piece, piece.block) == 0) return false;
     if (side != nullptr && ledger.wake(*side->piece, side->host_block) == 0) {
-        (void)park(device, piece, block, nullptr);
+        (void)park(device, piece, piece.block, nullptr);
         return false;
     }
-    for_each_piece([&](const Piece& one, const MemoryBlock&) { device.cache.open_from_lane(one, behind(order)); });
+    device.cache.open_from_lane(piece, behind(order));
+    if (side != nullptr) device.cache.open_from_lane(*side->piece, behind(order));
     return true;
 }
 

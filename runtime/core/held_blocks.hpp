@@ -42,17 +42,18 @@ public:
         return extras != nullptr ? extras->second.get() : nullptr;
     }
     // Whether all blocks are the device's own pieces.
-    bool all_own() const noexcept {
-        const SecondSide* const side = second();
-        return all_.piece() != nullptr && (side == nullptr || (side->piece != nullptr && !side->adopted_block));
+    bool all_own() const noexcept { return all_own(all_.parts()); }
+    static bool all_own(const OutOfLine::Parts& of) noexcept {
+        return of.piece != nullptr &&
+               (of.second == nullptr || (of.second->piece != nullptr && !of.second->adopted_block));
     }
     // Expects all_own(), as the next two.
     std::size_t pieces() const noexcept { return second() != nullptr ? 2 : 1; }
     template <class Visit>
     void for_each_piece(Visit visit) const {
-        Piece& piece = *all_.piece();
-        visit(piece, piece.block);
-        if (const SecondSide* const side = second()) visit(*side->piece, side->host_block);
+        const OutOfLine::Parts parts = all_.parts();
+        visit(*parts.piece, parts.piece->block);
+        if (const SecondSide* const side = parts.second) visit(*side->piece, side->host_block);
     }
     // For BufferLanes: parks all pieces, and closes them. false: they are not kept. `order`: the stream in whose order
     // the memory was allocated; nullptr: none.

@@ -144,6 +144,21 @@ public:
         return first_extras(there, kept_extras);
     }
 
+    // All of it by one look.
+    struct Parts {
+        const BufferBook* book = nullptr;
+        const BufferExtras* extras = nullptr;
+        Piece* piece = nullptr;
+        SecondSide* second = nullptr;
+    };
+    Parts parts() const noexcept {
+        const std::uintptr_t word = word_.load(std::memory_order_acquire);
+        if ((word & is_book) == 0) return {nullptr, nullptr, reinterpret_cast<Piece*>(word), nullptr};
+        const auto* const there = reinterpret_cast<BufferBook*>(word & ~is_book);
+        const BufferExtras* const made = there->extras.load(std::memory_order_acquire);
+        return {there, made, there->piece, made != nullptr ? made->second.get() : nullptr};
+    }
+
     // The memory where it is the device's own, in the ledger; nullptr: it is not, or was given back. Only while a
     // buffer is made, released or ended, or by its owner.
     Piece* piece() const noexcept {
