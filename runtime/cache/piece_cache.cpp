@@ -170,7 +170,7 @@ std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     return out;
 }
 
-std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std::uint64_t age) {
+std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std::optional<std::uint64_t> age) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     shelve(piece, behind, age);
@@ -205,12 +205,12 @@ void PieceCache::released_elsewhere(std::uint64_t releases) {
     releases_ += releases;
 }
 
-void PieceCache::shelve(Piece& piece, Behind* behind, std::uint64_t age) {
+void PieceCache::shelve(Piece& piece, Behind* behind, std::optional<std::uint64_t> age) {
     uncount(piece);
     set_bytes(bytes_ + piece.bytes());
     ++pieces_;
-    ++releases_;
-    const Kept kept{&piece, releases_ - std::min(age, releases_)};
+    if (!age) ++releases_;
+    const Kept kept{&piece, releases_ - std::min(age.value_or(0), releases_)};
     if (behind != nullptr) {
         begin_shelves(*behind);
         put(behind->shelves_, kept);

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace isthmus {
@@ -119,8 +120,9 @@ public:
     void open_from_lane(const Piece& piece, const Behind* behind) const {
         open(piece, piece.asked_bytes, order_of(behind));
     }
-    // Keeps a piece that lay in a lane, as keep() does. `age`: so many releases ago.
-    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::uint64_t age = 0);
+    // Keeps a piece that is closed already, as keep() does. `age`: it was released into a lane, so many releases ago,
+    // of all of which released_elsewhere() told; without it, it is released now.
+    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {});
     // So many pieces were released into lanes: what is kept here has waited for longer.
     void released_elsewhere(std::uint64_t releases);
     // Of what is kept outside the lanes; may be out of date at once.
@@ -165,7 +167,7 @@ private:
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void take_out_surplus(std::vector<Piece*>& out);
-    void shelve(Piece& piece, Behind* behind, std::uint64_t age = 0);
+    void shelve(Piece& piece, Behind* behind, std::optional<std::uint64_t> age = {});
     std::uint64_t most_kept(const rules::HandedOut& now) const noexcept;
     std::uint64_t asked_by_owners(const rules::HandedOut& counted) const noexcept;  // without what lies in lanes
     void set_bytes(std::uint64_t bytes) noexcept;

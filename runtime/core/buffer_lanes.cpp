@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace isthmus {
@@ -74,7 +75,7 @@ rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t b
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
 // whose work may still use it; nullptr: none.
-void end_resting(StateBlock& block, StreamState* order, std::uint64_t age = 0) noexcept {
+void end_resting(StateBlock& block, StreamState* order, std::optional<std::uint64_t> age = {}) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
     buffer.blocks().for_each_piece(
@@ -83,7 +84,7 @@ void end_resting(StateBlock& block, StreamState* order, std::uint64_t age = 0) n
     block.from().give_back(&block);
 }
 template <class Resting>
-void end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age = 0) noexcept {
+void end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age) noexcept {
     if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order, age);
     end_resting(*resting.block, order, age);
 }
@@ -94,8 +95,8 @@ bool watched(const DeviceState& device) noexcept {
 
 // Whether memory that rests may serve a request: neither a capture nor a service is in its way, and nobody follows.
 bool lanes_serve(const DeviceState& device) noexcept {
-    return !device.books->captures.any() && !device.services.any() && !device.unreturned.any() && !watched(device) &&
-           device.usable();
+    return !device.books->captures.any() && !device.services.any() && !device.unreturned.any_for_next_call() &&
+           !watched(device) && device.usable();
 }
 
 // The stream in whose order a request was made, where the buffer still holds it.
@@ -140,7 +141,7 @@ rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& requ
     facts.far = parts.extras != nullptr && (parts.extras->far.any() || parts.extras->order != nullptr);
     facts.watched = watched(device);
     facts.capture_open = device.books->captures.any();
-    facts.device_usable = device.usable() && !device.unreturned.any();
+    facts.device_usable = device.usable() && !device.unreturned.any_for_next_call();
     return facts;
 }
 
@@ -192,10 +193,17 @@ bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one,
     return true;
 }
 
+// What lies in the cache has waited for `fresh` releases more, of which those that leave the lane are some.
+void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh) {
+    if (fresh != 0) device.cache.released_elsewhere(fresh);
+    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
+}
+
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
 bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
     Lane& lane = device.lanes.lanes_[at];
     AllLeaving leaving;
+    std::uint64_t fresh = 0;
     bool room = true;
     {
         if (!lane.lock.try_lock()) return false;
@@ -206,13 +214,14 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
         while (room && lane.count != 0 && !rules::lane_has_room(now_of(device, at, lane.count), size.bytes, limit)) {
             room = take_out(device, at, 0, leaving);
         }
+        if (!leaving.empty()) fresh = lane.tell();
         if (room) {
             lane.resting[lane.count] = resting;
             lane.resting[lane.count++].number = ++lane.put;
             add(device.cache.in_lanes[at], size);
         }
     }
-    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
+    keep_all(device, leaving, fresh);
     return room;
 }
 
@@ -228,15 +237,13 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
         std::uint64_t fresh = 0;
         {
             const std::lock_guard lock(lane.lock);
-            fresh = lane.put - std::exchange(lane.told, lane.put);
+            fresh = lane.tell();
             const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
             for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
             bytes += before - counted.bytes.load(std::memory_order_relaxed);
             lane.closed = lane.closed || for_good;
         }
-        // What lies in the cache has waited for as many releases more.
-        device.cache.released_elsewhere(fresh);
-        for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
+        keep_all(device, leaving, fresh);
     }
     return bytes;
 }
@@ -326,16 +333,19 @@ void empty_lanes_of(StreamState& stream) {
         // Who put a buffer of the stream there had a reference to it: its count is seen.
         if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
         BufferLanes::Lane& lane = device.lanes.lanes_[at];
-        Few<BufferLanes::Resting, rules::lane_buffers> leaving;
+        BufferLanes::AllLeaving leaving;
+        std::uint64_t fresh = 0;
         {
             const std::lock_guard lock(lane.lock);
             for (std::size_t one = lane.count; one-- > 0;) {
                 if (lane.resting[one].order != &stream) continue;
-                leaving.push_back(lane.resting[one]);
+                leaving.push_back({lane.resting[one], nullptr, lane.put - lane.resting[one].number});
                 BufferLanes::take_at(device, at, one);
             }
+            if (!leaving.empty()) fresh = lane.tell();
         }
-        for (const BufferLanes::Resting& one : leaving) end_resting(device, one, &stream);
+        if (fresh != 0) device.cache.released_elsewhere(fresh);
+        for (const BufferLanes::Leaving& one : leaving) end_resting(device, one.resting, &stream, one.age);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace isthmus {
 inline namespace v0 {
@@ -60,6 +61,8 @@ private:
         std::uint64_t put = 0;                             // so many have been put here
         std::uint64_t told = 0;                            // of these, those that the cache has been told of
         std::array<Resting, rules::lane_buffers> resting;  // oldest first
+        // Answers what the cache has to be told of.
+        std::uint64_t tell() noexcept { return put - std::exchange(told, put); }
     };
     // On the way to the cache. The stream does not end before.
     struct Leaving {
@@ -74,6 +77,7 @@ private:
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
     static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
+    static void keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh);
     static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
     static std::uint64_t empty(DeviceState& device, bool for_good);
 

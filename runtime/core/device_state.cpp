@@ -189,20 +189,27 @@ void DeviceState::end_later(HostCalls& calls) {
     if (calls.any()) orphaned_calls_.take(calls);  // nothing is destroyed here, where a buffer's lock may be held
 }
 
-bool DeviceState::external_capture_open() {
+DeviceState::OthersCaptures DeviceState::external_captures() {
+    OthersCaptures found = OthersCaptures::none;
     for (const std::shared_ptr<StreamState>& stream : live_streams()) {
         if (!stream->external) continue;
         Wait wait = Wait::never();
         const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
-        if (!lock) return true;  // possibly: another thread is blocked in the driver with this stream
+        if (!lock) {  // another thread is in the driver with this stream
+            found = OthersCaptures::busy;
+            continue;
+        }
         if (stream->handle == platform::StreamHandle::none) continue;
-        if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
+        // One that was lost is open, too: until its owner ends it, the driver refuses to wait for the whole context.
+        if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) {
+            return OthersCaptures::open;
+        }
     }
-    return false;
+    return found;
 }
 
 Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
-    if (synchronous || books->captures.any() || external_capture_open()) return {};
+    if (synchronous || books->captures.any() || external_captures() != OthersCaptures::none) return {};
     bool in_use = false;
     if (const platform::Status status = execution.context_in_use(in_use); !status.ok()) {
         return failure(status, "asking whether a device's context is in use");

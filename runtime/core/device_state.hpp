@@ -98,9 +98,14 @@ struct DeviceState final : DeviceSession {
     void end_later(HostCalls& calls);
     // Waits for work that other code gave to the device's context, where the driver can tell and no capture is open.
     Result<void> wait_for_others(const Deadline& deadline);
-    // Whether other code has a capture open on a stream that was wrapped here, or may have one. A driver call for each
-    // such stream. Expects no stream's lock.
-    bool external_capture_open();
+    // Whether other code has a capture open on a stream that was wrapped here, which may be lost already. A driver call
+    // for each such stream. Expects no stream's lock.
+    enum class OthersCaptures : std::uint8_t {
+        none,
+        busy,  // not known: another thread is in the driver with such a stream
+        open,
+    };
+    OthersCaptures external_captures();
 
     // The stream that copies staged content to the host's side; separate, so that a view does not wait for later work
     // of other streams. Lives as long as a buffer that used it.

@@ -78,6 +78,12 @@ rules::DriverUse free_use(const Piece& piece) {
     return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
 
+// When to offer the driver memory again that it did not take.
+UnreturnedPieces::Until until(Code refusal) noexcept {
+    const bool captured = refusal == Code::capture_error;
+    return captured ? UnreturnedPieces::Until::end_of_capture : UnreturnedPieces::Until::next_call;
+}
+
 // Logs an error whose caller is gone, and keeps the piece.
 void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
     if (device.config->log) {
@@ -92,7 +98,7 @@ void keep(DeviceState& device, Piece piece, const Error& why, std::string_view w
         return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
     }
     if (piece.adopted) device.books->ledger.enter_unreturned(device.index, piece);
-    device.unreturned.add(std::move(piece));
+    device.unreturned.add(std::move(piece), until(why.code()));
 }
 
 // Frees now if no service runs, otherwise when the last one has stopped.
@@ -168,7 +174,11 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
         // cuMemFree waits for all work, cuMemUnmap for none. A wait for the whole context ends each capture that is
         // open in it: the piece is kept until there is none.
         if (!piece.unused && !device.context_gone()) {
-            if (device.external_capture_open()) return platform::Status{Code::capture_error, 0, "cuCtxSynchronize"};
+            const DeviceState::OthersCaptures others = device.external_captures();
+            if (others != DeviceState::OthersCaptures::none) {
+                const bool open = others == DeviceState::OthersCaptures::open;
+                return platform::Status{open ? Code::capture_error : Code::not_ready, 0, "cuCtxSynchronize"};
+            }
             const platform::Status ended = device.driver->execution().synchronize_context();
             if (!ended.ok()) return ended;
         }
@@ -255,7 +265,7 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 }  // namespace
 
-void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::uint64_t age) {
+void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age) {
     free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr, age));
 }
 
@@ -380,7 +390,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
                 line.append("released memory is kept until the driver takes it: ").append(text_in_words(why));
                 device.config->say(Severity::warning, line);
             }
-            device.unreturned.add(std::exchange(piece, {}));
+            device.unreturned.add(std::exchange(piece, {}), until(why.code()));
             return {};
         }
     }
@@ -410,7 +420,9 @@ void return_unreturned(DeviceState& device) {
         call->leave();
         if (given && !given->ok()) (void)device.failure(*given, "releasing memory again");
         if (!given || still_has(*given)) {
-            if (!device.is_lost()) return device.unreturned.add(*std::move(piece));
+            if (!device.is_lost()) {
+                return device.unreturned.add(*std::move(piece), until(given ? given->code : given.code()));
+            }
             keep_mappings(*piece);
         }
         if (piece->adopted) device.books->ledger.leave(piece->block.id);

@@ -8,7 +8,9 @@
 #include "ledger.hpp"
 #include "running_services.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace isthmus {
@@ -38,7 +40,7 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes);
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind);
 // A piece that lay in a lane is kept as any other. `behind`: the stream whose work may still use it; nullptr: none.
 // `age`: so many releases ago.
-void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::uint64_t age = 0);
+void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age = {});
 // For the end of a stream. What is kept behind its work goes back in its order, or serves others if the work has ended.
 void free_kept_behind(StreamState& stream);
 // The same for what is too much beside an allocation of so many bytes that the cache does not serve.

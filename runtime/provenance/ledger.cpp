@@ -90,7 +90,7 @@ Result<void> Ledger::insert(const provenance::Record& record) {
 }
 
 Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked) {
-    const provenance::Record record = record_of(block, entry.device);
+    const provenance::Record record = record_of(block, entry.owner_device());
     const std::uint64_t extent = extent_of(block, piece);
     Result<provenance::Place> placed = place(record, extent, parked);
     if (!placed) return std::move(placed).error();
@@ -124,7 +124,7 @@ Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, P
     if (entry == nullptr) return make_error<errors::address_map_is_full>();
     MemoryBlock block = fresh;
     block.id = entry->id();
-    entry->device = static_cast<std::uint32_t>(device);
+    entry->belongs_to(device, first_base(block));
     if (Result<void> mapped = map(*entry, block, piece); !mapped) {
         entries_.remove(*entry);
         return std::move(mapped).error();
@@ -169,7 +169,7 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) 
     if (entry == nullptr) return 0;
     entry->block = block;
     entry->block.id = entry->id();
-    entry->device = static_cast<std::uint32_t>(device);
+    entry->belongs_to(device, first_base(block));
     const provenance::Record record = record_of(entry->block, device);
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
@@ -216,17 +216,19 @@ Error Ledger::refusal(const MemoryBlock& block) const {
     return make_error<errors::block_is_unknown>(base, block.id);
 }
 
-// The entry of a block that its owner gives back.
+// The entry of a block that its owner gives back. Another thread may release it meanwhile, and hand it out again: what
+// that changes is not looked at.
 Result<LedgerEntry*> Ledger::released(const MemoryBlock& block, std::size_t device) const {
     LedgerEntry* const entry = live(block.id);
     if (entry == nullptr) return refusal(block);
-    const std::uint64_t offset = first_base(block) - first_base(entry->block);
-    if (offset != 0) {
-        const bool within = offset < entry->block.bytes;
+    if (first_base(block) != entry->first.load(std::memory_order_relaxed)) {
+        const provenance::Record known = addresses_.find(first_base(block));
+        const bool second_range = (known.flags & provenance::record_flags::device_address) != 0;
+        const bool within = known && known.id == block.id && !second_range;
         if (within) return make_error<errors::block_address_within_it>(hex_base(block), block.id);
         return make_error<errors::block_of_another_address>(hex_base(block), block.id);
     }
-    if (entry->device != device) return make_error<errors::block_of_another_device>(hex_base(block), block.id);
+    if (entry->owner_device() != device) return make_error<errors::block_of_another_device>(hex_base(block), block.id);
     return entry;
 }
 
@@ -240,13 +242,12 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     return piece;
 }
 
-// Ends the identity of this block, where it is one of the device. nullptr: nothing has changed.
+// Ends the identity of this block, where it is one of the device. nullptr: nothing has changed. A release that is wrong
+// ends nothing, so that a right one at the same moment succeeds.
 LedgerEntry* Ledger::claim(const MemoryBlock& block, std::size_t device) {
     LedgerEntry* const entry = entries_.at(block.id);
-    if (entry == nullptr || !entry->is(block.id) || !entry->claim(block.id)) return nullptr;
-    if (first_base(block) == first_base(entry->block) && entry->device == device) return entry;
-    entry->publish(block.id);
-    return nullptr;
+    if (entry == nullptr || !entry->is(block.id) || !entry->is_of(device, first_base(block))) return nullptr;
+    return entry->claim(block.id) ? entry : nullptr;
 }
 
 // A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
@@ -268,10 +269,17 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
     const std::lock_guard lock(mutex_);
     Result<LedgerEntry*> found = released(block, device);
     if (!found) return std::move(found).error();
-    if (!keeps(**found)) return static_cast<Piece*>(nullptr);
-    if (!end(**found, block.id)) return refusal(block);
-    park_records(**found);
-    return static_cast<Piece*>(*found);
+    // Of what was put back, the lock guards all; any other piece is nobody else's once its identity has ended.
+    LedgerEntry& entry = **found;
+    const bool returned = entry.returned;
+    if (!returned && !entry.claim(block.id)) return refusal(block);
+    if (!keeps(entry)) {
+        if (!returned) entry.publish(block.id);
+        return static_cast<Piece*>(nullptr);
+    }
+    if (returned) (void)end(entry, block.id);
+    park_records(entry);
+    return static_cast<Piece*>(&entry);
 }
 
 rules::Released Ledger::with_facts(const LedgerEntry& entry, rules::Released how) const noexcept {
@@ -299,7 +307,9 @@ std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
         (void)addresses_.park(entry.at);
         return 0;
     }
-    entry.block = block;
+    entry.block.id = block.id;  // not its addresses, which others may read
+    entry.block.bytes = block.bytes;
+    entry.block.kind = block.kind;
     entry.publish(block.id);
     return block.id;
 }
@@ -310,14 +320,15 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
     if (entry == nullptr) return nullptr;
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->block.id = entry->id();
-    entry->device = static_cast<std::uint32_t>(device);
+    entry->belongs_to(device, first_base(entry->block));
     (void)map(*entry, entry->block, *entry, true);  // without a record it is recorded when it is handed out
     return entry;
 }
 
 // Makes the parked records those of `block`. false: they are others.
 bool Ledger::revive_records(LedgerEntry& entry, const MemoryBlock& block) {
-    const provenance::Record record = record_of(block, entry.device);
+    if (block.host != entry.block.host || block.device != entry.block.device) return false;
+    const provenance::Record record = record_of(block, entry.owner_device());
     const bool two = has_second_base(block);
     if (two != static_cast<bool>(entry.beside) || !addresses_.revive(entry.at, record)) return false;
     return !two || addresses_.revive(entry.beside, at_device_address(record, block));
@@ -340,7 +351,7 @@ void Ledger::put_back(std::size_t device, Piece& piece) {
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
     static_cast<Piece&>(*entry) = std::move(piece);
-    entry->device = static_cast<std::uint32_t>(device);
+    entry->belongs_to(device, first_base(entry->block));
     entry->returned = true;
     returned_.emplace(entry->block.id, entry);
     (void)map(*entry, entry->block, *entry);  // if the map cannot grow, the block can still be released
@@ -350,7 +361,7 @@ void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
-    entry->device = static_cast<std::uint32_t>(device);
+    entry->belongs_to(device, address_of(piece.adopted->pointer));
     piece.block = {entry->id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
     entry->block = piece.block;
     (void)map(*entry, piece.block, *entry);
@@ -379,7 +390,8 @@ std::vector<Piece> Ledger::take_all(std::size_t device) {
     std::vector<Piece> pieces;
     const std::lock_guard lock(mutex_);
     entries_.for_each([&](LedgerEntry& entry) {
-        if (entry.device != device || !entry.has_owner() || !end(entry, entry.returned ? entry.block.id : entry.id()))
+        if (entry.owner_device() != device || !entry.has_owner() ||
+            !end(entry, entry.returned ? entry.block.id : entry.id()))
             return;
         pieces.push_back(std::move(static_cast<Piece&>(entry)));
         remove(entry);
@@ -402,7 +414,7 @@ Ledger::Origin Ledger::origin(std::uint64_t id) const {
     const LedgerEntry* const entry = live(id);
     if (entry == nullptr) return {};
     const std::uint64_t begin = entry->allocation.bytes != 0 ? entry->allocation.device : entry->block.device;
-    return {true, entry->device, entry->pool, static_cast<std::size_t>(entry->block.device - begin)};
+    return {true, entry->owner_device(), entry->pool, static_cast<std::size_t>(entry->block.device - begin)};
 }
 
 std::size_t Ledger::size() const {

@@ -36,7 +36,7 @@ bool LedgerEntries::grow() {
     for (std::size_t at = per_chunk; at-- > 0;) {  // in this order, so that the first entry is taken first
         LedgerEntry& entry = made[at];
         entry.word.store(identity::released | (chunk * per_chunk + at), std::memory_order_relaxed);
-        entry.next_free = std::exchange(free_, &entry);
+        add_free(entry);
     }
     return true;
 }
@@ -63,7 +63,7 @@ void LedgerEntries::enter_in_directory(std::uint64_t number, Chunk* chunk) {
 LedgerEntry* LedgerEntries::add() {
     if (free_ == nullptr && !grow()) return nullptr;
     LedgerEntry* const entry = free_;
-    free_ = entry->next_free;
+    free_ = reinterpret_cast<LedgerEntry*>(entry->first.load(std::memory_order_relaxed));
     const std::uint64_t last = entry->word.load(std::memory_order_relaxed);
     entry->word.store(last + identity::one_owner, std::memory_order_relaxed);
     return entry;
@@ -76,7 +76,7 @@ void LedgerEntries::remove(LedgerEntry& entry) noexcept {
     entry.at = {};
     entry.beside = {};
     if (identity::owner(entry.id()) == identity::last_owner) return;  // never used again
-    entry.next_free = std::exchange(free_, &entry);
+    add_free(entry);
 }
 
 bool LedgerEntries::handed_out(std::uint64_t id) const noexcept {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -43,13 +44,15 @@ std::uint64_t reserve_ids(std::uint64_t count) noexcept;
 // away or sets it is the only one who may change the rest until the next such step: to hand the piece out is a store
 // behind all that was written before, to end the identity is one compare-and-swap (claim()), of which one succeeds. So
 // a piece is released and handed out again without the ledger's lock. The lock guards the list of free entries, and
-// what leaves or enters the ledger.
+// what leaves or enters the ledger: the piece's addresses and its owner's device stay while it is there.
 struct LedgerEntry : Piece {
-    bool returned = false;     // has its owner still, who knows it by an identity of an earlier entry (put_back())
-    std::uint32_t device = 0;  // Device::index() of the owner
+    bool returned = false;  // has its owner still, who knows it by an identity of an earlier entry (put_back())
+    std::atomic<std::uint32_t> device{0};  // Device::index() of the owner
     std::atomic<std::uint64_t> word{identity::released};
     provenance::Place at, beside;  // of the first address; of the device address where that is another one
-    LedgerEntry* next_free = nullptr;
+    // The first address; of a free entry, the next free one. Who compares it before claim() may find either, but after
+    // a claim that succeeded knows that it was the address.
+    std::atomic<std::uint64_t> first{0};
 
     std::uint64_t id() const noexcept { return word.load(std::memory_order_relaxed) & ~identity::released; }
     // Whether this identity is the entry's, and somebody has it. Acquire: what it was handed out with is there.
@@ -57,6 +60,15 @@ struct LedgerEntry : Piece {
     bool has_owner() const noexcept {
         return (word.load(std::memory_order_relaxed) & identity::released) == 0 || returned;
     }
+    // Expects the ledger's lock, and an entry that nobody has.
+    void belongs_to(std::size_t owner, std::uint64_t first_address) noexcept {
+        device.store(static_cast<std::uint32_t>(owner), std::memory_order_relaxed);
+        first.store(first_address, std::memory_order_relaxed);
+    }
+    bool is_of(std::size_t owner, std::uint64_t first_address) const noexcept {
+        return first.load(std::memory_order_relaxed) == first_address && owner_device() == owner;
+    }
+    std::size_t owner_device() const noexcept { return device.load(std::memory_order_relaxed); }
     // Somebody has this identity from here on.
     void publish(std::uint64_t id) noexcept { word.store(id, std::memory_order_release); }
     // Ends this identity. false: another thread has ended it, or it was never this entry's.
@@ -112,6 +124,9 @@ private:
         const std::unique_ptr<std::atomic<Chunk*>[]> chunks;  // null: another ledger's, or of no ledger yet
     };
     bool grow();
+    void add_free(LedgerEntry& entry) noexcept {
+        entry.first.store(reinterpret_cast<std::uintptr_t>(std::exchange(free_, &entry)), std::memory_order_relaxed);
+    }
     void enter_in_directory(std::uint64_t number, Chunk* chunk);
 
     std::vector<std::unique_ptr<Chunk>> chunks_;

@@ -394,6 +394,36 @@ TEST(Lanes, ABlockOfAStreamServesItsOrderAndNoOther) {
     });
 }
 
+// keeps M5: what has been kept for longest goes back first, wherever it was kept
+TEST(Lanes, WhatALaneHasNoRoomForAgesAsTheRestDoes) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        constexpr std::size_t size = 1 << 16;
+        constexpr std::size_t more_than_a_lane = 9;
+        const Result<MemoryBlock> beside = allocator.allocate(block_of(128 * size));  // so that the others may be kept
+        const Result<MemoryBlock> oldest = allocator.allocate(block_of(size));
+        std::vector<MemoryBlock> blocks;
+        for (std::size_t at = 0; at < more_than_a_lane; ++at) {
+            if (const Result<MemoryBlock> made = allocator.allocate(block_of(size)); worked(made)) {
+                blocks.push_back(*made);
+            }
+        }
+        if (!worked(beside) || !worked(oldest) || blocks.size() < more_than_a_lane) return;
+        EXPECT_TRUE(worked(allocator.release(*oldest)));
+        EXPECT_TRUE(worked(device.trim_cache(plenty)));  // from its lane into the cache
+        for (const MemoryBlock& block : blocks) EXPECT_TRUE(worked(allocator.release(block)));
+        EXPECT_TRUE(worked(device.trim_cache(device.cache_usage().kept_bytes - 1)));
+        for (MemoryBlock& block : blocks) {
+            const Result<MemoryBlock> again = allocator.allocate(block_of(size));
+            if (!worked(again)) return;
+            EXPECT_TRUE(unless_fault(again->host != oldest->host)) << "it was released before the others";
+            block = *again;
+        }
+        for (const MemoryBlock& block : blocks) EXPECT_TRUE(worked(allocator.release(block)));
+        EXPECT_TRUE(worked(allocator.release(*beside)));
+    });
+}
+
 // keeps K10, K13
 TEST(Lanes, ACaptureNeitherTakesABlockThatRestsNorLetsOneRest) {
     NEEDS(graph);

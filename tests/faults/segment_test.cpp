@@ -133,6 +133,35 @@ TEST_F(Segments, AReleaseLeavesTheCaptureOfOtherCodeAlone) {
     EXPECT_EQ(live("mappings"), 0);
 }
 
+// keeps M2, R6: what waits for the end of a capture of other code, lost or not, costs the pairs of others nothing
+TEST_F(Segments, WhatWaitsForACaptureOfOtherCodeLeavesLanesAlone) {
+    if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";
+    for (const bool is_lost : {false, true}) {
+        SCOPED_TRACE(is_lost ? "lost" : "open");
+        ForeignStream foreign(device());
+        Stream stream = device().wrap_stream(foreign.get()).value();
+        std::optional<Buffer<std::int32_t>> given = device().allocate<std::int32_t>(granule / 4).value();
+        (void)given->device_address();  // something may use it that the runtime does not know
+        constexpr int relaxed = 2;
+        constexpr int unsupported = 900, invalidated = 901;
+        driver_call(0, "cuStreamBeginCapture_v2", foreign.get(), relaxed);
+        if (is_lost) driver_call(unsupported, "cuCtxSynchronize");
+        const std::int64_t mapped = live("mappings");
+        given.reset();
+        EXPECT_EQ(live("mappings"), mapped) << "kept until the capture has ended";
+        release(block(granule / 2));
+        const long before = driver_calls();
+        for (int pair = 0; pair < 8; ++pair) release(block(granule / 2));
+        EXPECT_EQ(driver_calls(), before);
+        void* graph = nullptr;
+        driver_call(is_lost ? invalidated : 0, "cuStreamEndCapture", foreign.get(), &graph);
+        if (!is_lost) driver_call(0, "cuGraphDestroy", graph);
+        release(block(granule));  // tries again what was not given back
+        (void)device().trim_cache().value();
+        EXPECT_EQ(live("mappings"), 0);
+    }
+}
+
 // keeps M5: whichever step fails, the segment is as it was, and the next allocation works
 TEST_F(Segments, AStepThatFailsLeavesNothingBehind) {
     if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";

@@ -66,6 +66,34 @@ TEST(BlocksOfLanes, OfTwoReleasesOneSucceeds) {  // keeps K8, M4
     EXPECT_EQ(released_twice({.claims = false}).outcomes.count({{}, {1}, {1}}), 1u) << "a load and a store";
 }
 
+// The owner releases the block while another thread releases it wrongly: as of another device. Notes 1 where a release
+// succeeded. Both look once more, under the ledger's lock, where the word is not what they expect.
+Exploration released_wrongly_beside(bool compares_first) {
+    constexpr std::uint64_t this_device = 7;
+    const auto right = [](Memory& memory) {
+        memory.store(block, this_device, Order::relaxed);
+        memory.store(word, first_id, Order::ordered);
+        const bool at_once = claim(memory, first_id, {});
+        memory.note(at_once || claim(memory, first_id, {}) ? 1 : 0);
+    };
+    const auto wrong = [=](Memory& memory) {
+        if (memory.load(word, Order::ordered) != first_id) memory.give_up();
+        if (compares_first) return memory.note(memory.load(block, Order::relaxed) == this_device ? 0 : 1);
+        if (!claim(memory, first_id, {})) memory.give_up();
+        const bool mine = memory.load(block, Order::relaxed) != this_device;
+        if (!mine) memory.store(word, first_id, Order::ordered);
+        memory.note(mine ? 1 : 0);
+    };
+    return explore(cells, {{Side::host, right}, {Side::host, wrong}});
+}
+
+TEST(BlocksOfLanes, AWrongReleaseLeavesTheRightOneAlone) {  // keeps K8
+    const Exploration all = released_wrongly_beside(true);
+    EXPECT_TRUE(all.whole);
+    EXPECT_EQ(all.outcomes, (std::set<Outcome>{{{1}, {0}}}));
+    EXPECT_EQ(released_wrongly_beside(false).outcomes.count({{0}, {0}}), 1u) << "the identity is ended to compare";
+}
+
 // One thread releases the first owner's block into the lane. The other takes it from there, hands it out as the second
 // owner's, and passes that identity on by a word of its own. The first thread releases that one as well, and notes the
 // block that it finds in the entry: what it compares and parks.

@@ -247,6 +247,47 @@ TEST_F(Ledgers, OfThreadsThatParkTheSameBlockExactlyOneSucceeds) {  // keeps K8,
     }
 }
 
+// Neither a release that is wrong nor a question disturbs the owner, who releases the block at the same moment and gets
+// its memory again.
+TEST_F(Ledgers, WrongReleasesBesideTheRightOneChangeNothing) {  // keeps K8, K12
+    constexpr int rounds = 20000;
+    MemoryBlock mine = entered_to_keep(device_block(0x10000, 8192), 0x10000, 8192);
+    std::atomic<std::uint64_t> id{mine.id};
+    std::atomic<bool> done{false};
+    std::atomic<int> accepted{0};
+    const auto disturb = [&] {
+        while (!done.load()) {
+            MemoryBlock wrong = device_block(0x10000, 4096);
+            wrong.id = id.load();
+            accepted += ledger.park(wrong, 1, {}, plenty).ok() ? 1 : 0;
+            accepted += ledger.take(wrong, 1).ok() ? 1 : 0;
+            wrong.device += 256;
+            accepted += ledger.park(wrong, 0, {}, plenty).ok() ? 1 : 0;
+            accepted += ledger.take(wrong, 0).ok() ? 1 : 0;
+            const Ledger::Origin origin = ledger.origin(wrong.id);
+            accepted += origin.known && origin.lead_bytes != 0 ? 1 : 0;
+        }
+    };
+    std::vector<std::thread> others;
+    for (int at = 0; at < 2; ++at) others.emplace_back(disturb);
+    int refused = 0;
+    for (int round = 0; round < rounds && refused == 0; ++round) {
+        const Result<Piece*> parked = ledger.park(mine, 0, {}, plenty);
+        if (!parked || *parked == nullptr) {
+            ++refused;
+            break;
+        }
+        mine = device_block(0x10000, round % 2 == 0 ? 4096 : 8192);
+        ASSERT_NE(ledger.wake(**parked, mine), 0u);
+        id.store(mine.id);
+    }
+    done.store(true);
+    for (std::thread& other : others) other.join();
+    EXPECT_EQ(refused, 0);
+    EXPECT_EQ(accepted.load(), 0);
+    EXPECT_TRUE(ledger.take(mine, 0).ok());
+}
+
 // What is wrong about a release leaves the identity to its owner.
 TEST_F(Ledgers, ABlockThatIsNotParkedIsItsOwnersStill) {  // keeps K8
     const MemoryBlock mine = entered_to_keep(device_block(0x10000, 4096), 0x10000, 4096);
