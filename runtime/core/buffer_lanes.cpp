@@ -38,14 +38,14 @@ void add(Size& size, const Piece& piece) noexcept {
     ++size.pieces;
     if (piece.pool != nullptr) size.pool_bytes += bytes;
 }
-Size size_of(const HeldBlocks& held) noexcept {
+[[gnu::always_inline]] inline Size size_of(const HeldBlocks& held) noexcept {
     Size size;
     held.for_each_piece([&](const Piece& piece, const MemoryBlock&) { add(size, piece); });
     return size;
 }
 // Of memory that rests as a buffer or by block.
 template <class Resting>
-Size size_of(const Resting& resting) noexcept {
+[[gnu::always_inline]] inline Size size_of(const Resting& resting) noexcept {
     if (resting.piece == nullptr) return size_of(resting.block->buffer().blocks());
     Size size;
     add(size, *resting.piece);
@@ -126,9 +126,9 @@ void look_at_uses(BufferState& buffer, const StreamState* order, rules::Unheld& 
         sides->attached_to() != nullptr || (brought_by != nullptr && !brought_by->reached(sides->brought_at()));
 }
 
-rules::Unheld facts_of_end(BufferState& buffer, const rules::SharedRequest& request, const StreamState* order) {
+rules::Unheld facts_of_end(const BufferState& buffer, const OutOfLine::Parts& parts,
+                           const rules::SharedRequest& request, const StreamState* order) {
     const DeviceState& device = *buffer.device;
-    const OutOfLine::Parts parts = buffer.views.out_of_line.parts();
     rules::Unheld facts;
     facts.of_request = static_cast<bool>(request);
     facts.own_memory = HeldBlocks::all_own(parts) && !buffer.memory->adopted;
@@ -265,7 +265,8 @@ std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::Share
 bool rest_buffer(BufferState& buffer) {
     const rules::SharedRequest request = StateBlock::of(buffer).request();
     const StreamState* const order = order_of(buffer, request);
-    rules::Unheld facts = facts_of_end(buffer, request, order);
+    const OutOfLine::Parts parts = buffer.views.out_of_line.parts();
+    rules::Unheld facts = facts_of_end(buffer, parts, request, order);
     if (!rules::may_rest(facts)) return false;
     if (!buffer.unused_at_end()) {
         look_at_uses(buffer, order, facts);
@@ -273,7 +274,7 @@ bool rest_buffer(BufferState& buffer) {
     }
     DeviceState& device = *buffer.device;
     const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
-    const std::uint64_t bytes = size_of(buffer.blocks()).bytes;
+    const std::uint64_t bytes = parts.piece->bytes() + (parts.second != nullptr ? parts.second->piece->bytes() : 0);
     if (!rules::lane_has_room(empty_lane, bytes, device.cache.limit_bytes())) return false;
     if (!buffer.blocks().rest(device, order)) return false;
     // lay_down() follows, here or where the last reference ends.

@@ -300,7 +300,7 @@ void free_kept_behind(StreamState& stream) {
 namespace {
 Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Stream* after) {
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
-    return_unreturned(device);
+    if (device.unreturned.any_for_next_call()) return_unreturned(device);
     Ledger& ledger = device.books->ledger;
     const bool of_kept_kind = rules::kept_kind(block.kind) >= 0;
     if (of_kept_kind && device.cache.keeps_anything() && !device.books->captures.any()) {
@@ -313,6 +313,7 @@ Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Strea
             return {};
         }
     }
+    return_unreturned(device);
     Result<Piece> piece = ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
     // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.

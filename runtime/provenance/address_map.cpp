@@ -43,13 +43,19 @@ struct AddressMap::State {
 
     // Expects the mutex.
     void disconnect(Slot& slot) {
-        (void)slot.take_down();
-        tree.remove(slot, {slot.first(), slot.last()});
+        if (slot.connected()) tree.remove(slot, {slot.first(), slot.last()});
+        slot.extent.store(0, std::memory_order_relaxed);
+    }
+    void give_up(Slot& slot) {
+        slot.turn();
+        disconnect(slot);
         slots.give(&slot);
     }
-    // Written once, so that later ones only read the line.
-    void note_parked() noexcept {
-        if (!ever_parked.load(std::memory_order_relaxed)) ever_parked.store(true, std::memory_order_relaxed);
+    // What a word holds keeps its slot until the owner discards it: the owner may be about to fill it.
+    void take_down(Slot& slot) {
+        if (slot.holder.load(std::memory_order_relaxed) == &slot.id) return give_up(slot);
+        slot.holder.store(&nobody, std::memory_order_release);
+        disconnect(slot);
     }
 
     Budget budget;
@@ -63,11 +69,19 @@ AddressMap::AddressMap(std::size_t max_bytes) : state_(std::make_unique<State>(m
 AddressMap::~AddressMap() = default;
 
 Result<void> AddressMap::insert(const Record& record) {
-    Result<Place> placed = place(record, record.bytes);
-    return placed ? Result<void>() : std::move(placed).error();
+    Result<Slot*> added = add(record, record.bytes, nullptr);
+    return added ? Result<void>() : std::move(added).error();
 }
 
-Result<Place> AddressMap::place(const Record& record, std::uint64_t extent_bytes, bool parked) {
+Result<Place> AddressMap::place(const Record& record, std::uint64_t extent_bytes, const HolderWord& holder) {
+    Result<Slot*> added = add(record, extent_bytes, &holder);
+    if (!added) return std::move(added).error();
+    Place made;
+    made.slot_ = *added;
+    return made;
+}
+
+Result<Slot*> AddressMap::add(const Record& record, std::uint64_t extent_bytes, const HolderWord* holder) {
     const std::uint64_t extent = std::max(record.bytes, extent_bytes);
     if (record.bytes == 0 || record.id == 0 || !is_range(record.base, extent)) {
         return make_error<errors::record_is_no_allocation>(text(record.base, record.bytes));
@@ -83,20 +97,15 @@ Result<Place> AddressMap::place(const Record& record, std::uint64_t extent_bytes
     if (block == nullptr) return make_error<errors::address_map_is_full>();
     Slot& slot = *static_cast<Slot*>(block);
     slot.fill(record);
+    slot.holder.store(holder != nullptr ? holder : &slot.id, std::memory_order_release);
     slot.extent.store(extent, std::memory_order_relaxed);
     if (!state.tree.add(slot, range)) {
+        slot.extent.store(0, std::memory_order_relaxed);
         state.slots.give(&slot);
         return make_error<errors::address_map_is_full>();
     }
-    if (parked) {
-        state.note_parked();
-    } else {
-        slot.turn();  // alive
-    }
-    Place made;
-    made.slot_ = &slot;
-    made.version_ = slot.version.load(std::memory_order_relaxed);
-    return made;
+    slot.turn();
+    return &slot;
 }
 
 bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
@@ -105,31 +114,29 @@ bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
     Slot& slot = const_cast<Slot&>(state.tree.arrive(base));
     Record found;
     if (!slot.read(base, found) || found.base != base || found.id != id) return false;
-    state.disconnect(slot);
+    state.take_down(slot);
     return true;
 }
 
-bool AddressMap::park(Place& place) noexcept {
-    if (!place || place.version_ % 2 != 0 || !place.slot_->park(place.version_)) return false;
-    ++place.version_;
-    state_->note_parked();
-    return true;
+// Written once, so that later ones only read the line.
+void AddressMap::note_parked() noexcept {
+    if (!state_->ever_parked.load(std::memory_order_relaxed))
+        state_->ever_parked.store(true, std::memory_order_relaxed);
 }
 
-bool AddressMap::revive(Place& place, const Record& record) noexcept {
-    if (!place || place.version_ % 2 == 0 || place.slot_->first() != record.base || record.bytes == 0 ||
+bool AddressMap::revive(const Place& place, const Record& record) noexcept {
+    if (!place || place.slot_->first() != record.base || record.bytes == 0 ||
         record.bytes > place.slot_->extent.load(std::memory_order_relaxed)) {
         return false;
     }
-    if (!place.slot_->revive(place.version_, record)) return false;
-    ++place.version_;
+    place.slot_->fill_again(record);
     return true;
 }
 
 void AddressMap::discard(Place& place) noexcept {
     if (!place) return;
     const std::lock_guard lock(state_->mutex);
-    if (is_current(place)) state_->disconnect(*place.slot_);
+    state_->give_up(*place.slot_);
     place = {};
 }
 
@@ -139,7 +146,7 @@ std::size_t AddressMap::make_way(std::uint64_t base, std::uint64_t bytes) {
     const std::lock_guard lock(state.mutex);
     std::size_t gone = 0;
     for (; const Slot* met = state.tree.first_met({base, base + (bytes - 1)}); ++gone) {
-        state.disconnect(const_cast<Slot&>(*met));
+        state.take_down(const_cast<Slot&>(*met));
     }
     return gone;
 }
@@ -163,11 +170,6 @@ bool AddressMap::is_in_use(std::uint64_t base, std::uint64_t bytes) const {
                             (record.flags & record_flags::foreign) == 0 && slot.first() <= last && base <= slot.last());
     });
     return in_use;
-}
-
-// A slot is another record's, or in another state, once its version is another one.
-bool AddressMap::is_current(const Place& place) noexcept {
-    return place.slot_ != nullptr && place.slot_->version.load(std::memory_order_relaxed) == place.version_;
 }
 
 const Tree& AddressMap::tree() const noexcept {

@@ -5,6 +5,7 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/result.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,8 +35,11 @@ inline constexpr std::uint8_t foreign = 1;         // memory of other code: its 
 inline constexpr std::uint8_t device_address = 2;  // a second range of a host allocation: its device address (K23)
 }  // namespace record_flags
 
-// Where a record stands in the map, so that it can be parked and revived without a search. Recognized as stale once the
-// record has left the map.
+// The word of an allocation's owner: it has the allocation while this is the identity. It outlives the map's readers.
+using HolderWord = std::atomic<std::uint64_t>;
+
+// Where a record of an allocation stands that a word holds, so that it can be revived without a search. The place is
+// its owner's until discard(), also if the record leaves the map before.
 class Place {
 public:
     explicit operator bool() const noexcept { return slot_ != nullptr; }
@@ -43,7 +47,6 @@ public:
 private:
     friend class AddressMap;
     nodes::Slot* slot_ = nullptr;
-    std::uint64_t version_ = 0;  // of the slot: another one is of another record, or of another state of this one
 };
 
 // Live allocations do not overlap. One id may have two bases (a host range and its device address). Thread safety:
@@ -51,8 +54,9 @@ private:
 // never block.
 //
 // Memory that is released and kept for a later allocation is parked: readers do not find it, but no other allocation
-// can be inserted there, and it becomes alive again, as another allocation, without a change of the tree. Every
-// function of one place is its owner's; those of different places may run at the same time, and beside all others.
+// can be inserted there, and it becomes alive again, as another allocation, without a change of the tree. For that its
+// owner has a word: readers find the record while the word is its identity. Every function of one place is its owner's;
+// those of different places may run at the same time, and beside all others.
 class AddressMap {
 public:
     // x86-64 with five levels of page tables needs 57; device addresses have 49 bits, aarch64 at most 52.
@@ -71,13 +75,14 @@ public:
     bool erase(std::uint64_t base, std::uint64_t id);
 
     // As insert(), and nothing else can be inserted in the first `extent_bytes`, where those are more than
-    // record.bytes. `parked`: readers do not find it.
-    Result<Place> place(const Record& record, std::uint64_t extent_bytes, bool parked = false);
-    // From alive to parked. false, and nothing changes: the record has left the map.
-    bool park(Place& place) noexcept;
-    // From parked to alive, with the data of `record`, which begins where the parked one did and reaches no further
-    // than its extent. false, and nothing changes: the record has left the map, or does not fit.
-    bool revive(Place& place, const Record& record) noexcept;
+    // record.bytes. Readers find it while `holder` is record.id.
+    Result<Place> place(const Record& record, std::uint64_t extent_bytes, const HolderWord& holder);
+    // A holder has ended an identity, and what it held is parked from then on.
+    void note_parked() noexcept;
+    // Gives a parked record the data of `record`, which begins where the parked one did and reaches no further than its
+    // extent: readers find it once its holder is record.id. false, and nothing changes: the record has left the map, or
+    // does not fit.
+    bool revive(const Place& place, const Record& record) noexcept;
     // The record leaves the map, alive or parked. Empties the place.
     void discard(Place& place) noexcept;
     // All records that meet this range leave the map, alive or parked. Answers how many.
@@ -101,7 +106,7 @@ public:
 
 private:
     struct State;
-    static bool is_current(const Place& place) noexcept;
+    Result<nodes::Slot*> add(const Record& record, std::uint64_t extent_bytes, const HolderWord* holder);
     std::unique_ptr<State> state_;
 };
 

@@ -49,65 +49,49 @@ inline Ref follow(Ref ref, std::uint64_t address, int bits) {
     return words_of(ref)[inside >> shift_of(ref)].load(std::memory_order_acquire);
 }
 
-// One allocation, in one cache line.
+// The holder of what left the map while a word held it: of no identity.
+inline constinit std::atomic<std::uint64_t> nobody{0};
+
+// One allocation, in one cache line. It is alive while its version is even and its holder has its identity.
 struct alignas(64) Slot {
-    Slot() : self(ref_of(this, static_cast<int>(shift_mask))) {}
+    Slot() : self(ref_of(this, static_cast<int>(shift_mask))), holder(&id) {}
 
     const Word self;
-    std::atomic<std::uint64_t> version{1};  // even: alive. Never decreases, so a record read under one version is whole
+    std::atomic<std::uint64_t> version{
+        1};  // even: filled. Never decreases, so a record read under one version is whole
     std::atomic<std::uint64_t> base{0};
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> id{0};
     std::atomic<std::uint64_t> owner{0};  // device, kind, flags
-    // Bytes from `base` that the tree connects to this slot, for the writer. At least `bytes`. A slot that is connected
-    // and not alive is parked: its memory is kept for a later allocation.
+    // Bytes from `base` that the tree connects to this slot, for the writer. At least `bytes`; 0: the tree does not
+    // lead here. A slot that is connected and not alive is parked: its memory is kept for a later allocation.
     std::atomic<std::uint64_t> extent{0};
+    // The word of the allocation's owner, which outlives the map's readers; `id` where it has none. While it has
+    // another value than `id`, nobody finds the record.
+    std::atomic<const std::atomic<std::uint64_t>*> holder;
 
     Ref ref() const { return get(self); }
-    bool alive() const { return version.load(std::memory_order_relaxed) % 2 == 0; }
+    bool filled() const { return version.load(std::memory_order_relaxed) % 2 == 0; }
+    bool alive() const {
+        const std::atomic<std::uint64_t>& held = *holder.load(std::memory_order_relaxed);
+        return filled() && held.load(std::memory_order_relaxed) == id.load(std::memory_order_relaxed);
+    }
+    bool connected() const { return extent.load(std::memory_order_relaxed) != 0; }
     std::uint64_t first() const { return base.load(std::memory_order_relaxed); }
     std::uint64_t last() const { return first() + (extent.load(std::memory_order_relaxed) - 1); }
 
-    // Writer only; the slot is not alive. A parked slot keeps its base and its extent.
+    // Writer only; the version is odd.
     void fill(const Record& record);
-    // From dead to alive: readers find the allocation, all of it. For a slot that nobody else knows.
+    // From odd to even and back: of a slot that nobody else changes.
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
-
-    // The rest may run beside the others: every step of the version is one compare-and-swap, so that of park(),
-    // revive() and take_down() of the same state only one succeeds. `seen`: the version of that state.
-    // From alive to parked: readers do not find it any more. false: another state by now.
-    bool park(std::uint64_t seen) {
-        return version.compare_exchange_strong(seen, seen + 1, std::memory_order_release, std::memory_order_relaxed);
-    }
-    // From parked to alive, with the data of `record`. While it is filled nobody else changes it. false: as park().
-    // The acquire pairs with the release of park(): what is filled comes after that.
-    bool revive(std::uint64_t seen, const Record& record) {
-        const std::uint64_t parked = seen;
-        if (!version.compare_exchange_strong(seen, seen | filling, std::memory_order_acquire,
-                                             std::memory_order_relaxed)) {
-            return false;
-        }
+    // The data of a parked record's next owner, of the same base. Only who parked it may call it, beside everything
+    // else but the end of the slot. Readers find it once the holder has its identity.
+    void fill_again(const Record& record) {
+        const std::uint64_t seen = version.load(std::memory_order_relaxed);
+        version.store(seen + 1, std::memory_order_relaxed);
         fill(record);
-        version.store(parked + 1, std::memory_order_release);
-        return true;
+        version.store(seen + 2, std::memory_order_release);
     }
-    // From alive or parked to dead; whoever remembers its version finds another one. true: it was alive. Waits while it
-    // is filled: for a few stores. Expects the lock of the map.
-    bool take_down() {
-        std::uint64_t seen = version.load(std::memory_order_relaxed);
-        while (true) {
-            if ((seen & filling) == 0) {
-                const std::uint64_t dead = seen + (seen % 2 == 0 ? 1 : 2);
-                if (version.compare_exchange_weak(seen, dead, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-                    return seen % 2 == 0;
-                }
-            } else {
-                seen = version.load(std::memory_order_relaxed);
-            }
-        }
-    }
-    // In the version, which is odd then: readers take the slot for dead.
-    static constexpr std::uint64_t filling = std::uint64_t{1} << 63;
 
     // For readers. false: the slot was not alive, was reused meanwhile, or does not contain `address`.
     template <class Between = Undisturbed>
@@ -128,8 +112,12 @@ inline bool Slot::read(std::uint64_t address, Record& record, const Between& bet
     between();
     const std::uint64_t packed = owner.load(std::memory_order_acquire);
     between();
+    const std::atomic<std::uint64_t>& word = *holder.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t held = word.load(std::memory_order_acquire);
+    between();
     const std::uint64_t changed = before ^ version.load(std::memory_order_relaxed);
-    if ((changed | (before & 1)) != 0 || address - from >= length) return false;
+    if ((changed | (before & 1) | (held ^ identity)) != 0 || address - from >= length) return false;
     record.base = from;
     record.bytes = length;
     record.id = identity;

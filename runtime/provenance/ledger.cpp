@@ -68,35 +68,47 @@ LedgerEntry* Ledger::live(std::uint64_t id) const {
     if (entry != nullptr && entry->is(id)) return entry;
     if (returned_.empty()) return nullptr;
     const auto found = returned_.find(id);
-    return found != returned_.end() ? found->second : nullptr;
+    return found != returned_.end() ? found->second.entry : nullptr;
 }
+
+namespace {
 
 // A record at addresses that the driver has just handed out is stale: foreign memory that other code freed unnoticed,
 // or memory of a context that died, in use or kept.
-Result<provenance::Place> Ledger::place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked) {
-    Result<provenance::Place> placed = addresses_.place(record, extent_bytes, parked);
-    for (int attempt = 0; !placed && placed.code() == Code::invalid_argument && attempt < 4; ++attempt) {
+template <class Enter>
+auto where_stale_ones_make_way(provenance::AddressMap& addresses, const provenance::Record& record,
+                               std::uint64_t extent_bytes, Enter enter) {
+    auto entered = enter();
+    for (int attempt = 0; !entered && entered.code() == Code::invalid_argument && attempt < 4; ++attempt) {
         const std::uint64_t extent = record.bytes == 0 ? 0 : std::max(record.bytes, extent_bytes);
-        if (addresses_.make_way(record.base, extent) == 0) return placed;
-        placed = addresses_.place(record, extent_bytes, parked);
+        if (addresses.make_way(record.base, extent) == 0) return entered;
+        entered = enter();
     }
-    return placed;
+    return entered;
+}
+
+}  // namespace
+
+Result<provenance::Place> Ledger::place(const provenance::Record& record, std::uint64_t extent_bytes,
+                                        const provenance::HolderWord& holder) {
+    return where_stale_ones_make_way(addresses_, record, extent_bytes,
+                                     [&] { return addresses_.place(record, extent_bytes, holder); });
 }
 
 Result<void> Ledger::insert(const provenance::Record& record) {
     const std::lock_guard lock(mutex_);
-    Result<provenance::Place> placed = place(record, record.bytes, false);
-    return placed ? Result<void>() : std::move(placed).error();
+    return where_stale_ones_make_way(addresses_, record, record.bytes, [&] { return addresses_.insert(record); });
 }
 
-Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked) {
+Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece,
+                         const provenance::HolderWord& holder) {
     const provenance::Record record = record_of(block, entry.owner_device());
     const std::uint64_t extent = extent_of(block, piece);
-    Result<provenance::Place> placed = place(record, extent, parked);
+    Result<provenance::Place> placed = place(record, extent, holder);
     if (!placed) return std::move(placed).error();
     entry.at = *placed;
     if (!has_second_base(block)) return {};
-    placed = place(at_device_address(record, block), extent, parked);
+    placed = place(at_device_address(record, block), extent, holder);
     if (!placed) {
         addresses_.discard(entry.at);
         return std::move(placed).error();
@@ -114,7 +126,9 @@ void Ledger::unmap(LedgerEntry& entry) {
 bool Ledger::end(LedgerEntry& entry, std::uint64_t id) {
     if (!entry.returned) return entry.claim(id);
     entry.returned = false;
-    returned_.erase(id);
+    const auto found = returned_.find(id);
+    found->second.word->store(0, std::memory_order_release);
+    returned_.erase(found);
     return true;
 }
 
@@ -174,7 +188,7 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) 
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
     // Refused where the memory is a part of memory that is recorded already.
-    if (Result<provenance::Place> placed = addresses_.place(record, record.bytes)) entry->at = *placed;
+    if (Result<provenance::Place> placed = addresses_.place(record, record.bytes, entry->word)) entry->at = *placed;
     entry->publish(entry->block.id);
     return entry->block.id;
 }
@@ -186,9 +200,10 @@ Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
     MemoryBlock resized = entry->block;
     resized.bytes = bytes;
     unmap(*entry);
-    if (Result<void> mapped = map(*entry, resized, *entry); !mapped) {
+    const provenance::HolderWord& holder = entry->returned ? *returned_.at(id).word : entry->word;
+    if (Result<void> mapped = map(*entry, resized, *entry, holder); !mapped) {
         // Restores the old record; its addresses are still free.
-        (void)map(*entry, entry->block, *entry);
+        (void)map(*entry, entry->block, *entry, holder);
         return mapped;
     }
     entry->block = resized;
@@ -250,12 +265,6 @@ LedgerEntry* Ledger::claim(const MemoryBlock& block, std::size_t device) {
     return entry->claim(block.id) ? entry : nullptr;
 }
 
-// A record that has left the map belongs to a context that died; its memory is recorded again if it is handed out.
-void Ledger::park_records(LedgerEntry& entry) noexcept {
-    (void)addresses_.park(entry.at);
-    if (entry.beside) (void)addresses_.park(entry.beside);
-}
-
 Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules::Released how,
                             std::uint64_t limit_bytes) {
     const auto keeps = [&](const LedgerEntry& entry) {
@@ -263,7 +272,7 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
     };
     if (LedgerEntry* const entry = claim(block, device)) {
         if (!keeps(*entry)) return entry->publish(block.id), static_cast<Piece*>(nullptr);
-        park_records(*entry);
+        addresses_.note_parked();
         return static_cast<Piece*>(entry);
     }
     const std::lock_guard lock(mutex_);
@@ -277,8 +286,12 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
         if (!returned) entry.publish(block.id);
         return static_cast<Piece*>(nullptr);
     }
-    if (returned) (void)end(entry, block.id);
-    park_records(entry);
+    if (returned) {  // recorded anew, under its own word: without a record it is when it is handed out
+        (void)end(entry, block.id);
+        unmap(entry);
+        (void)map(entry, entry.block, entry);
+    }
+    addresses_.note_parked();
     return static_cast<Piece*>(&entry);
 }
 
@@ -295,18 +308,14 @@ bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint
     if (!entry.is(id)) return false;
     if (rules::keeping(with_facts(entry, how), limit_bytes) != rules::Keeping::keep) return false;
     entry.word.store(id | identity::released, std::memory_order_relaxed);
-    park_records(entry);
+    addresses_.note_parked();
     return true;
 }
 
 std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
     auto& entry = static_cast<LedgerEntry&>(parked);
     block.id = LedgerEntries::next_id(entry);
-    if (block.id == 0) return 0;
-    if (!revive_records(entry, block)) {
-        (void)addresses_.park(entry.at);
-        return 0;
-    }
+    if (block.id == 0 || !revive_records(entry, block)) return 0;
     entry.block.id = block.id;  // not its addresses, which others may read
     entry.block.bytes = block.bytes;
     entry.block.kind = block.kind;
@@ -321,7 +330,8 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->block.id = entry->id();
     entry->belongs_to(device, first_base(entry->block));
-    (void)map(*entry, entry->block, *entry, true);  // without a record it is recorded when it is handed out
+    addresses_.note_parked();
+    (void)map(*entry, entry->block, *entry);  // without a record it is recorded when it is handed out
     return entry;
 }
 
@@ -353,8 +363,9 @@ void Ledger::put_back(std::size_t device, Piece& piece) {
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->belongs_to(device, first_base(entry->block));
     entry->returned = true;
-    returned_.emplace(entry->block.id, entry);
-    (void)map(*entry, entry->block, *entry);  // if the map cannot grow, the block can still be released
+    provenance::HolderWord& word = words_.emplace_back(entry->block.id);
+    returned_.emplace(entry->block.id, Returned{entry, &word});
+    (void)map(*entry, entry->block, *entry, word);  // if the map cannot grow, the block can still be released
 }
 
 void Ledger::enter_unreturned(std::size_t device, Piece& piece) {

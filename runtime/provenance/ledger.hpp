@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -104,9 +105,8 @@ private:
         std::uint64_t first;
         std::uint64_t last;
     };
-    // The first two expect no lock, the others mutex_ to be held.
+    // The first expects no lock, the others mutex_ to be held.
     LedgerEntry* claim(const MemoryBlock& block, std::size_t device);
-    void park_records(LedgerEntry& entry) noexcept;
     LedgerEntry* live(std::uint64_t id) const;
     bool end(LedgerEntry& entry, std::uint64_t id);
     Result<LedgerEntry*> released(const MemoryBlock& block, std::size_t device) const;
@@ -114,16 +114,28 @@ private:
     Result<LedgerEntry*> add(const MemoryBlock& block, std::size_t device, Piece& piece);
     void remove(LedgerEntry& entry);
     rules::Released with_facts(const LedgerEntry& entry, rules::Released how) const noexcept;
-    Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes, bool parked);
-    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece, bool parked = false);
+    Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes,
+                                    const provenance::HolderWord& holder);
+    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece,
+                     const provenance::HolderWord& holder);
+    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece) {
+        return map(entry, block, piece, entry.word);
+    }
     void unmap(LedgerEntry& entry);
     bool revive_records(LedgerEntry& entry, const MemoryBlock& block);
 
     provenance::AddressMap& addresses_;
     mutable BriefMutex mutex_;
     LedgerEntries entries_;
-    std::unordered_map<std::uint64_t, LedgerEntry*> returned_;  // by put_back(), under an identity of an earlier entry
-    std::vector<Range> left_;                                   // address ranges that stay registered, first and last
+    // By put_back(), under an identity of an earlier entry, which the word has until that ends. The words stay, because
+    // readers of the address map may look at them.
+    struct Returned {
+        LedgerEntry* entry;
+        provenance::HolderWord* word;
+    };
+    std::unordered_map<std::uint64_t, Returned> returned_;
+    std::deque<provenance::HolderWord> words_;
+    std::vector<Range> left_;  // address ranges that stay registered, first and last
     std::atomic<bool> any_left_{false};
 };
 

@@ -145,7 +145,10 @@ TEST_F(Segments, WhatWaitsForACaptureOfOtherCodeLeavesLanesAlone) {
         constexpr int relaxed = 2;
         constexpr int unsupported = 900, invalidated = 901;
         driver_call(0, "cuStreamBeginCapture_v2", foreign.get(), relaxed);
-        if (is_lost) driver_call(unsupported, "cuCtxSynchronize");
+        if (is_lost) {
+            const ForeignContext current(device());
+            driver_call(unsupported, "cuCtxSynchronize");
+        }
         const std::int64_t mapped = live("mappings");
         given.reset();
         EXPECT_EQ(live("mappings"), mapped) << "kept until the capture has ended";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers beside a writer: whole records, never one that was erased before, never a miss of one that stays.
+#include "held_place.hpp"
+
 #include <address_map.hpp>
 
 #include <gtest/gtest.h>
@@ -166,16 +168,16 @@ TEST(AddressMapRace, TwoWritersAndForEachTakeTurns) {  // keeps K12
 
 TEST(AddressMapRace, AParkedPlaceShowsItsOldOrItsNewOwnerOrNobody) {  // keeps K12, M2
     AddressMap map;
-    provenance::Place kept = map.place(of_id(place, 1), 300).value();
+    provenance::HeldPlace kept(map, of_id(place, 1), 300);
     std::atomic<std::uint64_t> alive{1}, parked{0};
     race(
         [&](std::uint64_t round) {
             const std::uint64_t id = round + 1;
-            ASSERT_TRUE(map.park(kept));
+            kept.park();
             parked.store(id - 1, std::memory_order_release);
             const Record beside = of_id(place + 300, 7);
             ASSERT_TRUE(map.insert(beside));  // changes the tree around it
-            ASSERT_TRUE(map.revive(kept, of_id(place, id)));
+            ASSERT_TRUE(kept.revive(of_id(place, id)));
             alive.store(id, std::memory_order_release);
             ASSERT_TRUE(map.erase(beside.base, beside.id));
         },
@@ -195,11 +197,11 @@ TEST(AddressMapRace, AParkedPlaceShowsItsOldOrItsNewOwnerOrNobody) {  // keeps K
 // One thread parks and revives, and others insert and erase.
 TEST(AddressMapRace, ParkingBesideAnotherWriterChangesNothingForIt) {  // keeps K12
     AddressMap map;
-    provenance::Place kept = map.place(of_id(place, 1), 300).value();
+    provenance::HeldPlace kept(map, of_id(place, 1), 300);
     race(
         [&](std::uint64_t round) {
-            ASSERT_TRUE(map.park(kept));
-            ASSERT_TRUE(map.revive(kept, of_id(place, round)));
+            kept.park();
+            ASSERT_TRUE(kept.revive(of_id(place, round)));
         },
         [&](int reader) {
             const std::uint64_t base = place + 300u * static_cast<std::uint64_t>(1 + reader);

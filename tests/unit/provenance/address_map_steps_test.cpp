@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One reader, and a writer that acts between the reader's loads: every interleaving in turn.
+#include "held_place.hpp"
 #include "same_record.hpp"
 
 #include <address_map.hpp>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <vector>
 
@@ -158,25 +160,29 @@ TEST(AddressMapSteps, ACoarseNodeThatIsReplacedHidesNothing) {  // keeps K12
     }
 }
 
-// A record that is parked and revived. Each map that the acts are played in has its own place.
+// A record that is parked and revived. Each map that the acts are played in has its own place, with a word that stays.
 struct Parked {
     explicit Parked(const Record& first, std::uint64_t extent) : record(first), extent_bytes(extent) {}
 
     Act placed() const {
-        return [this](AddressMap& map) { place = map.place(record, extent_bytes).value(); };
+        return [this](AddressMap& map) {
+            place = &places.emplace_back(map);
+            place->begin(record, extent_bytes);
+        };
     }
     Act parked() const {
-        return [this](AddressMap& map) { ASSERT_TRUE(map.park(place)); };
+        return [this](AddressMap&) { place->park(); };
     }
     Act revived(const Record& next) const {
-        return [this, next](AddressMap& map) { ASSERT_TRUE(map.revive(place, next)); };
+        return [this, next](AddressMap&) { ASSERT_TRUE(place->revive(next)); };
     }
     Act discarded() const {
-        return [this](AddressMap& map) { map.discard(place); };
+        return [this](AddressMap&) { place->discard(); };
     }
     const Record record;
     const std::uint64_t extent_bytes;
-    mutable provenance::Place place;
+    mutable std::deque<provenance::HeldPlace> places;
+    mutable provenance::HeldPlace* place = nullptr;
 };
 
 // With fewer bytes, with more, and twice: the slot stays where it is, and its record changes.
@@ -198,7 +204,8 @@ TEST(AddressMapSteps, AParkedSlotThatLeavesServesElsewhere) {  // keeps K12, M4
     const Parked memory(record_of(place, 100, 1), 200);
     const Record far = record_of(place + 0x1000'0000, 100, 2), back = record_of(place + 8, 60, 3);
     const Act way = [](AddressMap& map) { ASSERT_EQ(map.make_way(place + 150, 10), 1u); };
-    for (const Act& leave : {memory.discarded(), way}) {
+    // The slot serves others once its owner has given it up, too.
+    for (const Act& leave : {memory.discarded(), way, all({way, memory.discarded()})}) {
         interleave(place + 10, memory.placed(), {memory.parked(), leave, insert(far)});
         interleave(place + 10, memory.placed(), {memory.parked(), leave, insert(back)});
         interleave(place + 10, all({memory.placed(), memory.parked()}), {leave, insert(far), erase(far), insert(back)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answers of the address map, compared with a plain ordered table.
+#include "held_place.hpp"
 #include "same_record.hpp"
 
 #include <address_map.hpp>
@@ -299,14 +300,13 @@ TEST(AddressMap, WithoutMemoryAnInsertIsRefusedAndChangesNothing) {  // keeps K1
 
 TEST(AddressMap, AParkedRecordIsNotFoundAndItsRangeIsTaken) {  // keeps M2, M4
     AddressMap map;
-    provenance::Place place = map.place(range(0x10000, 0x800, 1), 0x1000).value();
+    provenance::HeldPlace place(map, range(0x10000, 0x800, 1), 0x1000);
     EXPECT_EQ(map.find(0x107ff).id, 1u);
     EXPECT_FALSE(map.find(0x10800)) << "behind its bytes";
     EXPECT_FALSE(map.covers(0x10000, 0x801));
     EXPECT_EQ(map.insert(range(0x10fff, 1, 2)).code(), Code::invalid_argument) << "within its extent";
     EXPECT_FALSE(map.is_parked(0x10000));
-    ASSERT_TRUE(map.park(place));
-    EXPECT_FALSE(map.park(place)) << "once";
+    place.park();
     EXPECT_FALSE(map.find(0x10000));
     EXPECT_FALSE(map.covers(0x10000, 1));
     EXPECT_FALSE(map.erase(0x10000, 1)) << "nobody's";
@@ -316,27 +316,26 @@ TEST(AddressMap, AParkedRecordIsNotFoundAndItsRangeIsTaken) {  // keeps M2, M4
     map.for_each([](const Record& record) { ADD_FAILURE() << record.id; });
     EXPECT_EQ(map.insert(range(0x10000, 0x1000, 3)).code(), Code::invalid_argument);
     EXPECT_TRUE(map.insert(range(0x11000, 0x1000, 4))) << "beside it";
-    ASSERT_TRUE(map.revive(place, range(0x10000, 0x1000, 5)));
+    ASSERT_TRUE(place.revive(range(0x10000, 0x1000, 5)));
     EXPECT_TRUE(same(map.find(0x10fff), range(0x10000, 0x1000, 5)));
     EXPECT_FALSE(map.is_parked(0x10000));
     EXPECT_EQ(map.size(), 2u);
-    EXPECT_FALSE(map.revive(place, range(0x10000, 0x1000, 6))) << "it is alive";
     EXPECT_TRUE(map.erase(0x10000, 5));
     EXPECT_TRUE(map.insert(range(0x10000, 0x1000, 7)));
 }
 
 TEST(AddressMap, APlaceIsRevivedOnlyAsWhatFitsThere) {  // keeps M4
     AddressMap map;
-    provenance::Place place = map.place(range(0x10000, 0x1000, 1), 0x1000).value();
-    ASSERT_TRUE(map.park(place));
-    EXPECT_FALSE(map.revive(place, range(0x10100, 0x100, 2))) << "it begins elsewhere";
-    EXPECT_FALSE(map.revive(place, range(0x10000, 0x1001, 2))) << "it is larger";
-    EXPECT_FALSE(map.revive(place, range(0x10000, 0, 2))) << "it is nothing";
+    provenance::HeldPlace place(map, range(0x10000, 0x1000, 1), 0x1000);
+    place.park();
+    EXPECT_FALSE(place.revive(range(0x10100, 0x100, 2))) << "it begins elsewhere";
+    EXPECT_FALSE(place.revive(range(0x10000, 0x1001, 2))) << "it is larger";
+    EXPECT_FALSE(place.revive(range(0x10000, 0, 2))) << "it is nothing";
     EXPECT_TRUE(map.is_parked(0x10000)) << "unchanged";
-    provenance::Place nowhere;
-    EXPECT_FALSE(map.park(nowhere) || map.revive(nowhere, range(0x10000, 1, 2)));
-    map.discard(place);
-    EXPECT_FALSE(place);
+    EXPECT_FALSE(map.revive(provenance::Place(), range(0x10000, 1, 2)));
+    place.discard();
+    EXPECT_FALSE(place.place);
+    place.discard();
     EXPECT_FALSE(map.is_parked(0x10000));
     EXPECT_TRUE(map.insert(range(0x10800, 0x10, 3)));
     EXPECT_EQ(map.size(), 1u);
@@ -344,35 +343,49 @@ TEST(AddressMap, APlaceIsRevivedOnlyAsWhatFitsThere) {  // keeps M4
 
 TEST(AddressMap, WhatMadeWayIsNotRevived) {  // keeps M4
     AddressMap map;
-    provenance::Place parked = map.place(range(0x10000, 0x800, 1), 0x1000).value();
-    const provenance::Place alive = map.place(range(0x12000, 0x800, 2), 0x1000).value();
-    ASSERT_TRUE(map.park(parked));
+    provenance::HeldPlace parked(map, range(0x10000, 0x800, 1), 0x1000);
+    provenance::HeldPlace alive(map, range(0x12000, 0x800, 2), 0x1000);
+    parked.park();
     ASSERT_TRUE(map.insert(range(0x14000, 0x1000, 3)));
     EXPECT_EQ(map.make_way(end_of_space - 1, 2), 0u) << "no range";
     EXPECT_EQ(map.make_way(0x11000, 0x1000), 0u) << "between them";
     EXPECT_EQ(map.make_way(0x10fff, 0x1802), 2u) << "the ends of their extents";
     EXPECT_EQ(map.size(), 1u);
     EXPECT_FALSE(map.is_parked(0x10000));
-    provenance::Place unused = parked;
-    EXPECT_FALSE(map.revive(unused, range(0x10000, 0x800, 6))) << "its slot is nobody's";
-    // The slots serve other records now.
+    EXPECT_FALSE(map.find(0x12000)) << "though its word is its identity still";
+    EXPECT_FALSE(parked.revive(range(0x10000, 0x800, 6)));
     ASSERT_TRUE(map.insert(range(0x10000, 0x800, 4)));
     ASSERT_TRUE(map.insert(range(0x12000, 0x800, 5)));
-    EXPECT_FALSE(map.revive(parked, range(0x10000, 0x800, 6)));
-    provenance::Place stale = alive;
-    EXPECT_FALSE(map.park(stale));
-    map.discard(stale);
-    map.discard(parked);
+    EXPECT_FALSE(parked.revive(range(0x10000, 0x800, 6)));
+    alive.discard();
+    parked.discard();
     EXPECT_EQ(map.find(0x10000).id, 4u);
     EXPECT_EQ(map.find(0x12000).id, 5u);
+    EXPECT_EQ(map.size(), 3u);
 }
 
-TEST(AddressMap, MemoryIsParkedBeforeAnybodyFindsIt) {  // keeps M2
+// The owner may have looked at the map just before its record made way.
+TEST(AddressMap, WhatIsFilledWhereItMadeWayIsFoundByNobody) {  // keeps K12, M4
     AddressMap map;
-    provenance::Place place = map.place(range(0x10000, 0x800, 1), 0x1000, true).value();
+    provenance::HeldPlace late(map, range(0x10000, 0x800, 1), 0x1000);
+    ASSERT_TRUE(map.revive(late.place, range(0x10000, 0x800, 2)));
+    EXPECT_EQ(map.make_way(0x10000, 1), 1u);
+    late.word.store(2);
+    EXPECT_FALSE(map.find(0x10000));
+    EXPECT_EQ(map.size(), 0u);
+    map.for_each([](const Record& record) { ADD_FAILURE() << record.id; });
+    EXPECT_FALSE(map.is_in_use(0x10000, 0x800));
+    late.discard();
+}
+
+TEST(AddressMap, MemoryIsFoundOnceItsWordHasItsIdentity) {  // keeps M2
+    AddressMap map;
+    provenance::HeldPlace place(map);
+    place.place = map.place(range(0x10000, 0x800, 1), 0x1000, place.word).value();
+    map.note_parked();
     EXPECT_FALSE(map.find(0x10000));
     EXPECT_TRUE(map.is_parked(0x10fff));
-    ASSERT_TRUE(map.revive(place, range(0x10000, 0x400, 2)));
+    ASSERT_TRUE(place.revive(range(0x10000, 0x400, 2)));
     EXPECT_EQ(map.find(0x103ff).id, 2u);
     EXPECT_FALSE(map.find(0x10400));
 }

@@ -250,7 +250,7 @@ TEST_F(Ledgers, OfThreadsThatParkTheSameBlockExactlyOneSucceeds) {  // keeps K8,
 // Neither a release that is wrong nor a question disturbs the owner, who releases the block at the same moment and gets
 // its memory again.
 TEST_F(Ledgers, WrongReleasesBesideTheRightOneChangeNothing) {  // keeps K8, K12
-    constexpr int rounds = 20000;
+    constexpr int rounds = 500000;
     MemoryBlock mine = entered_to_keep(device_block(0x10000, 8192), 0x10000, 8192);
     std::atomic<std::uint64_t> id{mine.id};
     std::atomic<bool> done{false};
@@ -269,7 +269,7 @@ TEST_F(Ledgers, WrongReleasesBesideTheRightOneChangeNothing) {  // keeps K8, K12
         }
     };
     std::vector<std::thread> others;
-    for (int at = 0; at < 2; ++at) others.emplace_back(disturb);
+    for (int at = 0; at < 4; ++at) others.emplace_back(disturb);
     int refused = 0;
     for (int round = 0; round < rounds && refused == 0; ++round) {
         const Result<Piece*> parked = ledger.park(mine, 0, {}, plenty);

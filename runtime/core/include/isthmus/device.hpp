@@ -279,8 +279,8 @@ public:
     Result<void> enable_peer_access(const Device& owner);
     // The caller must have waited for kernels that use the access.
     Result<void> disable_peer_access(const Device& owner);
-    // Whether this device allocated, adopted or imported the buffer, and not another one, whose memory it may be able to
-    // access. An empty buffer: no. No driver call.
+    // Whether this device allocated, adopted or imported the buffer, and not another one, whose memory it may be able
+    // to access. An empty buffer: no. No driver call.
     bool owns(const BufferBase& buffer) const noexcept;
     // What a launch on this device does with memory of this kind.
     LaunchPath launch_path(MemoryKind kind) const noexcept;
