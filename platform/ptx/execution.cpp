@@ -157,15 +157,40 @@ private:
         return finished;
     }
 
+    // The fault is that of lanes that wait for others of their warp, if there are any: it says where the first one
+    // waits.
     void deadlock(Block& block) {
-        for (Warp& warp : block.warps) {
-            if (warp.finished || warp.others.empty()) continue;
-            const Group& group = warp.others.front();
-            warp.now.frame = group.frame;
-            return fail(warp, group.frame->function->ops[group.pc],
+        for (const bool of_warp : {true, false}) {
+            for (Warp& warp : block.warps) {
+                if (warp.finished) continue;
+                for (const Group& group : warp.others) {
+                    if ((group.waiting == Waiting::warp) != of_warp) continue;
+                    warp.now.frame = group.frame;
+                    return fail(
+                        warp, group.frame->function->ops[group.pc],
                         static_cast<std::uint32_t>(std::countr_zero(group.mask)), FaultKind::launch_failed,
-                        "every thread of the block waits for others, and none can go on");
+                        missing_lanes(warp, group) + "every thread of the block waits for others, and none can go on");
+                }
+            }
         }
+    }
+
+    std::string missing_lanes(const Warp& warp, const Group& group) {
+        if (group.waiting != Waiting::warp) return "";
+        LaneMask missing = group.member_mask & warp.all & ~warp.exited;
+        for (const Group& other : warp.others) {
+            if (other.waiting == Waiting::warp && other.member_mask == group.member_mask) missing &= ~other.mask;
+        }
+        if (missing == 0) return "";
+        const LaneMask first = missing & (0 - missing);
+        const int others = std::popcount(missing) - 1;
+        std::string out = "it waits for lane " + std::to_string(std::countr_zero(missing)) +
+                          (others == 0 ? "" : " and " + std::to_string(others) + " others") + " of its mask";
+        for (const Group& other : warp.others) {
+            if ((other.mask & first) == 0) continue;
+            out += ", which waits at PTX line " + std::to_string(other.frame->function->ops[other.pc].line);
+        }
+        return out + "; ";
     }
 
     Worker& worker_;

@@ -14,13 +14,22 @@ void put(Warp& warp, std::int32_t predicate, LaneMask mask, LaneMask value) {
     warp.predicates[predicate] = (warp.predicates[predicate] & ~mask) | (value & mask);
 }
 
+// For executions that find uninitialised reads: what such a lane gives is undefined (PTX ISA, shfl.sync).
+void note_shuffle(Warp& warp, const Op& op, std::uint32_t lane) {
+    Execution::State& state = *warp.worker->state;
+    const std::lock_guard lock(state.mutex);
+    if (!state.reported.insert(&op).second) return;
+    state.memory->uninitialised(place_of(warp, op, lane) + ": it reads a register of a lane that does not take part",
+                                0);
+}
+
 enum class Shuffle { up, down, butterfly, index };
 // PTX ISA, shfl.sync.
 template <Shuffle how>
 void shuffle(Warp& warp, const Op& op, LaneMask mask) {
     const Row values = warp.in(op.a);
     const Row &b = warp.in(op.b), &c = warp.in(op.c);
-    LaneMask found = 0;
+    LaneMask found = 0, from_absent = 0;
     for_lanes(mask, [&](std::uint32_t lane) {
         const int by = static_cast<int>(b[lane] & 31), limit = static_cast<int>(c[lane] & 31);
         const int segment = static_cast<int>((c[lane] >> 8) & 31), me = static_cast<int>(lane);
@@ -47,9 +56,13 @@ void shuffle(Warp& warp, const Op& op, LaneMask mask) {
         }
         if (!inside) from = me;
         found |= LaneMask{inside} << lane;
+        if ((mask >> from & 1) == 0) from_absent |= LaneMask{1} << lane;
         if (op.d >= 0) warp.out(op.d)[lane] = values[static_cast<std::size_t>(from) & 31];
     });
     put(warp, op.p, mask, found);
+    if (from_absent != 0 && warp.worker->finds_uninitialised) {
+        note_shuffle(warp, op, static_cast<std::uint32_t>(std::countr_zero(from_absent)));
+    }
 }
 
 // Op::q: the predicate, Op::flag: its complement.

@@ -190,6 +190,52 @@ TEST(PtxWarps, ABarrierOfTheWarpDoesNotStandForAnotherInstruction) {
     EXPECT_NE(fault.message.find("different instructions"), std::string::npos) << fault.message;
 }
 
+// Lanes 0 to 2 wait at a barrier of the block, the others for them: no answer is made up.
+TEST(PtxWarps, AMaskOfLanesThatWaitElsewhereIsADeadlockThatNamesThem) {
+    Buffers buffers;
+    Values lane(32);
+    for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
+    const std::uint64_t p = buffers.add(lane);
+    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 3; @%q bra OTHER; vote.sync.ballot.b32 %r3, %q, -1; bra MEET; "
+                            "OTHER: bar.sync 0; MEET:",
+                            'r'),
+                  buffers);
+    ExecutionShape shape;
+    shape.block.x = 32;
+    const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+    EXPECT_EQ(fault.kind, FaultKind::launch_failed);
+    EXPECT_NE(
+        fault.message.find("thread (3, 0, 0): it waits for lane 0 and 2 others of its mask, which waits at PTX line "),
+        std::string::npos)
+        << fault.message;
+    EXPECT_NE(fault.message.find("; every thread of the block waits"), std::string::npos) << fault.message;
+}
+
+// PTX ISA, shfl.sync: what a lane that takes no part would give is undefined. Lanes that have ended take no part.
+TEST(PtxWarps, ShufflesFromLanesThatTakeNoPartAreReportedOnRequest) {
+    for (const bool on : {false, true}) {
+        Buffers buffers;
+        Values lane(32);
+        for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
+        const std::uint64_t p = buffers.add(lane);
+        Loaded loaded(kernel_of("setp.gt.u32 %q, %r0, 7; @%q ret; shfl.sync.bfly.b32 %r3, %r0, 7, 31, -1; "
+                                "shfl.sync.down.b32 %r3, %r0, 1, 31, 0xff;",
+                                'r'),
+                      buffers);
+        ExecutionShape shape;
+        shape.block.x = 32;
+        shape.finds_uninitialised = on;
+        const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+        ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+        ASSERT_EQ(buffers.uninitialised_reads.size(), on ? 1u : 0u);
+        if (!on) continue;
+        const std::string& text = buffers.uninitialised_reads[0];
+        EXPECT_NE(text.find("thread (7, 0, 0): it reads a register of a lane that does not take part"),
+                  std::string::npos)
+            << text;
+    }
+}
+
 TEST(PtxWarps, MasksWithoutTheLaneAreAFault) {
     Buffers buffers;
     Values none(1);
