@@ -10,6 +10,11 @@ Every program ends: only loop() jumps back, at most 15 times, by a counter that 
 at most 3 times; and lanes wait for no others than those that certainly come: all lanes of a warp where none has left,
 and within a branch those that took it.
 
+The programs keep away from what the ptxas of CUDA 13.0 compiles otherwise than the PTX ISA says (docs/hardware.md): the
+lanes of a warp call descend() equally often; results of `set` in single or half precision are stored as they are and
+read by no step; conversions read no 0 or 1 of selp; st.b8 takes no result of an atomic on halves; and no branch with
+instructions between lanes depends on what all lanes of a block have alike.
+
 Seeds below SINGLES are programs of one form of an instruction each, on many operands: single(seed) names the form.
 The text depends on nothing but the seed: random numbers come from Mersenne Twister's 32-bit words.
 """
@@ -403,6 +408,10 @@ class Maker:
         self.made = {'h': [], 'r': [], 'd': []}
         self.predicates = [0, 1]
         self.label = 0
+        # Registers that not every step may read.
+        self.flags = set()     # 0 or 1, by selp
+        self.atomic_halves = set()
+        self.uniform = set()   # alike in all lanes of a warp; predicates too
         self.names = []        # of the steps, for messages: one for each row
 
     def emit(self, line):
@@ -422,14 +431,24 @@ class Maker:
             return self.n.one_of(self.made[kind])
         return f'%{kind}{self.n.below(WORDS)}'
 
+    def operand_beside(self, kind, left_out):
+        """An operand, or a number of the input in its place."""
+        register = self.operand(kind)
+        return f'%{kind}0' if register in left_out else register
+
     def predicate(self):
         return f'%p{self.n.one_of(self.predicates)}'
 
     def fill(self, text, to, operands):
         result = self.new(to) if to else ''
+        converts, uniform = text.startswith('cvt'), True
         text = text.replace('%d,', result + ',')
         for letter, kind in zip('abce', operands):
-            text = text.replace('%' + letter, self.operand(kind), 1)
+            register = self.operand_beside(kind, self.flags if converts else ())
+            uniform = uniform and register in self.uniform
+            text = text.replace('%' + letter, register, 1)
+        if uniform:
+            self.uniform.add(result)
         return text, result
 
     def one_nan(self, kind, register):
@@ -466,6 +485,12 @@ class Maker:
         self.row += 1
         self.names.append(name)
 
+    def store_alone(self, kind, register, name):
+        """The row of a result, without a conversion to 64 bits: rows are 0 at first."""
+        self.emit(f'st.global.b{8 * SIZE[kind]} [%out+{self.row * LANES * 8}], {register};')
+        self.row += 1
+        self.names.append(name)
+
     def keep(self, kind, register, name):
         self.made[kind].append(register)
         self.store(kind, register, name)
@@ -495,6 +520,9 @@ class Maker:
                 text, to, operands, nan = n.one_of(FORMS)
         line, result = self.fill(text, to, operands)
         self.emit(line)
+        if text.startswith('set') and text.split('.')[2] in ('f32', 'f16'):
+            self.store_alone(to, result, text)
+            return
         self.one_nan(nan, result)
         self.keep(to, result, text)
 
@@ -539,8 +567,11 @@ class Maker:
                 self.predicates.append(self.counts['p'] - 1)
         else:
             text = text.replace('%p,', p + ',')
-        for letter, kind in zip('ab', operands):
-            text = text.replace('%' + letter, self.operand(kind), 1)
+        read = [self.operand(kind) for kind in operands]
+        for letter, register in zip('ab', read):
+            text = text.replace('%' + letter, register, 1)
+        if all(register in self.uniform for register in read):
+            self.uniform |= {f'%p{made}' for made in range(number, self.counts['p'])}
         self.emit(text)
         self.predicates.append(number)
         kind = n.one_of('hrd')
@@ -557,7 +588,10 @@ class Maker:
         p = self.new('p')
         name = self.n.one_of(['and', 'or', 'xor', 'not'])
         second = '' if name == 'not' else f', {self.predicate()}'
-        self.emit(f'{name}.pred {p}, {self.predicate()}{second};')
+        first = self.predicate()
+        if {first, second.lstrip(', ') or first} <= self.uniform:
+            self.uniform.add(p)
+        self.emit(f'{name}.pred {p}, {first}{second};')
         self.predicates.append(self.counts['p'] - 1)
         result = self.new('r')
         self.emit(f'selp.u32 {result}, {self.operand("r")}, {self.operand("r")}, {p};')
@@ -627,7 +661,7 @@ class Maker:
             self.emit(f'mad.wide.u32 {at}, %t, 16, %shared;')
         self.emit(f'st{space}.v2.b64 [{at}], {{{self.operand("d")}, {self.operand("d")}}};')
         place = n.below(4) * 4
-        self.emit(f'st{space}.b8 [{at}+{n.below(16)}], {self.operand("h")};')
+        self.emit(f'st{space}.b8 [{at}+{n.below(16)}], {self.operand_beside("h", self.atomic_halves)};')
         self.emit(f'st{space}.b16 [{at}+{n.below(8) * 2}], {self.operand("h")};')
         self.emit(f'st{space}.f32 [{at}+{place}], {self.operand("r")};')
         type_, kind = n.one_of([('u8', 'r'), ('s8', 'r'), ('u16', 'r'), ('s16', 'r'), ('s8', 'h'), ('u8', 'h'),
@@ -695,6 +729,8 @@ class Maker:
         self.one_nan(nan, new)
         self.keep(kind, new, f'{form} {where} new')
         if with_result:
+            if kind == 'h':
+                self.atomic_halves.add(old)
             self.keep(kind, old, f'{form} {where} old')
 
     def common_atomic(self):
@@ -719,6 +755,7 @@ class Maker:
         self.barrier()
         self.emit(f'ld.shared.b{bits} {result}, [%shared];')
         self.barrier()
+        self.uniform.add(result)
         self.keep(kind, result, f'{op} of a block')
 
     def shuffle(self):
@@ -751,6 +788,7 @@ class Maker:
             p = self.new('p')
             self.emit(f'vote.sync.{way}.pred {p}, {n.one_of(["", "!"])}{self.predicate()}, {members};')
             self.emit(f'selp.u32 {result}, 1, 0, {p};')
+            self.flags.add(result)
         elif way.startswith('match'):
             _, how, type_ = way.split('.')
             kind = 'r' if type_ == 'b32' else 'd'
@@ -768,6 +806,8 @@ class Maker:
 
     def vote(self):
         way, result = self.votes()
+        if not way.startswith('match.any'):
+            self.uniform.add(result)
         self.keep('r', result, way)
 
     def barrier_reduction(self):
@@ -781,6 +821,8 @@ class Maker:
             p = self.new('p')
             self.emit(f'bar.red.{way}.pred {p}, 0, {self.predicate()};')
             self.emit(f'selp.u32 {result}, 1, 0, {p};')
+            self.flags.add(result)
+        self.uniform.add(result)
         self.keep('r', result, f'bar.red.{way}')
 
     def special(self):
@@ -790,6 +832,8 @@ class Maker:
                          'WARP_SZ'])
         result = self.new('r')
         self.emit(f'mov.u32 {result}, {name};')
+        if not name.startswith(('%tid', '%lane')):
+            self.uniform.add(result)
         self.keep('r', result, name)
 
     def guarded(self):
@@ -825,6 +869,8 @@ class Maker:
         result = self.new(kind)
         other, end = self.new_label(), self.new_label()
         p = self.predicate()
+        if p in self.uniform:
+            p = '%p1'
         # The lanes of each path, for instructions between lanes in it.
         taken, rest = self.new('r'), self.new('r')
         self.emit(f'vote.sync.ballot.b32 {taken}, {p}, 0xffffffff;')
@@ -916,7 +962,9 @@ class Maker:
             self.keep('r', result, 'call')
         else:
             depth, result = self.new('r'), self.new('d')
-            self.emit(f'and.b32 {depth}, {self.operand("r")}, 3;')
+            self.emit(f'shr.u32 {depth}, %number, 5;')      # the number of the warp
+            self.emit(f'add.u32 {depth}, {depth}, {n.below(4)};')
+            self.emit(f'and.b32 {depth}, {depth}, 3;')
             self.emit('{ .param .b64 a; .param .b32 b; .param .b64 c;')
             self.emit(f'st.param.b64 [a], {self.operand("d")};')
             self.emit(f'st.param.b32 [b], {depth};')

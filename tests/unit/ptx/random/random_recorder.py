@@ -5,9 +5,11 @@
 usage: random_recorder.py FIRST END OUT [--jobs N] [--limit SECONDS] [--cubins FOLDER]
 
 OUT gets the lines of random_runner.py, each as soon as its program has ended, so that an interrupted run keeps what it
-has. Programs are run by child processes, one program at a time. A child says what it is about to do; where that takes
-longer than its time, the child is killed, and never waited for: the program is written to OUT.stuck with what it was
-doing, and another child goes on behind it. Lines about the progress go to the standard error.
+has. Programs are run by child processes: first whole modules, whose programs are launched back to back and read when
+all have ended. A child says what it is about to do; where that takes longer than its time, or fails, the child is
+killed, and never waited for. Its module is run once more at the end, one program at a time by one child alone, since
+programs that share a GPU with one that never ends do not end either. Only what is stopped there is written to
+OUT.stuck, with what it was doing, and another child goes on behind it. Lines about the progress go to the standard error.
 """
 import argparse
 import ctypes
@@ -24,16 +26,21 @@ import random_runner as runner  # noqa: E402
 
 BATCH = 100      # programs of a module
 # Seconds that each phase may take. Contexts of processes that start together are made one after the other.
-SECONDS = {'start': 60.0, 'load': 30.0, 'run': 4.0, 'rest': 20.0}
+SECONDS = {'start': 60.0, 'load': 30.0, 'batch': 4.0, 'run': 4.0, 'rest': 20.0}
 STARTS = 3       # so many children that do not start, one after the other, end the recording
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 
-def launch(driver, function, room, at):
-    """Starts one program and waits without a call that blocks."""
+def launch(driver, module, room, at, seed):
+    function = ctypes.c_void_p()
+    driver.ok('cuModuleGetFunction', ctypes.byref(function), module, f'p{seed}'.encode())
     values = (ctypes.c_uint64 * 2)(room[0] + at * runner.INPUT_BYTES, room[1] + at * runner.PROGRAM_BYTES)
     pointers = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
     driver.ok('cuLaunchKernel', function, rp.BLOCKS, 1, 1, rp.THREADS, 1, 1, 0, None, pointers, None)
+
+
+def wait(driver):
+    """Until all that was launched has ended, without a call that blocks."""
     while True:
         code = driver.cuda.cuStreamQuery(None)
         if code != NOT_READY:
@@ -41,6 +48,16 @@ def launch(driver, function, room, at):
                 raise runner.Failure(f'cuStreamQuery answered {code}')
             return
         time.sleep(0.0002)
+
+
+def tell_results(driver, room, at, seeds, say):
+    """Of programs that have ended."""
+    out = ctypes.create_string_buffer(len(seeds) * runner.PROGRAM_BYTES)
+    driver.ok('cuMemcpyDtoH_v2', out, ctypes.c_uint64(room[1] + at * runner.PROGRAM_BYTES), ctypes.c_size_t(len(out)))
+    whole, row_bytes = out.raw, rp.LANES * 8
+    for number, seed in enumerate(seeds):
+        begins = range(number * runner.PROGRAM_BYTES, (number + 1) * runner.PROGRAM_BYTES, row_bytes)
+        say('is ' + runner.line_of(seed, [whole[begin:begin + row_bytes] for begin in begins]))
 
 
 def image_of(batch, cubins):
@@ -51,8 +68,8 @@ def image_of(batch, cubins):
     return rp.module(range(batch, batch + BATCH)).encode() + b'\0'
 
 
-def run_batch(driver, room, seeds, cubins, say):
-    """All seeds are of one module."""
+def run_batch(driver, room, seeds, alone, cubins, say):
+    """All seeds are of one module. Alone: one program after the other."""
     module, first = ctypes.c_void_p(), seeds[0] // BATCH * BATCH
     say(f'load {seeds[0]}')
     driver.ok('cuModuleLoadData', ctypes.byref(module), image_of(first, cubins))
@@ -61,23 +78,24 @@ def run_batch(driver, room, seeds, cubins, say):
     driver.ok('cuMemsetD8_v2', ctypes.c_uint64(room[1]), ctypes.c_ubyte(0),
               ctypes.c_size_t(len(seeds) * runner.PROGRAM_BYTES))
     driver.ok('cuCtxSynchronize')
-    out, row_bytes = ctypes.create_string_buffer(runner.PROGRAM_BYTES), rp.LANES * 8
-    for at, seed in enumerate(seeds):
-        say(f'run {seed}')
-        function = ctypes.c_void_p()
-        driver.ok('cuModuleGetFunction', ctypes.byref(function), module, f'p{seed}'.encode())
-        launch(driver, function, room, at)
-        driver.ok('cuMemcpyDtoH_v2', out, ctypes.c_uint64(room[1] + at * runner.PROGRAM_BYTES),
-                  ctypes.c_size_t(runner.PROGRAM_BYTES))
-        whole = out.raw
-        rows = [whole[begin:begin + row_bytes] for begin in range(0, runner.PROGRAM_BYTES, row_bytes)]
-        say('is ' + runner.line_of(seed, rows))
+    if alone:
+        for at, seed in enumerate(seeds):
+            say(f'run {seed}')
+            launch(driver, module, room, at, seed)
+            wait(driver)
+            tell_results(driver, room, at, [seed], say)
+    else:
+        say(f'batch {seeds[0]}')
+        for at, seed in enumerate(seeds):
+            launch(driver, module, room, at, seed)
+        wait(driver)
+        tell_results(driver, room, 0, seeds, say)
     driver.ok('cuModuleUnload', module)
     say('rest')
 
 
 def child(orders, answers, cubins):
-    """Runs the seeds of each line that it reads."""
+    """Runs the seeds of each line that it reads; the first word says how."""
     def say(line):
         os.write(answers, (line + '\n').encode())
 
@@ -88,7 +106,8 @@ def child(orders, answers, cubins):
         say('rest')
         with os.fdopen(orders, encoding='ascii') as lines:
             for line in lines:
-                run_batch(driver, room, [int(seed) for seed in line.split()], cubins, say)
+                how, *seeds = line.split()
+                run_batch(driver, room, [int(seed) for seed in seeds], how == 'alone', cubins, say)
     except runner.Failure as failure:
         say(f'failed {failure}')
     finally:
@@ -107,16 +126,16 @@ class Child:
         os.close(order_read)
         os.close(answer_write)
         self.left, self.unread = [], b''
-        self.started = False
+        self.started = self.alone = False
         self.enter('start')
 
     def enter(self, phase, seed=None):
         self.phase, self.seed = phase, seed
         self.deadline = time.monotonic() + SECONDS[phase]
 
-    def give(self, seeds):
-        self.left = list(seeds)
-        os.write(self.orders, (' '.join(map(str, seeds)) + '\n').encode())
+    def give(self, seeds, alone):
+        self.left, self.alone = list(seeds), alone
+        os.write(self.orders, (' '.join(['alone' if alone else 'batch', *map(str, seeds)]) + '\n').encode())
         self.enter('rest')
 
     def end(self):
@@ -130,23 +149,24 @@ class Recording:
     def __init__(self, first, end, out, jobs, limit, cubins):
         self.queue = [list(range(max(first, batch), min(end, batch + BATCH)))
                       for batch in range(first // BATCH * BATCH, end, BATCH)]
+        self.suspects = []       # modules of which a program may never end
         self.jobs, self.end, self.cubins = jobs, time.monotonic() + limit, cubins
         self.results, self.stuck = open(out, 'a', encoding='ascii'), open(out + '.stuck', 'a', encoding='ascii')
         self.count = self.stuck_count = self.not_started = 0
         self.children, self.selector, self.reported = [], selectors.DefaultSelector(), 0.0
 
     def report(self, text=''):
-        print(f'{time.strftime("%T")} {self.count} ended, {self.stuck_count} stuck, {len(self.queue)} batches left; '
+        print(f'{time.strftime("%T")} {self.count} ended, {self.stuck_count} stuck, {len(self.queue)} + {len(self.suspects)} batches left; '
               + ', '.join(f'{one.process}: {one.phase} {one.seed or ""}' for one in self.children) + text,
               file=sys.stderr, flush=True)
         self.reported = time.monotonic()
 
     def drop(self, one, why):
-        """What one did not run goes back; what it was running counts as stuck."""
+        """What one did not run goes back; what it was running alone counts as stuck."""
         self.report(f'; {one.process} {why} in {one.phase} {one.seed or ""}')
         if not one.started:
             self.not_started += 1
-        elif one.seed is not None:
+        elif one.alone and one.seed is not None:
             # A module that does not load has all programs that are left.
             lost = list(one.left) if one.phase == 'load' else [one.seed]
             self.stuck.write(''.join(f'{seed} {one.phase} {why}\n' for seed in lost))
@@ -154,7 +174,7 @@ class Recording:
             self.stuck_count += len(lost)
             one.left = [seed for seed in one.left if seed not in lost]
         if one.left:
-            self.queue.insert(0, one.left)
+            self.suspects.append(one.left)
         self.selector.unregister(one.answers)
         self.children.remove(one)
         one.end()
@@ -173,8 +193,7 @@ class Recording:
             one.enter(words[0], int(words[1]) if len(words) > 1 else None)
             if words[0] == 'rest' and not one.left:
                 one.started, self.not_started = True, 0
-                if self.queue:
-                    one.give(self.queue.pop(0))
+                self.give_next(one)
         return None
 
     def read(self, one):
@@ -189,15 +208,21 @@ class Recording:
                 return failure
         return None
 
+    def give_next(self, one):
+        if self.queue:
+            one.give(self.queue.pop(0), False)
+        elif self.suspects and not any(other.left for other in self.children):
+            one.give(self.suspects.pop(0), True)
+
     def idle(self, one):
         return one.started and not one.left
 
     def run(self):
-        while (self.queue or any(one.left for one in self.children)) and time.monotonic() < self.end:
+        while self.unfinished() and time.monotonic() < self.end:
             if self.not_started >= STARTS:
                 self.report('; the driver does not start')
                 break
-            while self.queue and len(self.children) < self.jobs:
+            while len(self.children) < (self.jobs if self.queue else bool(self.suspects)):
                 one = Child(self.cubins)
                 self.children.append(one)
                 self.selector.register(one.answers, selectors.EVENT_READ, one)
@@ -205,8 +230,9 @@ class Recording:
                 why = self.read(key.data)
                 if why:
                     self.drop(key.data, why)
-            for one in [one for one in self.children if self.idle(one) and self.queue]:
-                one.give(self.queue.pop(0))
+            for one in self.children:
+                if self.idle(one):
+                    self.give_next(one)
             now = time.monotonic()
             for one in [one for one in self.children if now > one.deadline and not self.idle(one)]:
                 self.drop(one, f'took more than {SECONDS[one.phase]:g} s')
@@ -217,7 +243,10 @@ class Recording:
             one.end()
         self.results.close()
         self.stuck.close()
-        return not self.queue and not any(one.left for one in self.children) and self.stuck_count == 0
+        return not self.unfinished() and self.stuck_count == 0
+
+    def unfinished(self):
+        return bool(self.queue or self.suspects or any(one.left for one in self.children))
 
 
 def main():

@@ -7,8 +7,9 @@ recorded. Without the file the comparison is skipped, and the rest is tested. IS
 instead of a sample.
 
 usage: random_test.py
-       random_test.py --record RESULTS       writes recorded.bin from the output of random_runner.py on a GPU
-       random_test.py --compare RESULTS      runs the same programs here, and names the first step that differs
+       random_test.py --record RESULTS [SEED...]   adds the output of random_runner.py or random_recorder.py on a GPU
+                                                   to recorded.bin, without these seeds
+       random_test.py --compare RESULTS            runs the same programs here, and names the first step that differs
 """
 import collections
 import os
@@ -61,12 +62,14 @@ def lines_of(path):
     return {int(line[0]): line for line in lines if line[0].isdigit() and line[1] != 'error'}
 
 
-def record(path):
-    lines = lines_of(path)
+def record(path, left_out):
+    """Adds results to those recorded."""
+    digests = recorded()
+    digests.update({seed: line[1] for seed, line in lines_of(path).items() if seed not in left_out})
     with open(RECORD, 'wb') as file:
-        for seed in range(max(lines) + 1):
-            file.write(bytes.fromhex(lines[seed][1]) if seed in lines else bytes(8))
-    print(f'{len(lines)} digests')
+        for seed in range(max(digests) + 1):
+            file.write(bytes.fromhex(digests.get(seed, '0' * 16)))
+    print(f'{len(digests)} digests')
 
 
 def compare(path):
@@ -131,7 +134,7 @@ import os, sys, time
 sys.path.insert(0, sys.argv[1])
 import random_recorder as recorder
 first = recorder.rp.SINGLES
-recorder.SECONDS['run'] = 1.0
+recorder.SECONDS['batch'] = recorder.SECONDS['run'] = 1.0
 def line_of(seed, rows, whole=recorder.runner.line_of):
     if seed == first + 5:
         time.sleep(1000)
@@ -190,6 +193,43 @@ class Generator(unittest.TestCase):
                     self.assertEqual(len(within), 1, within)      # the counter is written once in a turn
         self.assertGreater(loops, 100)
 
+    def test_programs_keep_away_from_what_ptxas_compiles_otherwise(self):
+        """docs/hardware.md: `set` with floats, flags of selp, atomics on halves, recursion that parts the lanes."""
+        seen = collections.Counter()
+        for seed in range(rp.SINGLES, rp.SINGLES + 300):
+            maker = rp.make(seed)
+            lines = [line.strip() for line in maker.lines]
+            for at, line in enumerate(lines):
+                made = re.match(r'set\.\w+\.(?:f32|f16)\.\w+ (%[rh]\d+),', line)
+                if made:
+                    seen['set'] += 1
+                    reads = [one for one in lines if re.search(rf'{made[1]}\b', one)]
+                    self.assertRegex(' '.join(reads), rf'^\S+ {made[1]}, .*; st\.global\.b(32|16) \S+, {made[1]};$')
+                flag = re.match(r'selp\.u32 (%r\d+), 1, 0,', line)
+                if flag:
+                    seen['flag'] += 1
+                    reads = [one for one in lines if re.search(rf' (?!{flag[1]},).*{flag[1]}\b', one)]
+                    self.assertEqual([one for one in reads if one.startswith('cvt') and '.f' in one], [], line)
+                if line.startswith('call (c), descend'):
+                    seen['descend'] += 1
+                    self.assertRegex(lines[at - 6], r'shr\.u32 %r\d+, %number, 5;')
+                if re.match(r'st\S*\.b8 ', line):
+                    seen['st.b8'] += 1
+                    stored = re.search(r'(%h\d+);$', line)[1]
+                    self.assertFalse([one for one in lines if re.match(rf'atom\S+ {stored},', one)], line)
+        self.assertGreater(min(seen.values()), 50, seen)
+        self.assertEqual(len(seen), 4)
+
+    def test_every_step_occurs(self):
+        steps = {step for _, step in rp.Maker.STEPS}
+        names = {name for seed in range(rp.SINGLES, rp.SINGLES + 300) for name in rp.make(seed).names}
+        marks = ['add.', 'rem.', 'setp.', 'and.pred', 'carry', 'mov.b64 of', 'shared memory', 'ld.v4.b32', 'ld.const',
+                 'global new', 'of a block', 'shfl.', 'redux.', 'bar.red', '%lane', '@ ', 'branch', 'loop', 'brx.idx',
+                 'recursive call']
+        self.assertEqual(len(marks), len(steps))
+        for mark in marks:
+            self.assertTrue(any(mark in name for name in names), mark)
+
     def test_lanes_wait_for_those_that_come(self):
         """Instructions of .sync name all lanes, or those of their side of a branch."""
         for seed in range(rp.SINGLES, rp.SINGLES + 300):
@@ -211,8 +251,8 @@ class Generator(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) == 3 and sys.argv[1] == '--record':
-        record(sys.argv[2])
+    if len(sys.argv) >= 3 and sys.argv[1] == '--record':
+        record(sys.argv[2], {int(seed) for seed in sys.argv[3:]})
     elif len(sys.argv) == 3 and sys.argv[1] == '--compare':
         compare(sys.argv[2])
     else:
