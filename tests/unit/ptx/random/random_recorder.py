@@ -9,7 +9,8 @@ has. Programs are run by child processes: first whole modules, whose programs ar
 all have ended. A child says what it is about to do; where that takes longer than its time, or fails, the child is
 killed, and never waited for. Its module is run once more at the end, one program at a time by one child alone, since
 programs that share a GPU with one that never ends do not end either. Only what is stopped there is written to
-OUT.stuck, with what it was doing, and another child goes on behind it. Lines about the progress go to the standard error.
+OUT.stuck, with what it was doing, and another child goes on behind it. Lines about the progress go to the standard
+error.
 """
 import argparse
 import ctypes
@@ -156,7 +157,8 @@ class Recording:
         self.children, self.selector, self.reported = [], selectors.DefaultSelector(), 0.0
 
     def report(self, text=''):
-        print(f'{time.strftime("%T")} {self.count} ended, {self.stuck_count} stuck, {len(self.queue)} + {len(self.suspects)} batches left; '
+        print(f'{time.strftime("%T")} {self.count} ended, {self.stuck_count} stuck, '
+              f'{len(self.queue)} + {len(self.suspects)} batches left; '
               + ', '.join(f'{one.process}: {one.phase} {one.seed or ""}' for one in self.children) + text,
               file=sys.stderr, flush=True)
         self.reported = time.monotonic()
