@@ -56,8 +56,8 @@ struct Module {
 struct LinkState {
     std::vector<ptx::NamedText> texts;
     bool has_device_runtime = false;  // libraries may be added several times
-    std::string result;   // of cuLinkComplete
-    char* log = nullptr;  // the buffer of the option of cuLinkCreate
+    std::string result;               // of cuLinkComplete
+    char* log = nullptr;              // the buffer of the option of cuLinkCreate
     std::size_t log_bytes = 0;
 };
 
