@@ -136,8 +136,8 @@ Result check_flags(const Driver& d, int device, const MemoryOperation& asked) {
             break;
         case write_32:
         case write_64:
-            if (asked.flags > 1) return result::invalid_value;
-            if (asked.flags == 1) return result::not_supported;  // documented: CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
+            // Observed (580, H200): CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER of the second version is 1, as others.
+            if (asked.flags != 0) return result::invalid_value;
             break;
         default: return result::invalid_value;
     }
@@ -250,13 +250,18 @@ bool may_become(const Words& old, const Words& now) {
     return true;
 }
 
+// Observed (580, H200): a new node without a context is 1. Assumed for setting one.
+Result code_of_context(const Driver& d, const MemoryOperations& parameters) {
+    return parameters.context ? context_code(d, parameters.context) : result::invalid_value;
+}
+
 }  // namespace
 
 Result add_words_node(Driver& d, const NodePlace& place, const MemoryOperations* parameters) {
     if (!parameters) return result::invalid_value;
     engine::Operation operation;
     const std::lock_guard lock(d.mutex);
-    if (const Result code = context_code(d, parameters->context)) return code;
+    if (const Result code = code_of_context(d, *parameters)) return code;
     Words words;
     const GpuAgent agent = {parameters->context->device, parameters->context, engine::StreamId::none};
     if (const Result code = check_words(d, agent, *parameters, words)) return code;
@@ -271,7 +276,7 @@ Result set_words_node(Driver& d, const NodeChange& change, const MemoryOperation
     if (!parameters) return result::invalid_value;
     engine::Operation last;
     const std::lock_guard lock(d.mutex);
-    if (const Result code = context_code(d, parameters->context)) return code;
+    if (const Result code = code_of_context(d, *parameters)) return code;
     return replace_operation(
         d, change.instance, change.node, last, [&](const engine::GraphNode& now, engine::Operation& made) -> Result {
             const Words* const old = words_of(now);

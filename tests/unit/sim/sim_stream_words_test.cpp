@@ -150,7 +150,7 @@ TEST(SimStreamWords, WrongOnesAreRefused) {
         REQUIRE_CODE(cuStreamWaitValue32_v2(stream, w.device + 2, 0, at_least), 1);
         REQUIRE_CODE(cuStreamWaitValue32_v2(stream, w.device, 0, 4), 1);
         REQUIRE_CODE(cuStreamWriteValue32_v2(stream, w.device, 0, 2), 1);
-        REQUIRE_CODE(cuStreamWriteValue32_v2(stream, w.device, 0, 1), 801);  // a flag of the first version
+        REQUIRE_CODE(cuStreamWriteValue32_v2(stream, w.device, 0, 1), 1);  // 580, H200: a flag of the first version
         REQUIRE_CODE(cuStreamWaitValue32_v2(stream, w.device, 0, then_flush), fact(98) != 0 ? 0 : 801);
         MemoryOperation flush = operation(3, 0, 0);
         REQUIRE_CODE(cuStreamBatchMemOp_v2(stream, 1, &flush, 0), fact(98) != 0 ? 0 : 801);
@@ -278,7 +278,8 @@ TEST(SimStreamWords, CapturedOnesAreNodesThatAreReadAndSet) {
         REQUIRE_CODE(cuGraphBatchMemOpNodeGetParams(added, &known), 0);
         REQUIRE_THAT(known.count == 1);
         asked.context = nullptr;
-        REQUIRE_CODE(cuGraphBatchMemOpNodeSetParams(added, &asked), 201);
+        REQUIRE_CODE(cuGraphBatchMemOpNodeSetParams(added, &asked), 1);
+        REQUIRE_CODE(cuGraphAddBatchMemOpNode(&added, graph, nullptr, 0, &asked), 1);  // 580, H200
         REQUIRE_CODE(cuGraphAddBatchMemOpNode(&added, graph, nullptr, 0, nullptr), 1);
     });
 }
