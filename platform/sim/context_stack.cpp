@@ -115,7 +115,10 @@ Result cuCtxSetCurrent(Context* context) {
             return result::ok;
         }
         const std::lock_guard lock(d.mutex);
-        if (const Result code = context_code(d, context)) return code;
+        // Observed (580, H200): the context of a destroyed green context can become current; its calls are 709.
+        const Result code = context_code(d, context);
+        const bool was_green = code == result::context_is_destroyed && context->was_green;
+        if (code != result::ok && !was_green) return code;
         pop_if_current(depth > 0 ? stack[depth - 1].context : nullptr);
         push_current(context);
         return result::ok;

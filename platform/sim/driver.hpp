@@ -36,6 +36,7 @@ struct Context {
     std::set<int> peers;                // devices whose memory this context may reach (cuCtxEnablePeerAccess)
     unsigned uses = 1;                  // of a created context: by its maker and by cuCtxAttach
     GreenContext* green = nullptr;      // whose context this is; all but its streams is the primary context's
+    bool was_green = false;             // of a handle whose green context is destroyed, until it is reused
     std::map<int, std::size_t> limits;  // that the program set, by CUlimit
     int cache_preference = 0;           // CUfunc_cache
     engine::StreamId gate = engine::StreamId::none;  // context_events.hpp

@@ -44,7 +44,9 @@ Result read(const Driver& d, const DevResource& resource, Share& out) {
     Hidden hidden;
     std::memcpy(&hidden, resource.hidden, sizeof hidden);
     out = hidden.share;
-    const bool ours = std::memcmp(hidden.magic, magic, sizeof magic) == 0 && d.valid(out.device);
+    // Observed (580, H200): with a changed count, 915 as for an invented one.
+    const bool ours =
+        std::memcmp(hidden.magic, magic, sizeof magic) == 0 && d.valid(out.device) && resource.count == out.count;
     return ours ? result::ok : result::invalid_resource_configuration;
 }
 
@@ -89,19 +91,19 @@ Result split(Driver& d, DevResource* groups, unsigned* count, const DevResource*
 }
 
 Result describe(Driver& d, ResourceDescription** description, const DevResource* resources, unsigned count) {
-    if (!description || !resources || count == 0) return result::invalid_value;
+    if (!description || !resources) return result::invalid_value;
+    if (count == 0) die_like_the_driver("cuDevResourceGenerateDesc of no resources");  // observed (580, H200)
     std::vector<Share> shares(count);
     ResourceDescription all;
     for (unsigned i = 0; i < count; ++i) {
         if (const Result code = read(d, resources[i], shares[i])) return code;
-        // Documented: of one device, and of one split.
-        const bool fits = shares[i].device == shares[0].device && shares[i].split == shares[0].split;
-        bool again = false;
-        for (unsigned before = 0; before < i; ++before) again = again || shares[before].begin == shares[i].begin;
-        if (!fits) return result::invalid_resource_configuration;
-        if (!again) all.count += shares[i].count;  // observed: the same one twice is taken; counted once: assumed
+        // Documented: of one device, and of one split. Observed (580, H200): the whole device beside a group is taken.
+        const bool one_split = shares[i].split == shares[0].split || shares[i].split == 0 || shares[0].split == 0;
+        if (shares[i].device != shares[0].device || !one_split) return result::invalid_resource_configuration;
+        all.count += shares[i].count;  // observed (580, H200): the same one twice counts twice
     }
     all.device = shares[0].device;
+    all.count = std::min(all.count, whole(d, all.device).count);  // assumed
     const std::lock_guard lock(d.mutex);
     *description = d.resource_descriptions.create();
     **description = all;
@@ -148,7 +150,9 @@ Result destroy(Driver& d, GreenContext* green) {
             d.streams.lose(stream);
         }
         open_gate(d, *green->context);
-        d.contexts.destroy(green->context);
+        Context* const ended = green->context;
+        d.contexts.destroy(ended);
+        ended->was_green = true;
         d.green_contexts.destroy(green);
         d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
     }

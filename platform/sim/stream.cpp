@@ -197,12 +197,12 @@ Result cuStreamGetFlags(Stream* stream, unsigned* flags) {
     });
 }
 
-// Observed: a context of a green context's stream, too. That it is the primary one is documented for special streams.
+// Observed: a context of a green context's stream, too, and the green context of the NULL stream (580, H200).
 Result cuStreamGetCtx_v2(Stream* stream, Context** context, GreenContext** green) {
     return call_about_stream(CallId::cuStreamGetCtx_v2, stream,
                              [&](const StreamTarget& target, const Stream* known) -> Result {
                                  if (!context || !green) return result::invalid_value;
-                                 *green = known ? known->green : nullptr;
+                                 *green = known ? known->green : current_green(*driver());
                                  *context = target.context;
                                  return result::ok;
                              });
@@ -212,7 +212,8 @@ Result cuStreamGetCtx(Stream* stream, Context** context) {
     return call_about_stream(CallId::cuStreamGetCtx, stream,
                              [&](const StreamTarget& target, const Stream* known) -> Result {
                                  if (!context) return result::invalid_value;
-                                 *context = known && known->green ? known->green->context : target.context;
+                                 const GreenContext* const green = known ? known->green : current_green(*driver());
+                                 *context = green ? green->context : target.context;
                                  return result::ok;
                              });
 }

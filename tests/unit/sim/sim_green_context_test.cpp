@@ -2,6 +2,8 @@
 // Shares of a device's multiprocessors, and green contexts with streams of their own.
 #include "sim_test.hpp"
 
+#include <algorithm>
+
 namespace isthmus::sim::test {
 namespace {
 
@@ -69,11 +71,14 @@ TEST(SimShares, WrongSplitsAreRefused) {
         if (rest.type != 0) REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &count, &rest, nullptr, 0, 1), 915);
         unsigned groups = 0;
         REQUIRE_CODE(cuDevSmResourceSplitByCount(&again, &groups, &all, nullptr, 0, 1), 1);
-        REQUIRE_CODE(cuDeviceGetDevResource(0, &all, graphics), 914);
+        DevResource none_such = {};
+        REQUIRE_CODE(cuDeviceGetDevResource(0, &none_such, graphics), 914);
         REQUIRE_CODE(cuDeviceGetDevResource(50, &all, multiprocessors), 101);
         REQUIRE_CODE(cuDeviceGetDevResource(0, nullptr, multiprocessors), 1);
         ResourceDescription* description = nullptr;
-        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, &part, 0), 1);
+        DevResource changed = part;
+        changed.count = part.count + 1;
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, &changed, 1), 915);  // 580, H200
         DevResource twice[] = {part, part}, mixed[] = {part, of_device()}, with_none[] = {part, {}};
         REQUIRE_CODE(cuDevResourceGenerateDesc(&description, with_none, 2), 914);
         REQUIRE_CODE(cuDevResourceGenerateDesc(&description, twice, 2), 0);  // observed
@@ -81,9 +86,25 @@ TEST(SimShares, WrongSplitsAreRefused) {
         DevResource had = {};
         REQUIRE_CODE(cuGreenCtxCreate(&of_twice, description, 0, 1), 0);
         REQUIRE_CODE(cuGreenCtxGetDevResource(of_twice, &had, multiprocessors), 0);
-        REQUIRE_THAT(had.count == part.count);
-        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, mixed, 2), 915);  // not of one split
+        // As a driver 580 on an H200: counted twice, and the whole device beside a group.
+        REQUIRE_THAT(had.count == std::min(2 * part.count, of_device().count));
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, mixed, 2), 0);
+        DevResource of_another = {}, both[] = {part, {}};
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&of_another, &count, &all, nullptr, 0, 1), 0);
+        both[1] = of_another;
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, both, 2), 915);  // not of one split
     });
+}
+
+TEST(SimShares, ADescriptionOfNothingEndsTheProcess) {  // as a driver 580 on an H200
+    in_own_process_faults(
+        [] {
+            open_device();
+            DevResource all = of_device();
+            ResourceDescription* none = nullptr;
+            cuDevResourceGenerateDesc(&none, &all, 0);
+        },
+        "cuDevResourceGenerateDesc of no resources: the real driver ends here");
 }
 
 TEST(SimGreenContexts, ShareThePrimaryContextAndHaveTheirStreams) {
@@ -129,6 +150,11 @@ TEST(SimGreenContexts, ShareThePrimaryContextAndHaveTheirStreams) {
         REQUIRE_CODE(cuCtxSetCurrent(context), 0);
         REQUIRE_CODE(cuCtxGetCurrent(&current), 0);
         REQUIRE_THAT(current == context);
+        // As a driver 580 on an H200: the NULL stream there is the green context's.
+        REQUIRE_CODE(cuStreamGetCtx_v2(nullptr, &owner, &of_stream), 0);
+        REQUIRE_THAT(owner == primary && of_stream == green);
+        REQUIRE_CODE(cuStreamGetCtx(nullptr, &owner), 0);
+        REQUIRE_THAT(owner == context);
         Stream* inside = nullptr;
         REQUIRE_CODE(cuStreamCreate(&inside, 1), 0);
         REQUIRE_CODE(cuStreamGetGreenCtx(inside, &of_stream), 0);
@@ -139,6 +165,11 @@ TEST(SimGreenContexts, ShareThePrimaryContextAndHaveTheirStreams) {
         REQUIRE_CODE(cuCtxDestroy_v2(context), 201);
         REQUIRE_CODE(cuGreenCtxDestroy(green), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 709);
+        REQUIRE_CODE(cuCtxSetCurrent(primary), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);  // 580, H200: taken, and its calls answer 709
+        REQUIRE_CODE(cuCtxSynchronize(), 709);
+        Address unused = 0;
+        REQUIRE_CODE(cuMemAlloc_v2(&unused, 64), 709);
         REQUIRE_CODE(cuCtxSetCurrent(primary), 0);
         REQUIRE_CODE(cuStreamQuery(inside), 709);  // observed, like the next two
         REQUIRE_CODE(cuStreamSynchronize(stream), 709);

@@ -113,7 +113,7 @@ TEST(SimImages, ALibraryTellsAtItsFirstUse) {
             REQUIRE_CODE(cuLibraryGetModule(&module, made), row.code);
             REQUIRE_CODE(cuLibraryGetKernelCount(&count, made), 0);
             REQUIRE_THAT(count == 0);
-            REQUIRE_CODE(cuLibraryEnumerateKernels(&kernel, 1, made), row.code);
+            REQUIRE_CODE(cuLibraryEnumerateKernels(&kernel, 1, made), 0);  // 580, H200: none
             REQUIRE_CODE(cuLibraryUnload(made), 0);
         }
         Module* none = nullptr;
