@@ -5,6 +5,7 @@
 #include "call.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <list>
 #include <mutex>
 #include <string>
@@ -31,6 +33,7 @@ constexpr const char* left_lines = "[CUDA][W] earlier lines do not fit into the 
 struct Line {
     char text[line_bytes];  // without its end of line
     std::size_t size;
+    std::size_t message;  // where it begins, behind the stamps: callbacks get it alone (observed: 580, H200)
 };
 
 // A signal handler may have stopped the thread that holds it: whoever waits too long goes without.
@@ -60,24 +63,35 @@ unsigned oldest() {
     return next_line > most_lines ? next_line - static_cast<unsigned>(most_lines) : 0;
 }
 
+// Observed (580, H200): the time of day, with milliseconds, and the thread stand before each line. Assumed: UTC.
 void add(const char* text) noexcept {
+    timespec now = {};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const long second = now.tv_sec % 86400;
     if (!spin.try_for_long()) return;
     Line& line = lines[next_line % most_lines];
-    const int size = std::snprintf(line.text, sizeof line.text, "[CUDA][E] %s", text);
-    line.size = std::min(static_cast<std::size_t>(std::max(size, 0)), sizeof line.text - 1);
+    const auto kept = [](int size) {
+        return std::min(static_cast<std::size_t>(std::max(size, 0)), sizeof line.text - 1);
+    };
+    line.message = kept(std::snprintf(line.text, sizeof line.text, "[%02ld:%02ld:%02ld.%03ld][%lu][CUDA][E] ",
+                                      second / 3600, second / 60 % 60, second % 60, now.tv_nsec / 1000000,
+                                      static_cast<unsigned long>(::pthread_self())));
+    const std::size_t room = sizeof line.text - line.message;
+    line.size = line.message + std::min(kept(std::snprintf(line.text + line.message, room, "%s", text)), room - 1);
     ++next_line;
     spin.unlock();
     if (callback_count.load(std::memory_order_relaxed) != 0) log_is_waiting.store(true, std::memory_order_release);
 }
 
 // The lines from `begin` on, each with its end; `begin` becomes the number behind them. `lost`: some were overwritten.
-std::vector<std::string> lines_from(unsigned& begin, bool& lost) {
+std::vector<std::string> lines_from(unsigned& begin, bool& lost, bool with_stamps = true) {
     std::vector<std::string> found;
     spin.lock();
     lost = begin < oldest();
     for (unsigned at = std::max(begin, oldest()); at < next_line; ++at) {
         const Line& line = lines[at % most_lines];
-        found.emplace_back(line.text, line.size);
+        const std::size_t first = with_stamps ? 0 : line.message;
+        found.emplace_back(line.text + first, line.size - first);
         found.back() += '\n';
     }
     begin = next_line;
@@ -128,6 +142,7 @@ Result fill(const std::vector<std::string>& found, bool lost, char* buffer, std:
         if (first == found.size()) {
             *size = 0;
             buffer[0] = '\0';
+            log_line("Provided buffer is not large enough to write any logs to");  // the driver's words (580)
             return result::invalid_value;
         }
     }
@@ -140,7 +155,10 @@ Result fill(const std::vector<std::string>& found, bool lost, char* buffer, std:
 Result write_file(const std::vector<std::string>& found, bool lost, const char* path) {
     if (!path) return result::invalid_value;
     const int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) return result::invalid_value;  // assumed
+    if (file < 0) {  // observed (580, H200), with these words
+        log_line((std::string("Unable to open file at ") + path + " for dumping logs").c_str());
+        return result::invalid_value;
+    }
     std::string all = lost ? lost_lines : "";
     for (const std::string& line : found) all += line;
     std::size_t written = 0;
@@ -157,8 +175,8 @@ Result write_file(const std::vector<std::string>& found, bool lost, const char* 
 }  // namespace
 
 void log_answer(CallId id, int code) noexcept {
-    char text[128];
-    std::snprintf(text, sizeof text, "%s: %s", name(id), name_of_result(code));
+    char text[128];  // the driver's words (580, H200)
+    std::snprintf(text, sizeof text, "Returning %d (%s) from %s", code, name_of_result(code), name(id));
     add(text);
 }
 
@@ -174,7 +192,7 @@ void deliver_log() {
     for (Callback* const one : all) {
         if (!is_registered(one)) continue;  // an earlier callback unregistered it
         bool lost = false;
-        for (std::string& line : lines_from(one->next, lost)) {
+        for (std::string& line : lines_from(one->next, lost, false)) {
             line.pop_back();
             constexpr int error = 0;
             one->function(one->data, error, line.data(), line.size());
@@ -211,9 +229,10 @@ Result cuLogsUnregisterCallback(LogHandle* handle) {
     });
 }
 
-Result cuLogsCurrent(unsigned* iterator, unsigned flags) {
+Result cuLogsCurrent(unsigned* iterator, unsigned) {
+    // Observed (580, H200): flags are not looked at.
     return call_without_driver(CallId::cuLogsCurrent, [&]() -> Result {
-        if (!iterator || flags != 0) return result::invalid_value;
+        if (!iterator) return result::invalid_value;
         spin.lock();
         *iterator = next_line;
         spin.unlock();

@@ -59,6 +59,7 @@ struct LinkState {
     std::string result;               // of cuLinkComplete
     char* log = nullptr;              // the buffer of the option of cuLinkCreate
     std::size_t log_bytes = 0;
+    bool failed = false;  // cuLinkComplete did; observed (580, H200): 1 for what is added then
 };
 
 // Where the options of cuModuleLoadDataEx or cuLinkCreate want the errors of the compiler.

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace isthmus::sim {
@@ -36,7 +37,7 @@ std::string text_of(int type, std::span<const std::byte> input, std::uint32_t ca
 // Requires the driver's mutex.
 Result add(Driver& d, const Context& context, LinkState* state, int type, std::span<const std::byte> input,
            const char* name, const char* call) {
-    if (type < cubin || type > newest_type || input.empty()) return result::invalid_value;
+    if (state->failed || type < cubin || type > newest_type || input.empty()) return result::invalid_value;
     const std::uint32_t capability = capability_of(d, context);
     const bool runtime = type == library && is_device_runtime(input);
     if (runtime && std::exchange(state->has_device_runtime, true)) return result::ok;
@@ -60,6 +61,25 @@ Result add(Driver& d, const Context& context, LinkState* state, int type, std::s
     }
     write_log(log, state->log, state->log_bytes);
     return code;
+}
+
+// The name in the assembler's words for a function that nothing defines; empty: they say something else.
+std::string unresolved_name(const std::string& error) {
+    constexpr std::string_view words = "Unresolved extern function '";
+    const std::size_t at = error.find(words);
+    if (at == std::string::npos) return "";
+    const std::size_t first = at + words.size();
+    return error.substr(first, error.find('\'', first) - first);
+}
+
+// Observed (580, H200): the linker's words name the input, too. The first that has the name.
+std::string undefined_reference(const LinkState& state, const std::string& name) {
+    for (const ptx::NamedText& one : state.texts) {
+        if (one.text.find(name) != std::string::npos) {
+            return "error   : Undefined reference to '" + name + "' in '" + one.name + "'";
+        }
+    }
+    return "error   : Undefined reference to '" + name + "'";
 }
 
 }  // namespace
@@ -92,6 +112,7 @@ Result cuLinkAddFile_v2(LinkState* state, int type, const char* path, unsigned, 
         const std::optional<std::string> bytes = read_file(path);
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
+        if (state->failed) return result::invalid_value;
         if (!bytes) return result::file_not_found;
         return add(d, context, state, type, std::as_bytes(std::span(*bytes)), path, "cuLinkAddFile");
     });
@@ -102,12 +123,14 @@ Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
     return call_in_context(CallId::cuLinkComplete, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
-        if (!image || state->texts.empty()) return result::invalid_value;
+        if (!image || state->failed || state->texts.empty()) return result::invalid_value;
         state->result = ptx::join(state->texts).text;
-        // Assumed: a name that no input defines is found here, with the code that loading such a text has.
         if (const std::string error = ptx_error(state->result); !error.empty()) {
-            write_log(error, state->log, state->log_bytes);
-            return result::invalid_ptx;
+            const std::string undefined_name = unresolved_name(error);
+            const bool unresolved = !undefined_name.empty();
+            write_log(unresolved ? undefined_reference(*state, undefined_name) : error, state->log, state->log_bytes);
+            state->failed = true;
+            return unresolved ? result::invalid_source : result::invalid_ptx;
         }
         *image = state->result.data();
         if (bytes) *bytes = state->result.size() + 1;  // with the NUL, by which the loader finds its end
