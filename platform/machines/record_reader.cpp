@@ -299,6 +299,8 @@ void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRe
     if (const Place cached = Reader::optional(place, "pinned_gpu_cached")) {
         reader.read(cached, device.pinned_gpu_cached.emplace());
     }
+    reader.read(Reader::optional(place, "large_cluster_multiprocessors"), device.large_cluster_multiprocessors, 0,
+                65535);
     reader.read(Reader::optional(place, "imports_dma_bufs"), device.imports_dma_bufs);
     reader.array(Reader::optional(place, "peers"), [&](const Place& item) {
         if (!reader.object(item, peer_fields)) return;

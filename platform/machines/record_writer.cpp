@@ -130,6 +130,9 @@ Json device_json(const DeviceRecord& device) {
     out["prefetch_code"] = device.prefetch_code;
     out["host_reads_device_memory"] = device.host_reads_device_memory;
     if (device.pinned_gpu_cached) out["pinned_gpu_cached"] = *device.pinned_gpu_cached;
+    if (device.large_cluster_multiprocessors != 0) {
+        out["large_cluster_multiprocessors"] = device.large_cluster_multiprocessors;
+    }
     if (device.imports_dma_bufs) out["imports_dma_bufs"] = true;
     if (!device.peers.empty()) out["peers"] = peers_json(device.peers);
     if (facts.host_atomics) out["host_atomic_capabilities"] = *facts.host_atomics;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many clusters of blocks, and how much shared memory, a device has for a kernel. A real device is divided into
-// processors of unequal size and may hold fewer clusters; the simulator divides nothing.
+// groups of processors of unequal size and holds fewer clusters, as far as its record says.
 #include "call.hpp"
 #include "launch.hpp"
 #include "module.hpp"
@@ -37,10 +37,21 @@ int resident_blocks(const Driver& d, int device, const Function& function, const
     if (threads == 0 || threads > static_cast<std::uint64_t>(d.fact(device, attribute::max_threads_per_block)))
         return 0;
     const int by_threads = blocks_per_multiprocessor(d, device, static_cast<int>(threads));
-    const long shared =
-        long{static_shared(function)} + config.shared_bytes + d.fact(device, attribute::reserved_shared);
-    const long all = d.fact(device, attribute::shared_per_multiprocessor);
+    // Observed (580, H200): 8 blocks of 128 threads without shared memory, as many as the least share that compute
+    // capability 9.0 documents holds with the driver's own bytes of each. Assumed: kernels with shared memory get all.
+    constexpr long least_share = 8 << 10;
+    const long own = long{static_shared(function)} + config.shared_bytes;
+    const long shared = own + d.fact(device, attribute::reserved_shared);
+    const long most = d.fact(device, attribute::shared_per_multiprocessor);
+    const long all = own == 0 ? std::min(most, least_share) : most;
     return shared <= 0 || all <= 0 ? by_threads : static_cast<int>(std::min<long>(by_threads, all / shared));
+}
+
+// Processors are grouped unequally: the record has how many clusters of more than 2 blocks reach.
+int multiprocessors_for(const Driver& d, int device, std::uint64_t blocks) {
+    const int for_large = d.machine.device(device).large_cluster_multiprocessors;
+    const int all = std::max(0, d.fact(device, attribute::multiprocessors));
+    return blocks > 2 && for_large != 0 ? std::min(all, for_large) : all;
 }
 
 // Body: Result(Driver&, int device, const Function&, const LaunchSettings&), called with the driver's mutex held.
@@ -81,25 +92,26 @@ Result cuOccupancyMaxPotentialClusterSize(int* size, Function* function, const L
 }
 
 Result cuOccupancyMaxActiveClusters(int* clusters, Function* function, const LaunchConfig* config) {
-    return call_for_cluster(
-        CallId::cuOccupancyMaxActiveClusters, clusters, function, config,
-        [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
-            const ClusterSize required = required_cluster(f), given = settings.cluster;
-            const std::uint64_t wanted = blocks_of(required), asked = blocks_of(given);
-            // Documented: a size must be there, and match the required one.
-            if (wanted == 0 && asked == 0) return result::invalid_value;
-            const bool differs = given.x != required.x || given.y != required.y || given.z != required.z;
-            if (wanted != 0 && asked != 0 && differs) return result::invalid_cluster_size;
-            const std::uint64_t blocks = wanted != 0 ? wanted : asked;
-            if (blocks > most_cluster_blocks(f)) return result::invalid_cluster_size;
-            const auto all = static_cast<std::uint64_t>(std::max(0, d.fact(device, attribute::multiprocessors))) *
-                             static_cast<std::uint64_t>(resident_blocks(d, device, f, *config));
-            *clusters = static_cast<int>(all / blocks);
-            return result::ok;
-        });
+    return call_for_cluster(CallId::cuOccupancyMaxActiveClusters, clusters, function, config,
+                            [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
+                                const ClusterSize required = required_cluster(f), given = settings.cluster;
+                                const std::uint64_t wanted = blocks_of(required), asked = blocks_of(given);
+                                // Documented: a size must match the required one. Observed (580, H200): none is taken;
+                                // as 1: assumed.
+                                const bool differs =
+                                    given.x != required.x || given.y != required.y || given.z != required.z;
+                                if (wanted != 0 && asked != 0 && differs) return result::invalid_cluster_size;
+                                const std::uint64_t blocks = std::max<std::uint64_t>(1, wanted != 0 ? wanted : asked);
+                                if (blocks > most_cluster_blocks(f)) return result::invalid_cluster_size;
+                                const auto all = static_cast<std::uint64_t>(multiprocessors_for(d, device, blocks)) *
+                                                 static_cast<std::uint64_t>(resident_blocks(d, device, f, *config));
+                                *clusters = static_cast<int>(all / blocks);
+                                return result::ok;
+                            });
 }
 
-// The shared memory of a multiprocessor, divided; no more than a block may have.
+// Observed (580, H200): the shared memory of a multiprocessor, divided, without the driver's own bytes of each block;
+// no more than the function may have.
 Result cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, Function* function, int blocks, int block) {
     return call_in_context(CallId::cuOccupancyAvailableDynamicSMemPerBlock, [&](Driver& d, Context& context) -> Result {
         const std::lock_guard lock(d.mutex);
@@ -107,12 +119,12 @@ Result cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, Function* fun
         if (!bytes || blocks <= 0 || block <= 0) return result::invalid_value;
         const int device = context.device;
         if (block > d.fact(device, attribute::max_threads_per_block)) return result::invalid_value;
-        if (blocks > blocks_per_multiprocessor(d, device, block)) return result::invalid_value;  // assumed
+        if (blocks > blocks_per_multiprocessor(d, device, block)) return result::invalid_value;  // observed, too
         const int own = static_shared(*function);
         const int all = d.fact(device, attribute::shared_per_multiprocessor);
-        const int share = all / blocks - d.fact(device, attribute::reserved_shared) - own;
-        *bytes = static_cast<std::size_t>(
-            std::clamp(share, 0, std::max(0, d.fact(device, attribute::max_shared_optin) - own)));
+        const int set = attribute_of(*function, function_attribute::dynamic_shared);
+        const int most = set != 0 ? set : d.fact(device, attribute::max_shared_per_block) - own;
+        *bytes = static_cast<std::size_t>(std::clamp(all / blocks - own, 0, std::max(0, most)));
         return result::ok;
     });
 }

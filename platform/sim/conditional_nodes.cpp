@@ -133,7 +133,8 @@ Result add_kernel_node(Driver& d, const NodePlace& place, const KernelNodeParame
                                    {context->device, context, engine::StreamId::none},
                                    l.parameters,
                                    l.extra,
-                                   {}};
+                                   // Observed (580, H200): the memory domains of a stream.
+                                   first_settings(attribute_facts(d, context->device))};
     if (const Result code = prepare_launch(d, request, *made)) return code;
     engine::Operation operation = kernel_operation(d, std::move(made));
     return add_node(d, node, graph, dependencies, count, [&](engine::Graph& to, std::vector<engine::NodeIndex> after) {

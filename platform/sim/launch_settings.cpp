@@ -29,8 +29,7 @@ enum Id : int {
 constexpr int highest_priority = -5;
 
 bool streams_have(int id) {
-    return id == access_window || id == synchronization || id == priority || id == domain_map || id == domain ||
-           id == link_use;
+    return id == access_window || id == synchronization || id == priority || id == domain_map || id == domain;
 }
 
 Result set_window(const AttributeFacts& facts, const AccessWindow& window, AccessWindow& out) {
@@ -73,8 +72,7 @@ Result get_common(const LaunchSettings& settings, int id, LaunchAttributeValue& 
         case priority: value.number = settings.priority.value_or(0); return result::ok;
         case domain_map: value.domains = settings.domains; return result::ok;
         case domain: value.number = settings.domain; return result::ok;
-        case link_use: value.number = settings.link_use; return result::ok;
-        default: return result::invalid_value;
+        default: return result::invalid_value;  // observed (580, H200): link_use cannot be read
     }
 }
 
@@ -118,6 +116,11 @@ Result set_of_kernel(const AttributeFacts& facts, int id, const LaunchAttributeV
         case cluster:
         case preferred_cluster:
             if (!facts.clusters) return result::not_supported;
+            // Observed (580, H200): a cluster of 0 is none. Assumed: in all three dimensions.
+            if (id == cluster && size.x == 0 && size.y == 0 && size.z == 0) {
+                settings.cluster = {};
+                return result::ok;
+            }
             if (size.x == 0 || size.y == 0 || size.z == 0) return result::invalid_value;
             (id == cluster ? settings.cluster : settings.preferred_cluster) = size;
             return result::ok;
@@ -137,7 +140,9 @@ Result get_of_kernel(const LaunchSettings& settings, int id, LaunchAttributeValu
     switch (id) {
         case cooperative: value.number = settings.cooperative ? 1 : 0; return result::ok;
         case cluster: value.cluster = settings.cluster; return result::ok;
-        case preferred_cluster: value.cluster = settings.preferred_cluster; return result::ok;
+        case preferred_cluster:  // observed (580, H200): one that nobody set cannot be read
+            value.cluster = settings.preferred_cluster;
+            return settings.preferred_cluster.x != 0 ? result::ok : result::invalid_value;
         case scheduling: value.number = settings.scheduling; return result::ok;
         case carveout: value.number = settings.carveout; return result::ok;
         default: return get_common(settings, id, value);
@@ -168,7 +173,8 @@ Result check_cluster(const LaunchSettings& settings, const unsigned (&grid)[3], 
     const unsigned sizes[3] = {size.x, size.y, size.z}, wishes[3] = {larger.x, larger.y, larger.z};
     std::uint64_t blocks = 1, wished = 1;
     for (int axis = 0; axis < 3; ++axis) {
-        if (grid[axis] % sizes[axis] != 0) return result::invalid_value;
+        // Observed (580, H200) for kernel nodes; assumed for launches.
+        if (grid[axis] % sizes[axis] != 0) return result::invalid_cluster_size;
         blocks *= sizes[axis];
         if (larger.x == 0) continue;
         if (wishes[axis] % sizes[axis] != 0 || grid[axis] % wishes[axis] != 0) return result::invalid_value;

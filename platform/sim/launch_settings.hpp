@@ -28,7 +28,7 @@ struct LaunchSettings {
 
 struct StreamSettings {
     LaunchSettings of_launches;  // without those of kernels
-    int synchronization = 1;     // CUsynchronizationPolicy
+    int synchronization = -1;    // CUsynchronizationPolicy; observed (580, H200): -1 until it is set
 };
 
 // Facts of a device that decide about attributes.

@@ -25,12 +25,9 @@ Result call_for_settings(CallId id, Stream* handle, Body&& body) {
     });
 }
 
-// The legacy stream keeps its priority (assumed).
+// Observed (580, H200): the legacy stream tells the priority that it was given. Nothing is drawn by it here.
 void apply_priority(Driver& d, const StreamTarget& target, StreamSettings& settings) {
-    if (target.legacy) {
-        settings.of_launches.priority = 0;
-        return;
-    }
+    if (target.legacy) return;
     target.stream->priority = settings.of_launches.priority.value_or(0);
     d.engine().set_priority(target.id, target.stream->priority);
 }

@@ -2,13 +2,17 @@
 // Attributes of streams, launches and kernel nodes; clusters that a device holds.
 #include "sim_capture_scene.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <utility>
 
 namespace isthmus::sim::test {
 namespace {
 
 constexpr int access_window = 1, cooperative = 2, synchronization = 3, cluster = 4, scheduling = 5, overlap = 6,
-              priority = 8, domain_map = 9, domain = 10, preferred_cluster = 11, carveout = 14;
+              priority = 8, domain_map = 9, domain = 10, preferred_cluster = 11, carveout = 14, link_use = 16;
 
 LaunchAttributeValue number(int value) {
     LaunchAttributeValue made = {};
@@ -35,7 +39,8 @@ TEST(SimStreamAttributes, AreKeptByEachStream) {
         open_device();
         Stream *const stream = new_stream(), *const other = new_stream();
         for (Stream* one : {static_cast<Stream*>(nullptr), stream, other}) {
-            REQUIRE_THAT(number_of(one, synchronization) == 1 && number_of(one, priority) == 0 &&
+            // -1: as a driver 580 on an H200.
+            REQUIRE_THAT(number_of(one, synchronization) == -1 && number_of(one, priority) == 0 &&
                          number_of(one, domain) == 0);
             for (int policy = 1; policy <= 4; ++policy) {
                 const LaunchAttributeValue value = number(policy);
@@ -55,6 +60,8 @@ TEST(SimStreamAttributes, AreKeptByEachStream) {
         REQUIRE_THAT(told == (has_priorities ? -3 : 0) && number_of(stream, priority) == told);
         REQUIRE_CODE(cuStreamSetAttribute(stream, priority, &beyond), 0);
         REQUIRE_THAT(number_of(stream, priority) == (has_priorities ? -5 : 0));
+        REQUIRE_CODE(cuStreamSetAttribute(nullptr, priority, &urgent), 0);  // 580, H200: the legacy stream's, too
+        REQUIRE_THAT(number_of(nullptr, priority) == (has_priorities ? -3 : 0));
         REQUIRE_CODE(cuStreamCopyAttributes(other, stream), 0);
         REQUIRE_THAT(number_of(other, domain) == 1 && number_of(other, priority) == number_of(stream, priority));
         REQUIRE_CODE(cuStreamGetPriority(other, &told), 0);
@@ -103,12 +110,16 @@ TEST(SimStreamAttributes, OfKernelsAndOthersAreRefused) {
         open_device();
         Stream* const stream = new_stream();
         LaunchAttributeValue value = number(1);
-        for (const int id : {0, cooperative, cluster, scheduling, overlap, 7, preferred_cluster, carveout, 99, -1}) {
+        // link_use: as a driver 580 on an H200.
+        for (const int id :
+             {0, cooperative, cluster, scheduling, overlap, 7, preferred_cluster, carveout, link_use, 99, -1}) {
             REQUIRE_CODE(cuStreamSetAttribute(stream, id, &value), 1);
             REQUIRE_CODE(cuStreamGetAttribute(stream, id, &value), 1);
         }
-        value = number(0);
-        REQUIRE_CODE(cuStreamSetAttribute(stream, synchronization, &value), 1);
+        for (const int policy : {0, -1}) {
+            value = number(policy);
+            REQUIRE_CODE(cuStreamSetAttribute(stream, synchronization, &value), 1);
+        }
         value = number(5);
         REQUIRE_CODE(cuStreamSetAttribute(stream, synchronization, &value), 1);
         value = number(2);
@@ -159,6 +170,13 @@ TEST(SimKernelNodeAttributes, AreSetReadAndCopied) {
     in_own_process([] {
         KernelNode s;
         for (const int id : {cooperative, priority, domain, scheduling, carveout}) REQUIRE_THAT(s.number_of(id) == 0);
+        // As a driver 580 on an H200: a stream's memory domains; link_use is set and cannot be read.
+        LaunchAttributeValue value = {};
+        REQUIRE_CODE(cuGraphKernelNodeGetAttribute(s.node, domain_map, &value), 0);
+        REQUIRE_THAT(value.domains.standard == 0 && value.domains.remote == (fact(attribute::memory_domains) > 1));
+        value = number(1);
+        REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, link_use, &value), 0);
+        REQUIRE_CODE(cuGraphKernelNodeGetAttribute(s.node, link_use, &value), 1);
         const LaunchAttributeValue urgent = number(-2), remote = number(1), spread = number(1), half = number(50);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, priority, &urgent), 0);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, domain, &remote), 0);
@@ -221,12 +239,19 @@ TEST(SimKernelNodeAttributes, AClusterDividesTheGrid) {
             return;
         }
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, preferred_cluster, &four), 1);  // without a cluster
-        REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, cluster, &two), 0);
+        LaunchAttributeValue told = {}, flat = size(0);
+        flat.cluster.y = 0;
+        flat.cluster.z = 0;
+        // As a driver 580 on an H200: 0 in all dimensions is none, 912 where the grid is no multiple, and a preferred
+        // cluster that nobody set cannot be read.
+        REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, cluster, &flat), 0);
+        REQUIRE_CODE(cuGraphKernelNodeGetAttribute(s.node, preferred_cluster, &told), 1);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, cluster, &three), 912);
+        REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, cluster, &two), 0);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, cluster, &none), 1);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, preferred_cluster, &three), 1);
         REQUIRE_CODE(cuGraphKernelNodeSetAttribute(s.node, preferred_cluster, &four), 0);
-        LaunchAttributeValue told = {};
+        REQUIRE_CODE(cuGraphKernelNodeGetAttribute(s.node, preferred_cluster, &told), 0);
         REQUIRE_CODE(cuGraphKernelNodeGetAttribute(s.node, cluster, &told), 0);
         REQUIRE_THAT(told.cluster.x == 2 && told.cluster.y == 1 && told.cluster.z == 1);
         s.p.grid_x = 3;  // no multiple of the cluster that the node keeps
@@ -306,7 +331,16 @@ TEST(SimClusters, AreCountedByTheirSize) {
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&of_two, kernel, &config), 0);
         one.value = size(8);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&of_eight, kernel, &config), 0);
-        REQUIRE_THAT(of_two == 4 * of_eight && of_eight > 0);
+        REQUIRE_THAT(of_eight > 0 && of_two >= 4 * of_eight);
+        one.value = size(1);
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
+        REQUIRE_THAT(found == 2 * of_two);
+        if (std::getenv("ISTHMUS_SIM") == std::string("h200")) {  // as its driver 580 answered
+            REQUIRE_THAT(found == 1056 && of_two == 528 && of_eight == 124);
+            one.value = size(4);
+            REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
+            REQUIRE_THAT(found == 248);
+        }
         one.value = size(16);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 912);
         REQUIRE_CODE(cuFuncSetAttribute(kernel, any_cluster, 1), 0);
@@ -314,7 +348,7 @@ TEST(SimClusters, AreCountedByTheirSize) {
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, kernel, &config), 0);
         REQUIRE_THAT(found == 16);
         config.attribute_count = 0;
-        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 1);  // no size
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);  // 580, H200: no size
         for (int axis = 0; axis < 3; ++axis) REQUIRE_CODE(cuFuncSetAttribute(kernel, cluster_width + axis, 1), 0);
         REQUIRE_CODE(cuFuncSetAttribute(kernel, cluster_width, 4), 0);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
@@ -361,6 +395,16 @@ TEST(SimOccupancy, SharedMemoryIsDividedAmongBlocks) {
         REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(&four, kernel, 4, 128), 0);
         REQUIRE_THAT(one <= static_cast<std::size_t>(std::max(0, fact(attribute::max_shared_optin))));
         REQUIRE_THAT(four <= one && 4 * four <= static_cast<std::size_t>(fact(attribute::shared_per_multiprocessor)));
+        // An H200's, as its driver 580 answered.
+        if (fact(attribute::shared_per_multiprocessor) == 233472 &&
+            fact(attribute::max_threads_per_multiprocessor) == 2048) {
+            const std::pair<int, std::size_t> rows[] = {{1, 49152}, {2, 49152}, {4, 49152}, {8, 29184}, {16, 14592}};
+            for (const auto& [blocks, bytes] : rows) {
+                REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(&one, kernel, blocks, 128), 0);
+                REQUIRE_THAT(one == bytes);
+            }
+            REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(&one, kernel, 32, 128), 1);
+        }
         REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(nullptr, kernel, 1, 128), 1);
         REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(&one, kernel, 0, 128), 1);
         REQUIRE_CODE(cuOccupancyAvailableDynamicSMemPerBlock(&one, kernel, 1, 1 << 20), 1);

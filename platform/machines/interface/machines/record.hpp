@@ -43,6 +43,7 @@ struct DeviceRecord {
     int prefetch_code = 0;                  // answer of cuMemPrefetchAsync and cuMemAdvise for managed memory
     bool host_reads_device_memory = false;  // a CPU load from cuMemAlloc memory works; otherwise it faults
     std::optional<bool> pinned_gpu_cached;  // the GPU caches pinned memory; nothing: not proven
+    int large_cluster_multiprocessors = 0;  // that clusters of more than 2 blocks can use; 0: all
     bool imports_dma_bufs = false;          // cuImportExternalMemory takes dma-bufs; otherwise it answers 801
     std::vector<PeerRecord> peers;
     std::optional<LitmusFinding> litmus;  // from trials on this device; its uuid is the record's
