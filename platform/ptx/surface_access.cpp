@@ -51,7 +51,8 @@ std::byte* place(Warp& warp, const Op& op, std::uint32_t lane, const SurfaceByte
         const auto boundary = static_cast<Boundary>(op.mode);
         outside = boundary == Boundary::zero || surface.row_bytes < bytes;
         if (boundary == Boundary::trap) {
-            fail(warp, op, lane, FaultKind::launch_failed,
+            // Observed (580, H200): 700.
+            fail(warp, op, lane, FaultKind::illegal_address,
                  described(what, at, bytes) + " of " + std::to_string(surface.row_bytes) + " bytes by " +
                      std::to_string(surface.rows) + " by " + std::to_string(surface.layers) + ": it lies outside");
         }

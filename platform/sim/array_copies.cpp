@@ -34,9 +34,7 @@ Result lay_out(const Driver& d, const Context* context, const LineEnd& end, cons
         layout = {box.width_bytes, box.width_bytes};
         return end.address != 0 || box.empty() ? result::ok : result::invalid_value;
     }
-    if (const Result code = check_handle(d, end.array, context)) return code;
-    const ArrayDescription3D& a = end.array->description;
-    if (rows_of(a) > 1 || layers_of(a) > 1) return result::invalid_value;  // documented for arrays of one dimension
+    // Observed (580, H200): of arrays with rows and layers the first row is copied.
     return place_in_array(d, context, {end.array, end.offset_bytes, 0, 0}, box, side, layout);
 }
 
@@ -52,7 +50,6 @@ Result copy_line(CallId id, Stream* handle, const LineEnd& to, const LineEnd& fr
             const Context* const context = stream.context;
             if (const Result code = lay_out(d, context, to, request.box, request.destination, request.to)) return code;
             if (const Result code = lay_out(d, context, from, request.box, request.source, request.from)) return code;
-            if (to.array && from.array && !have_equal_elements(*to.array, *from.array)) return result::invalid_value;
         }
         return copy(d, handle, request);
     });

@@ -108,9 +108,11 @@ bool is_small_enough(const Driver& d, int device, const ArrayDescription3D& a, S
            fits(d, device, a, {attribute::gather_width, attribute::gather_height, 0});
 }
 
-// Documented for its planes: half the width and height. Assumed: 3 channels, one plane of extents, no mipmaps.
+// Documented for its planes: half the width and height. Observed (580, H200): 3 channels, even extents, and the flag
+// for video. Assumed: one plane of extents, no mipmaps.
 bool is_lawful_nv12(const ArrayDescription3D& a, Shape shape, bool mipmapped) {
-    return shape == Shape::plane && a.channels == 3 && a.width % 2 == 0 && a.height % 2 == 0 && !mipmapped;
+    return shape == Shape::plane && a.channels == 3 && a.width % 2 == 0 && a.height % 2 == 0 && !mipmapped &&
+           (a.flags & array_flag::video) != 0;
 }
 
 Result check_flags(const Driver& d, int device, unsigned flags, const char* call) {
@@ -122,9 +124,8 @@ Result check_flags(const Driver& d, int device, unsigned flags, const char* call
         say("%s: sparse arrays and arrays that are mapped later are not modelled", call);
         return result::not_supported;
     }
-    if ((flags & (depth_texture | color_attachment | video)) == 0) return result::ok;
-    say("%s: arrays for graphics and video are not modelled", call);
-    return result::not_supported;
+    // Observed (580, H200): without graphics the flags for them are refused; that for video is taken.
+    return (flags & (depth_texture | color_attachment)) == 0 ? result::ok : result::invalid_value;
 }
 
 }  // namespace

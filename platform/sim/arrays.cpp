@@ -5,6 +5,9 @@
 #include "allocate.hpp"
 #include "call.hpp"
 
+#include <algorithm>
+#include <string>
+
 namespace isthmus::sim {
 namespace {
 
@@ -26,16 +29,23 @@ Result create(Driver& d, Context& context, CallId id, Array** array, const Array
     return result::ok;
 }
 
-// Assumed: levels and planes end with what they belong to, and not by themselves.
+// Observed (580, H200): a level is destroyed by itself, too. Assumed: only its handle ends, and a plane ends with the
+// whole.
 Result destroy(Driver& d, Array* array) {
     if (const Result code = d.engine().unsafe_call()) return code;
     std::uint64_t region = 0;
     int device = -1;
     {
         const std::lock_guard lock(d.mutex);
-        if (!d.arrays.alive(array)) return lost_or_unknown(d.arrays, array);
+        if (const Result code = check_alive(d, array, "cuArrayDestroy")) return code;
         if (const Result lost = d.engine().device_code(array->device)) return lost;
-        if (array->level_of || array->plane_of) return result::invalid_handle;
+        if (array->plane_of) return result::invalid_handle;
+        if (array->level_of) {
+            std::vector<Array*>& levels = array->level_of->levels;
+            std::replace(levels.begin(), levels.end(), array, static_cast<Array*>(nullptr));
+            d.arrays.destroy(array);
+            return result::ok;
+        }
         region = array->region;
         device = array->device;
         for (Array* plane : array->planes) {
@@ -60,7 +70,7 @@ ArrayDescription3D plane_of(const ArrayDescription3D& whole, unsigned index) {
 
 Result get_plane(Driver& d, Array** out, Array* array, unsigned index) {
     const std::lock_guard lock(d.mutex);
-    if (!d.arrays.alive(array)) return lost_or_unknown(d.arrays, array);
+    if (const Result code = check_alive(d, array, "cuArrayGetPlane")) return code;
     if (!out || array->description.format != nv12_format || index >= nv12_planes) return result::invalid_value;
     array->planes.resize(nv12_planes);
     Array*& plane = array->planes[index];
@@ -82,7 +92,7 @@ template <class Body>
 Result call_for_array(CallId id, const Array* array, Body body) {
     return call_in_context(id, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (!d.arrays.alive(array)) return lost_or_unknown(d.arrays, array);
+        if (const Result code = check_alive(d, array, name(id))) return code;
         return body(*array);
     });
 }
@@ -107,21 +117,25 @@ Result release_array_memory(Driver& d, std::uint64_t id, int device) {
     return lost;
 }
 
-Result check_handle(const Driver& d, const Array* array, const Context* context) {
-    if (!array) return result::invalid_value;
-    if (!d.arrays.alive(array)) return lost_or_unknown(d.arrays, array);
-    return array->context == context ? result::ok : result::invalid_handle;
+Result check_alive(const Driver& d, const Array* array, const char* call) {
+    if (d.arrays.alive(array)) return result::ok;
+    if (d.arrays.was_alive(array) && !d.arrays.lost(array)) {
+        die_like_the_driver((std::string(call) + " of an array that is destroyed").c_str());
+    }
+    return lost_or_unknown(d.arrays, array);
 }
 
-bool have_equal_elements(const Array& a, const Array& b) {
-    return element_bytes_of(a.description.format, a.description.channels) ==
-           element_bytes_of(b.description.format, b.description.channels);
+Result check_handle(const Driver& d, const Array* array, const Context* context, const char* call) {
+    if (!array) return result::invalid_value;
+    if (const Result code = check_alive(d, array, call)) return code;
+    return array->device == context->device ? result::ok : result::invalid_handle;
 }
 
 Result place_in_array(const Driver& d, const Context* context, const ArrayPlace& place, const Box& box, Side& side,
                       Layout& layout) {
-    if (const Result code = check_handle(d, place.array, context)) return code;
+    if (const Result code = check_handle(d, place.array, context, "a copy")) return code;
     const ArrayDescription3D& a = place.array->description;
+    // Observed (580, H200): offsets and widths are bytes, and may cut elements.
     const std::size_t element = element_bytes_of(a.format, a.channels);
     if (element == 0) return result::invalid_value;  // assumed: of NV12 only planes are copied
     const std::size_t row_bytes = a.width * element;
@@ -132,8 +146,6 @@ Result place_in_array(const Driver& d, const Context* context, const ArrayPlace&
         leaves(place.z, box.depth, layers_of(a))) {
         return result::invalid_value;
     }
-    // Documented for the offset; assumed for the width.
-    if (place.x_bytes % element != 0 || box.width_bytes % element != 0) return result::invalid_value;
     const Region* const region = d.regions.find_id(place.array->region);
     if (!region) return result::invalid_handle;
     layout = {row_bytes, row_bytes * rows_of(a)};
@@ -199,6 +211,10 @@ Result cuArray3DGetDescriptor_v2(ArrayDescription3D* description, Array* array) 
 
 // Documented: 1 for arrays that are not sparse or not mapped later; there are no others here.
 Result cuArrayGetSparseProperties(SparseProperties*, Array* array) {
+    if (!array) {  // observed (580, H200)
+        return call_in_context(CallId::cuArrayGetSparseProperties,
+                               [](Driver&, Context&) -> Result { return result::invalid_value; });
+    }
     return call_for_array(CallId::cuArrayGetSparseProperties, array,
                           [](const Array&) -> Result { return result::invalid_value; });
 }

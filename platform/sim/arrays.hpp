@@ -15,7 +15,7 @@ struct Array {
     int device = -1;
     std::uint64_t region = 0;      // its memory
     std::size_t offset_bytes = 0;  // in that memory
-    const MipmappedArray* level_of = nullptr;
+    MipmappedArray* level_of = nullptr;
     const Array* plane_of = nullptr;
     std::vector<Array*> planes;  // handles that were given out, by index
 };
@@ -37,17 +37,20 @@ Region* allocate_array_memory(Driver& d, int device, Context* context, std::size
 // Waits for the device's work, as before cuMemFree (assumed), then gives the memory back. Expects no lock.
 Result release_array_memory(Driver& d, std::uint64_t region, int device);
 
-// 0; 1 for null; 709 or 400 where the array is gone; assumed: 400 for an array of another context, as for events.
-Result check_handle(const Driver& d, const Array* array, const Context* context);
+// 0; 709 with its context, 400 for null and for what never was an array. Observed (580, H200): a destroyed one crashes
+// the driver, and so it does here. `call`: for the message.
+Result check_alive(const Driver& d, const Array* array, const char* call);
 
-bool have_equal_elements(const Array& a, const Array& b);
+// The same, with 1 for null. Observed (580, H200): another context of the same device may copy it. Assumed: 400 on
+// another device.
+Result check_handle(const Driver& d, const Array* array, const Context* context, const char* call);
 
 // Where a box lies in an array.
 struct ArrayPlace {
     Array* array = nullptr;
     std::size_t x_bytes = 0, y = 0, z = 0;
 };
-// 1 where the box leaves the array, or cuts elements.
+// 1 where the box leaves the array.
 Result place_in_array(const Driver& d, const Context* context, const ArrayPlace& place, const Box& box, Side& side,
                       Layout& layout);
 

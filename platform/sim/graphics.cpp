@@ -5,25 +5,23 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr Result invalid_graphics_context = 219;
+// Observed (580, H200), without a current context of OpenGL: CUDA_ERROR_OPERATING_SYSTEM.
+constexpr Result no_graphics = result::operating_system;
 
-// Without a current context of OpenGL.
 Result refuse_registering(CallId id, const void* out) {
-    return call_in_context(
-        id, [&](Driver&, Context&) -> Result { return out ? invalid_graphics_context : result::invalid_value; });
+    return call_in_context(id, [&](Driver&, Context&) -> Result { return out ? no_graphics : result::invalid_value; });
 }
 
 Result refuse_resource(CallId id) {
     return call_in_context(id, [](Driver&, Context&) -> Result { return result::invalid_handle; });
 }
 
-// Assumed: no resources are mapped without an error.
+// Observed (580, H200): 1 for no resources.
 Result refuse_resources(CallId id, unsigned count, GraphicsResource* const* resources, Stream* handle) {
     return call(id, [&](Driver& d) -> Result {
         StreamTarget stream;
         if (const Result code = resolve_for_work(d, handle, stream)) return code;
-        if (count == 0) return result::ok;
-        return resources ? result::invalid_handle : result::invalid_value;
+        return count != 0 && resources ? result::invalid_handle : result::invalid_value;
     });
 }
 
@@ -33,7 +31,7 @@ extern "C" {
 
 Result cuGLGetDevices_v2(unsigned* count, DeviceOrdinal*, unsigned, int) {
     return call(CallId::cuGLGetDevices_v2,
-                [&](Driver&) -> Result { return count ? invalid_graphics_context : result::invalid_value; });
+                [&](Driver&) -> Result { return count ? no_graphics : result::invalid_value; });
 }
 
 Result cuGraphicsGLRegisterBuffer(GraphicsResource** resource, unsigned, unsigned) {

@@ -53,7 +53,7 @@ Result check_description(const Driver& d, const Context& context, const Semaphor
     if (from.type != opaque_descriptor && from.type != timeline_descriptor) return result::not_supported;
     const bool timeline = from.type == timeline_descriptor;
     if (timeline && d.fact(context.device, attribute::timeline_semaphores) <= 0) return result::not_supported;
-    return from.handle.descriptor < 0 ? result::invalid_value : result::ok;
+    return timeline && from.handle.descriptor < 0 ? result::invalid_value : result::ok;  // observed (580, H200)
 }
 
 Result import(Driver& d, Context& context, Semaphore** out, const SemaphoreDescription& from) {
@@ -66,7 +66,7 @@ Result import(Driver& d, Context& context, Semaphore** out, const SemaphoreDescr
         say("cuImportExternalSemaphore: the descriptor is no semaphore of this kind; the simulator takes files laid "
             "out "
             "as in driver_abi/sim_semaphore.h");
-        return result::operating_system;
+        return result::unknown;  // observed (580, H200)
     }
     ::close(file);  // documented: from here on it is the driver's
     const std::lock_guard lock(d.mutex);
@@ -84,10 +84,12 @@ Result submit(CallId id, Semaphore* const* semaphores, const SemaphoreParameters
         set.waits = waits;
         {
             const std::lock_guard lock(d.mutex);
+            // Observed (580, H200) for signals; assumed for waits.
+            if (count == 0) return result::invalid_value;
+            if (semaphores && parameters && !semaphores[0]) die_like_the_driver("a call for a semaphore that is null");
             if (const Result code = check_semaphores(d, stream.context, semaphores, parameters, count, set))
                 return code;
         }
-        if (set.words.empty()) return result::ok;
         return d.engine().submit(stream.id, semaphore_operation(d, std::move(set)));
     });
 }
@@ -199,6 +201,7 @@ Result cuWaitExternalSemaphoresAsync(Semaphore* const* semaphores, const Semapho
 Result cuDestroyExternalSemaphore(Semaphore* semaphore) {
     return call(CallId::cuDestroyExternalSemaphore, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
+        if (!semaphore) return result::invalid_value;  // observed (580, H200)
         if (!d.semaphores.alive(semaphore)) return lost_or_unknown(d.semaphores, semaphore);
         d.semaphores.destroy(semaphore);
         return result::ok;

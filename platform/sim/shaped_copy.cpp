@@ -64,13 +64,11 @@ Result lay_out(const Driver& d, const GpuAgent& agent, const End& end, const Box
     }
 }
 
-// Documented for cudaMemcpy3D: elements of two arrays have one size.
+// Observed (580, H200): the elements of two arrays may differ in size.
 Result lay_out(const Driver& d, const GpuAgent& agent, const End& to, const End& from, CopyRequest& request) {
     const Box& box = request.box;
     if (const Result code = lay_out(d, agent, to, box, request.to, request.destination)) return code;
-    if (const Result code = lay_out(d, agent, from, box, request.from, request.source)) return code;
-    const Array *a = request.destination.array, *b = request.source.array;
-    return !a || !b || have_equal_elements(*a, *b) ? result::ok : result::invalid_value;
+    return lay_out(d, agent, from, box, request.from, request.source);
 }
 
 Result copy_box(Driver& d, Stream* handle, const End& to, const End& from, const Box& box, bool wait,
@@ -157,11 +155,12 @@ bool is_line(const Copy3D& copy) {
 
 }  // namespace
 
+// Observed (580, H200): a copy node without a context is taken beside a current one. Assumed: it has that one.
 Result add_copy_node(Driver& d, const NodePlace& place, const Copy3D* copy, Context* context) {
     if (!copy) return result::invalid_value;
-    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
-        return copy_of_node(d, agent, *copy, made);
-    });
+    return add_memory_node(
+        d, place, context ? context : current_context(d),
+        [&](const GpuAgent& agent, engine::Operation& made) { return copy_of_node(d, agent, *copy, made); });
 }
 
 Result set_copy_node(Driver& d, const NodeChange& change, const Copy3D* copy, Context* context) {
@@ -202,8 +201,9 @@ Result cuGraphMemcpyNodeSetParams(NodeObject* node, const Copy3D* copy) {
 }
 
 Result cuGraphExecMemcpyNodeSetParams(GraphExec* instance, NodeObject* node, const Copy3D* copy, Context* context) {
-    return call(CallId::cuGraphExecMemcpyNodeSetParams, [&](Driver& d) -> Result {
-        return context ? set_copy_node(d, {node, &instance}, copy, context) : result::invalid_context;
+    // Observed (580, H200): without a context, too. Assumed: it is the node's own then.
+    return call(CallId::cuGraphExecMemcpyNodeSetParams, [&](Driver& d) {
+        return set_copy_node(d, {node, &instance}, copy, context);
     });
 }
 

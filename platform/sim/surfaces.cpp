@@ -21,7 +21,7 @@ Result create(Driver& d, Context& context, SurfaceHandle* out, const TextureReso
     if (resource.type != resource_type::array || resource.flags != 0) return result::invalid_value;
     const Array* const array = resource.from.array;
     if (const Result code = check_array_of_object(d, array, context)) return code;
-    if ((array->description.flags & array_flag::surface) == 0) return result::invalid_value;  // documented
+    // Observed (580, H200): an array without CUDA_ARRAY3D_SURFACE_LDST is taken, too.
     Surface* const made = d.surfaces.create();
     made->resource = resource;
     made->context = &context;
@@ -42,7 +42,11 @@ Result cuSurfObjectCreate(SurfaceHandle* surface, const TextureResource* resourc
 Result cuSurfObjectDestroy(SurfaceHandle surface) {
     return call_in_context(CallId::cuSurfObjectDestroy, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (!d.surfaces.alive(object_of(surface))) return unknown_code(d, object_of(surface));
+        // Observed (580, H200): 0 for number 0. Assumed: for any other that is none, as for textures.
+        if (!d.surfaces.alive(object_of(surface))) {
+            const Result code = unknown_code(d, object_of(surface));
+            return code == result::context_is_destroyed ? code : result::ok;
+        }
         d.surfaces.destroy(object_of(surface));
         return result::ok;
     });

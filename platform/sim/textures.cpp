@@ -10,8 +10,7 @@
 namespace isthmus::sim {
 namespace {
 
-// CU_TRSF_*
-constexpr unsigned normalised = 2, seamless_cubemap = 64, all_flags = 1 | normalised | 16 | 32 | seamless_cubemap;
+constexpr unsigned seamless_cubemap = 64;  // CU_TRSF_SEAMLESS_CUBEMAP
 
 Texture* object_of(TextureHandle handle) {
     return reinterpret_cast<Texture*>(static_cast<std::uintptr_t>(handle));
@@ -28,30 +27,27 @@ bool is_aligned(const Driver& d, int device, std::uint64_t value, int id) {
     return alignment <= 0 || value % static_cast<std::uint64_t>(alignment) == 0;
 }
 
-bool is_memory(const Driver& d, int device, Address address, std::size_t bytes) {
-    return address != 0 && is_aligned(d, device, address, attribute::texture_alignment) &&
-           check_copy_side(d, device, address, bytes, true).code == result::ok;
+// Observed (580, H200): what lies there, and how much, is not looked at.
+bool is_address(const Driver& d, int device, Address address) {
+    return address != 0 && is_aligned(d, device, address, attribute::texture_alignment);
 }
 
 bool is_lawful(const Driver& d, int device, const LinearTexels& texels) {
     const std::size_t element = element_bytes_of(texels.format, texels.channels);
-    return element != 0 && texels.bytes >= element && is_memory(d, device, texels.address, texels.bytes) &&
+    return element != 0 && is_address(d, device, texels.address) &&
            is_within(d, device, texels.bytes / element, attribute::texture_1d_linear_width);
 }
 
 bool is_lawful(const Driver& d, int device, const PitchedTexels& texels) {
     const std::size_t element = element_bytes_of(texels.format, texels.channels);
-    if (element == 0 || texels.width == 0 || texels.height == 0) return false;
+    if (element == 0 || texels.width == 0) return false;  // observed (580, H200): a height of 0 is taken
     if (!is_within(d, device, texels.width, attribute::texture_2d_linear_width) ||
         !is_within(d, device, texels.height, attribute::texture_2d_linear_height) ||
         !is_within(d, device, texels.pitch, attribute::texture_2d_linear_pitch) ||
         !is_aligned(d, device, texels.pitch, attribute::texture_pitch_alignment)) {
         return false;
     }
-    const std::size_t row = texels.width * element;
-    std::size_t bytes = 0;
-    return texels.pitch >= row && measure({row, texels.height, 1}, {texels.pitch, 0}, bytes) &&
-           is_memory(d, device, texels.address, bytes);
+    return texels.pitch >= texels.width * element && is_address(d, device, texels.address);
 }
 
 // What a view can look at; `levels`: 1 for arrays without levels.
@@ -77,14 +73,13 @@ unsigned channels_below(int format) {
 bool fits(const Viewed& of, const TextureView& view) {
     constexpr int unsigned_int32 = 3;
     const ArrayDescription3D& a = of.description;
-    if (view.format < 0 || view.format > last_format) return false;
+    if (view.format <= 0 || view.format > last_format) return false;  // observed (580, H200) for 0
     const bool compressed = view.format >= first_compressed;
     const std::size_t scale = compressed ? 4 : 1;  // documented
     if (view.width != a.width * scale || view.height != a.height * scale || view.depth != a.depth) return false;
     if (compressed && (a.format != unsigned_int32 || a.channels != channels_below(view.format))) return false;
-    // Assumed: a view of another size of elements is refused.
-    const bool renamed = view.format != 0 && !compressed;
-    if (renamed && element_bytes_of_view(view.format) != element_bytes_of(a.format, a.channels)) return false;
+    // Observed (580, H200): a view of another size of elements is refused.
+    if (!compressed && element_bytes_of_view(view.format) != element_bytes_of(a.format, a.channels)) return false;
     if (view.first_level > view.last_level || view.last_level >= of.levels) return false;
     const bool layered = (a.flags & array_flag::layered) != 0;
     return view.first_layer <= view.last_layer && view.last_layer < (layered ? a.depth : 1);
@@ -118,11 +113,10 @@ Result check_resource(const Driver& d, const Context& context, const TextureReso
 }
 
 // Address modes other than clamp are taken without normalised coordinates too, although they then have no effect:
-// clients that run on real drivers make such textures.
-bool is_lawful(const TextureSampling& sampling, int type, const ArrayDescription3D& array) {
+// clients that run on real drivers make such textures. Observed (580, H200): so are unknown flags, and mipmapped arrays
+// without normalised coordinates.
+bool is_lawful(const TextureSampling& sampling, const ArrayDescription3D& array) {
     constexpr int last_address_mode = 3, last_filter_mode = 1;
-    if ((sampling.flags & ~all_flags) != 0) return false;
-    if (type == resource_type::mipmapped && (sampling.flags & normalised) == 0) return false;  // documented
     if ((sampling.flags & seamless_cubemap) != 0 && (array.flags & array_flag::cubemap) == 0) return false;
     const auto is_mode = [](int mode) { return mode >= 0 && mode <= last_address_mode; };
     const auto is_filter = [](int mode) { return mode >= 0 && mode <= last_filter_mode; };
@@ -135,7 +129,7 @@ Result create(Driver& d, Context& context, TextureHandle* out, const TextureReso
     const std::lock_guard lock(d.mutex);
     Viewed viewed;
     if (const Result code = check_resource(d, context, resource, viewed)) return code;
-    if (!is_lawful(sampling, resource.type, viewed.description)) return result::invalid_value;
+    if (!is_lawful(sampling, viewed.description)) return result::invalid_value;
     if (view && (viewed.levels == 0 || !fits(viewed, *view))) return result::invalid_value;
     Texture* const made = d.textures.create();
     made->resource = resource;
@@ -165,8 +159,9 @@ Result call_for_texture(CallId id, TextureHandle handle, Body body) {
 }  // namespace
 
 Result check_array_of_object(const Driver& d, const Array* array, const Context& context) {
-    const Result code = check_handle(d, array, &context);
-    return code == result::invalid_handle ? result::invalid_value : code;
+    if (d.arrays.lost(array)) return result::context_is_destroyed;
+    if (!d.arrays.alive(array)) return result::invalid_value;
+    return array->context == &context ? result::ok : result::peer_not_enabled;
 }
 
 void lose_textures(Driver& d, const Context* context) {
@@ -191,7 +186,11 @@ Result cuTexObjectCreate(TextureHandle* texture, const TextureResource* resource
 Result cuTexObjectDestroy(TextureHandle texture) {
     return call_in_context(CallId::cuTexObjectDestroy, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (!d.textures.alive(object_of(texture))) return unknown_code(d, object_of(texture));
+        // Observed (580, H200): 0 for number 0 and for a destroyed one. Assumed: for any other that is none.
+        if (!d.textures.alive(object_of(texture))) {
+            const Result code = unknown_code(d, object_of(texture));
+            return code == result::context_is_destroyed ? code : result::ok;
+        }
         d.textures.destroy(object_of(texture));
         return result::ok;
     });
@@ -215,8 +214,8 @@ Result cuTexObjectGetTextureDesc(TextureSampling* sampling, TextureHandle textur
 
 Result cuTexObjectGetResourceViewDesc(TextureView* view, TextureHandle texture) {
     return call_for_texture(CallId::cuTexObjectGetResourceViewDesc, texture, [&](const Texture& known) -> Result {
-        if (!view || !known.view) return result::invalid_value;  // documented for textures without a view
-        *view = *known.view;
+        if (!view) return result::invalid_value;
+        *view = known.view.value_or(TextureView{});  // observed (580, H200): 0 without one; what it tells: assumed
         return result::ok;
     });
 }

@@ -28,7 +28,8 @@ namespace resource_type {
 inline constexpr int array = 0, mipmapped = 1, linear = 2, pitched = 3;
 }  // namespace resource_type
 
-// The array's own code (check_handle) as these calls document it: 1 instead of 400. Requires the driver's mutex.
+// 0; 709 with the array's context; 1 for what is no array. Observed (580, H200) for textures: 705 for one of another
+// context. Requires the driver's mutex.
 Result check_array_of_object(const Driver& d, const Array* array, const Context& context);
 
 // As kernels from PTX see it. `format`: CUarray_format, one that element_bytes_of() knows.

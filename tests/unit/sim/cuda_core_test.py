@@ -293,7 +293,7 @@ def graphics():
             register()
             raise AssertionError('a resource of OpenGL')
         except CUDAError as error:
-            assert 'CUDA_ERROR_INVALID_GRAPHICS_CONTEXT' in str(error), error
+            assert 'CUDA_ERROR_OPERATING_SYSTEM' in str(error), error  # as a driver 580 on an H200
 
 needed = {managed: 13000, batches: 13000, conditions: 12080}
 parts = [events, buffers, pools, managed, virtual, graphs, memory_of_graphs, conditions, captures, batches, words]

@@ -11,7 +11,8 @@ namespace isthmus::sim::test {
 
 // CUarray_format and CUDA_ARRAY3D_*
 inline constexpr int u8 = 1, u16 = 2, u32 = 3, f32 = 0x20, nv12 = 0xb0;
-inline constexpr unsigned layered = 1, with_surface = 2, cubemap = 4, with_gather = 8, sparse = 64, mapped_later = 128;
+inline constexpr unsigned layered = 1, with_surface = 2, cubemap = 4, with_gather = 8, sparse = 64, mapped_later = 128,
+                          for_video = 256;
 
 inline ArrayDescription3D described(std::size_t width, std::size_t height, std::size_t depth, int format,
                                     unsigned channels = 1, unsigned flags = 0) {

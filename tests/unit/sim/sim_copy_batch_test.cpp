@@ -221,10 +221,13 @@ TEST(SimCopyBatch, TheIndexIsThatOfTheProgram) {
             };
             b.add_halves();
             b.add(b.scene.memory + 256, reinterpret_cast<Address>(b.source.data()), 64);
-            b.sizes[0] = 0;
             b.sizes[2] = 1 << 20;  // leaves its allocation
             REQUIRE_CODE(go(), 1);
             REQUIRE_THAT(failed == 2);
+            b.sizes[1] = 0;  // 580, H200: refused
+            REQUIRE_CODE(go(), 1);
+            REQUIRE_THAT(failed == 1);
+            b.sizes[1] = 128;
             b.sizes[2] = 64;
             REQUIRE_CODE(go(), 0);
             REQUIRE_THAT(failed == ~std::size_t{0});
@@ -239,14 +242,18 @@ TEST(SimCopyBatch, TheIndexIsThatOfTheProgram) {
         "copies (1 and 2|2 and 1) of a batch touch the same memory");
 }
 
-TEST(SimCopyBatch, ACaptureIsLost) {
+TEST(SimCopyBatch, ACaptureRefusesThemAndStaysValid) {  // 580, H200
     in_own_process([] {
         Batch b;
         b.add_halves();
         GraphObject* graph = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(b.scene.stream, relaxed), 0);
         REQUIRE_CODE(b.go(), 900);
-        REQUIRE_CODE(cuStreamEndCapture(b.scene.stream, &graph), 901);
+        REQUIRE_CODE(cuMemsetD8Async(b.scene.memory, 1, 4, b.scene.stream), 0);
+        REQUIRE_CODE(cuStreamEndCapture(b.scene.stream, &graph), 0);
+        std::size_t count = 0;
+        REQUIRE_CODE(cuGraphGetNodes(graph, nullptr, &count), 0);
+        REQUIRE_THAT(count == 1);
     });
 }
 
@@ -278,9 +285,6 @@ TEST(SimCopyBatch, BoxesHaveRowsAndLayers) {
         one.source_order = 0;
         refused(1);
         one.destination.type = 3;
-        refused(1);
-        one.destination.type = 2;
-        one.destination.array = {};
         refused(1);
         REQUIRE_CODE(cuMemcpy3DBatchAsync_v2(1, &one, 1, b.scene.stream), 1);
         REQUIRE_CODE(cuMemcpy3DBatchAsync_v2(1, &one, 0, nullptr), 1);

@@ -122,12 +122,15 @@ TEST(SimCopyNodes, CopyAtEachLaunchAndAreSet) {
         box.height = 2;
         box.source.pitch = box.destination.pitch = 8;
         REQUIRE_CODE(cuGraphExecMemcpyNodeSetParams(instance, s.node, &box, s.scene.context), 1);  // documented
-        REQUIRE_CODE(cuGraphExecMemcpyNodeSetParams(instance, s.node, &copy, nullptr), 201);
+        REQUIRE_CODE(cuGraphExecMemcpyNodeSetParams(instance, s.node, &copy, nullptr),
+                     0);  // 580, H200: its own context
         REQUIRE_CODE(cuGraphMemcpyNodeSetParams(s.node, nullptr), 1);
         copy.width_bytes = 0;
         REQUIRE_CODE(cuGraphMemcpyNodeSetParams(s.node, &copy), 1);
         copy = line(s.scene.memory, &values[0], 8192);  // leaves its allocation
         REQUIRE_CODE(cuGraphAddMemcpyNode(&s.node, s.graph, nullptr, 0, &copy, s.scene.context), 1);
+        REQUIRE_CODE(cuGraphAddMemcpyNode(&s.node, s.graph, nullptr, 0, &known, nullptr), 0);  // 580, H200: the current
+        REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
         REQUIRE_CODE(cuGraphAddMemcpyNode(&s.node, s.graph, nullptr, 0, &known, nullptr), 201);
     });
 }

@@ -64,32 +64,45 @@ TEST(SimSemaphores, AreImportedFromFilesOfTheirKind) {
         SemaphoreDescription from = {};
         REQUIRE_CODE(cuImportExternalSemaphore(nullptr, &from), 1);
         REQUIRE_CODE(cuImportExternalSemaphore(&semaphore, nullptr), 1);
-        REQUIRE_CODE(import_code(-1, opaque, semaphore), 1);
+        // 999: as a driver 580 on an H200.
+        REQUIRE_CODE(import_code(-1, opaque, semaphore), 999);
+        REQUIRE_CODE(import_code(-1, timeline, semaphore), timelines() ? 1 : 801);
         REQUIRE_CODE(import_code(binary.file, opaque, semaphore, 1), 1);
         REQUIRE_CODE(import_code(binary.file, 0, semaphore), 1);
         REQUIRE_CODE(import_code(binary.file, 11, semaphore), 1);
         REQUIRE_CODE(import_code(binary.file, 4, semaphore), 801);  // of Direct3D
         REQUIRE_CODE(import_code(binary.file, 6, semaphore), 801);
         const int none = ::memfd_create("no semaphore", MFD_CLOEXEC);
-        REQUIRE_CODE(import_code(none, opaque, semaphore), 304);
-        REQUIRE_CODE(import_code(steps.file, opaque, semaphore), 304);
+        REQUIRE_CODE(import_code(none, opaque, semaphore), 999);
+        REQUIRE_CODE(import_code(steps.file, opaque, semaphore), 999);
         int ends[2] = {};
         REQUIRE_THAT(::pipe(ends) == 0);
-        REQUIRE_CODE(import_code(ends[0], opaque, semaphore), 304);
-        REQUIRE_CODE(import_code(12345, opaque, semaphore), 304);
+        REQUIRE_CODE(import_code(ends[0], opaque, semaphore), 999);
+        REQUIRE_CODE(import_code(12345, opaque, semaphore), 999);
         REQUIRE_THAT(::fcntl(none, F_GETFD) >= 0 && ::fcntl(steps.file, F_GETFD) >= 0);  // stay the caller's
         REQUIRE_THAT(isthmus_sim_live("semaphores") == 0);
         semaphore = imported(binary, opaque);
         REQUIRE_THAT(::fcntl(binary.file, F_GETFD) < 0);  // the driver's
         REQUIRE_CODE(cuDestroyExternalSemaphore(semaphore), 0);
         REQUIRE_CODE(cuDestroyExternalSemaphore(semaphore), 400);
-        REQUIRE_CODE(cuDestroyExternalSemaphore(nullptr), 400);
+        REQUIRE_CODE(cuDestroyExternalSemaphore(nullptr), 1);  // 580, H200
         REQUIRE_CODE(import_code(steps.file, timeline, semaphore), timelines() ? 0 : 801);
         REQUIRE_THAT(isthmus_sim_fault_plan("call=cuImportExternalSemaphore:n=1:code=304") == 0);
         const Word again(isthmus_sim_semaphore_binary);
         REQUIRE_CODE(import_code(again.file, opaque, semaphore), 304);
         REQUIRE_CODE(import_code(again.file, opaque, semaphore), 0);
     });
+}
+
+TEST(SimSemaphores, ASignalOfNullEndsTheProcess) {  // as a driver 580 on an H200
+    in_own_process_faults(
+        [] {
+            open_device();
+            Semaphore* none = nullptr;
+            const SemaphoreParameters any = of_value(0);
+            cuSignalExternalSemaphoresAsync(&none, &any, 1, new_stream());
+        },
+        "a call for a semaphore that is null: the real driver ends here");
 }
 
 TEST(SimSemaphores, EachSignalEndsOneWait) {
@@ -157,7 +170,8 @@ TEST(SimSemaphores, WhatCannotBeSignalledIsRefused) {
         REQUIRE_CODE(cuSignalExternalSemaphoresAsync(both, parameters, 2, s.stream), 0);
         REQUIRE_CODE(cuWaitExternalSemaphoresAsync(both, parameters, 2, s.stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(s.stream), 0);
-        REQUIRE_CODE(cuSignalExternalSemaphoresAsync(both, parameters, 0, s.stream), 0);
+        REQUIRE_CODE(cuSignalExternalSemaphoresAsync(both, parameters, 0, s.stream), 1);  // 580, H200
+        REQUIRE_CODE(cuWaitExternalSemaphoresAsync(both, parameters, 0, s.stream), 1);
         REQUIRE_CODE(cuSignalExternalSemaphoresAsync(nullptr, parameters, 1, s.stream), 1);
         REQUIRE_CODE(cuSignalExternalSemaphoresAsync(both, nullptr, 1, s.stream), 1);
         parameters[1].flags = 1;
