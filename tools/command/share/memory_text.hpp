@@ -16,7 +16,7 @@ inline std::string memory_text(std::string_view kind, std::string_view reason) {
 // Where frames of another machine are received, and how they come from there to the device. `path`: name(LaunchPath) of
 // the ring's slots. One line, without its key.
 inline std::string received_text(std::string_view from, std::string_view path, bool on_cpu) {
-    const std::string where = "from " + std::string(from) + " over UCX, into the ring in host memory";
+    std::string where = "from " + std::string(from) + " over UCX, into the ring in host memory";
     if (on_cpu) return where;
     return where + (path == "stage" ? "; device memory: copied from there" : ", which the device uses in place");
 }
