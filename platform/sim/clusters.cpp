@@ -20,13 +20,6 @@ int attribute_of(const Function& function, int id) {
     return set != function.set_attributes.end() ? set->second : 0;
 }
 
-// What cuFuncSetAttribute required; 0: nothing.
-ClusterSize required_cluster(const Function& function) {
-    return {static_cast<unsigned>(attribute_of(function, function_attribute::cluster_width)),
-            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_height)),
-            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_depth))};
-}
-
 std::uint64_t blocks_of(const ClusterSize& size) {
     return std::uint64_t{size.x} * size.y * size.z;
 }
@@ -76,6 +69,12 @@ Result call_for_cluster(CallId id, const int* out, Function* function, const Lau
 }
 
 }  // namespace
+
+ClusterSize required_cluster(const Function& function) {
+    return {static_cast<unsigned>(attribute_of(function, function_attribute::cluster_width)),
+            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_height)),
+            static_cast<unsigned>(attribute_of(function, function_attribute::cluster_depth))};
+}
 
 extern "C" {
 

@@ -246,20 +246,27 @@ unsigned most_cluster_blocks(const Function& function) {
 }
 
 ClusterSize cluster_of(const KernelLaunch& launch) {
-    if (launch.settings.cluster.x != 0) return launch.settings.cluster;
-    const ptx::Entry* const entry = launch.twin->entry;
-    if (!entry || entry->required_cluster[0] == 0) return {0, 0, 0};
-    return {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
+    return launch.settings.cluster.x != 0 ? launch.settings.cluster : launch.required_cluster;
 }
 
 namespace {
 
-// The cluster that a launch states, or its entry (.reqnctapercluster), which must not differ.
-Result check_cluster_of(const LaunchRequest& request) {
+// What cuFuncSetAttribute required, or the entry (.reqnctapercluster).
+ClusterSize required_of_launches(const Function& function) {
+    const ClusterSize set = required_cluster(function);
+    const ptx::Entry* const entry = function.twin->entry;
+    if (set.x != 0 || set.y != 0 || set.z != 0 || !entry) return set;
+    return {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
+}
+
+// The cluster that a launch states, or its function, which must not differ. Observed (580, H200) for
+// .reqnctapercluster; assumed for cuFuncSetAttribute.
+Result check_cluster_of(const Driver& d, const LaunchRequest& request, const ClusterSize& wanted) {
     LaunchSettings settings = request.settings;
-    const ptx::Entry* const entry = request.function->twin->entry;
-    if (entry && entry->required_cluster[0] != 0) {
-        const ClusterSize wanted = {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
+    if (wanted.x != 0 || wanted.y != 0 || wanted.z != 0) {
+        if (!attribute_facts(d, request.agent.device).clusters) return result::not_supported;
+        // Documented: all three are 0 or none is, which the launch checks.
+        if (wanted.x == 0 || wanted.y == 0 || wanted.z == 0) return result::invalid_cluster_size;
         const ClusterSize& stated = settings.cluster;
         const bool differs = stated.x != wanted.x || stated.y != wanted.y || stated.z != wanted.z;
         if (stated.x != 0 && differs) return result::invalid_cluster_size;
@@ -305,7 +312,8 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     if (request.settings.cooperative && !resident(d, request.agent.device, request.shape)) {
         return result::cooperative_launch_too_large;
     }
-    if (const Result code = check_cluster_of(request)) return code;
+    out.required_cluster = required_of_launches(*request.function);
+    if (const Result code = check_cluster_of(d, request, out.required_cluster)) return code;
     out.shape = request.shape;
     out.settings = request.settings;
     out.agent = request.agent;

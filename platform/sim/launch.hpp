@@ -45,6 +45,7 @@ struct KernelLaunch {
     std::vector<std::byte> pack;
     GpuAgent agent;
     LaunchSettings settings;
+    ClusterSize required_cluster = {};  // as required_cluster() told
     std::vector<void*> parameters;
     // As a node tells parameters that were given in one buffer; empty: they were given one by one.
     std::vector<void*> extra;
@@ -57,7 +58,9 @@ const KernelLaunch* launch_of(const engine::GraphNode& node);
 LaunchRequest request_of(const KernelLaunch& launch);
 // Blocks of a cluster of this function: 8, or 16 where it allows sizes that are not portable.
 unsigned most_cluster_blocks(const Function& function);
-// The cluster of a launch: what it states, or its entry; x 0: neither.
+// What cuFuncSetAttribute required of launches; 0: nothing.
+ClusterSize required_cluster(const Function& function);
+// The cluster of a launch: what it states, or what its function requires; x 0: neither.
 ClusterSize cluster_of(const KernelLaunch& launch);
 
 // Checks and copies the arguments. Requires the driver's mutex.

@@ -379,6 +379,32 @@ TEST(SimKernelClusters, BlocksOfAClusterShareMemory) {  // keeps W8
     });
 }
 
+// cuFuncSetAttribute(REQUIRED_CLUSTER_WIDTH, ...) needs no attribute of the launch, and admits no other size.
+TEST(SimKernelClusters, TheSizeThatAFunctionRequiresIsTaken) {  // keeps W8
+    in_own_process([] {
+        open_device();
+        if (capability() < 90) return;
+        constexpr int width = 11;
+        Function* const exchange = entry(made_by_nvcc("clusters"), "exchange");
+        Address out = device_memory(16 * 64 * 4);
+        void* parameters[] = {&out};
+        REQUIRE_CODE(cuFuncSetAttribute(exchange, width, 4), 0);
+        REQUIRE_CODE(launch_in_clusters(exchange, 16, 64, 0, parameters), 912);  // no height and no depth
+        for (int axis = 1; axis < 3; ++axis) REQUIRE_CODE(cuFuncSetAttribute(exchange, width + axis, 1), 0);
+        REQUIRE_CODE(run(exchange, 16, 64, out), 0);
+        const auto found = back<int>(out, 16 * 64);
+        for (int block = 0; block < 16; ++block) {
+            REQUIRE_THAT(found[static_cast<std::size_t>(block * 64)] == 1000 * (block / 4 * 4 + (block + 1) % 4) + 63);
+        }
+        REQUIRE_CODE(launch_in_clusters(exchange, 16, 64, 4, parameters), 0);
+        REQUIRE_CODE(launch_in_clusters(exchange, 16, 64, 2, parameters), 912);
+        REQUIRE_CODE(launch_in_clusters(exchange, 6, 64, 0, parameters), 912);
+        for (int axis = 0; axis < 3; ++axis) REQUIRE_CODE(cuFuncSetAttribute(exchange, width + axis, 0), 0);
+        REQUIRE_CODE(launch_in_clusters(exchange, 16, 64, 2, parameters), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
 TEST(SimKernelFloats, SmallOnesAreConverted) {  // keeps W8
     in_own_process([] {
         open_device();
