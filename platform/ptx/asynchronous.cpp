@@ -135,6 +135,14 @@ void do_copy(const AsyncCopies::Copy& copy) {
     if (copy.from_written != nullptr) std::memcpy(copy.written, copy.from_written, copy.from_bytes);
 }
 
+// Where a copy reads from; last_written: of its first byte. The address is a multiple of the whole copy's bytes, but
+// memory must be there only for those that are read.
+const std::byte* source_of(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t address, std::uint32_t reads) {
+    if (reads == op.bytes || address % op.bytes != 0) return reach(warp, op, lane, address, op.bytes, false);
+    if (reach(warp, op, lane, address + reads - 1, 1, false) == nullptr) return nullptr;
+    return reach(warp, op, lane, address, 1, false);
+}
+
 // Op: a and value: to shared memory; b and value2: from global memory; bytes; c: the bytes to read, or p: whether none
 // are; extra: a second slot of windows.
 void copy(Warp& warp, const Op& op, LaneMask mask) {
@@ -158,7 +166,7 @@ void copy(Warp& warp, const Op& op, LaneMask mask) {
         one.written = warp.worker->last_written;
         if (one.from_bytes != 0) {
             const std::uint64_t address = from[lane] + op.value2;
-            one.from = reach(warp, from_op, lane, address, op.bytes, false);
+            one.from = source_of(warp, from_op, lane, address, one.from_bytes);
             if (one.from == nullptr) return;
             one.from_written = warp.worker->last_written;
         }

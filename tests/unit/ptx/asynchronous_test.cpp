@@ -130,6 +130,40 @@ TEST(PtxBarriers, ACopyBeyondItsSourceIsAFault) {  // keeps W8
     }
 }
 
+// Of a copy with fewer bytes to read than to write, memory must hold those alone; its address is aligned all the same.
+TEST(PtxBarriers, ACopyReadsNoMoreThanItIsTold) {  // keeps W8
+    const auto run = [](const std::string& from, const char* size, std::vector<u64>& out) {
+        return run_one("cp.async.cg.shared.global [%a], [%o+" + from + "], 16, " + size + R"(;
+    cp.async.wait_all;
+    ld.shared.v2.u64 {%d1, %d2}, [%a]; st.global.u64 [%o], %d1; st.global.u64 [%o+8], %d2;)",
+                       out);
+    };
+    const auto filled = [] { return std::vector<u64>{1, 2, 0x3333333344444444}; };  // 24 bytes
+    struct Row {
+        const char* size;
+        u64 low;
+    };
+    for (const Row& row : {Row{"8", 0x3333333344444444}, {"5", 0x3344444444}, {"4", 0x44444444}, {"1", 0x44}}) {
+        std::vector<u64> out = filled();
+        const Fault fault = run("16", row.size, out);
+        ASSERT_EQ(fault.kind, FaultKind::none) << row.size << ": " << fault.message;
+        EXPECT_EQ(out, (std::vector<u64>{row.low, 0, 0x3333333344444444})) << row.size;
+    }
+    std::vector<u64> out = filled();
+    EXPECT_EQ(run("4096", "0", out).kind, FaultKind::none);  // reads nothing
+    EXPECT_EQ(out[0], 0u);
+    for (const char* const size : {"9", "12", "16"}) {
+        out = filled();
+        const Fault fault = run("16", size, out);
+        EXPECT_EQ(fault.kind, FaultKind::illegal_address) << size;
+        EXPECT_NE(fault.message.find("a read of "), std::string::npos) << fault.message;
+    }
+    out = filled();
+    EXPECT_EQ(run("32", "4", out).kind, FaultKind::illegal_address);
+    out = filled();
+    EXPECT_EQ(run("8", "4", out).kind, FaultKind::misaligned);
+}
+
 // The bytes are there when the thread has waited, and not before: so a missing wait is seen.
 TEST(PtxBarriers, ACopyIsDoneWhenItsThreadWaits) {  // keeps W8
     std::vector<u64> out = {0x1111, 0x2222, 0x3333, 0x4444, 0, 0, 0, 0};
