@@ -33,27 +33,28 @@ Result create(Driver& d, Context& context, CallId id, Array** array, const Array
 // whole.
 Result destroy(Driver& d, Array* array) {
     if (const Result code = d.engine().unsafe_call()) return code;
-    std::uint64_t region = 0;
     int device = -1;
     {
         const std::lock_guard lock(d.mutex);
         if (const Result code = check_alive(d, array, "cuArrayDestroy")) return code;
         if (const Result lost = d.engine().device_code(array->device)) return lost;
         if (array->plane_of) return result::invalid_handle;
-        if (array->level_of) {
-            std::vector<Array*>& levels = array->level_of->levels;
-            std::replace(levels.begin(), levels.end(), array, static_cast<Array*>(nullptr));
-            d.arrays.destroy(array);
-            return result::ok;
-        }
-        region = array->region;
         device = array->device;
-        for (Array* plane : array->planes) {
-            if (plane) d.arrays.destroy(plane);
-        }
-        d.arrays.destroy(array);
     }
-    return release_array_memory(d, region, device);
+    const Result lost = wait_before_destruction(d, device);
+    const std::lock_guard lock(d.mutex);
+    if (const Result code = check_alive(d, array, "cuArrayDestroy")) return code;  // by another thread meanwhile
+    if (array->level_of) {
+        std::vector<Array*>& levels = array->level_of->levels;
+        std::replace(levels.begin(), levels.end(), array, static_cast<Array*>(nullptr));
+    } else {
+        release_array_memory(d, array->region);
+    }
+    for (Array* plane : array->planes) {
+        if (plane) d.arrays.destroy(plane);
+    }
+    d.arrays.destroy(array);
+    return lost;
 }
 
 // Documented for NV12.
@@ -109,11 +110,13 @@ Region* allocate_array_memory(Driver& d, int device, Context* context, std::size
     return region;
 }
 
-Result release_array_memory(Driver& d, std::uint64_t id, int device) {
+void release_array_memory(Driver& d, std::uint64_t id) {
+    if (Region* const region = d.regions.find_id(id)) release_region(d, region);
+}
+
+Result wait_before_destruction(Driver& d, int device) {
     const Result lost = d.engine().synchronize_device(device);
     update_managed_access(d);
-    const std::lock_guard lock(d.mutex);
-    if (Region* const region = d.regions.find_id(id)) release_region(d, region);
     return lost;
 }
 

@@ -34,8 +34,10 @@ struct MipmappedArray {
 // Memory of a device that only arrays have: accounted like other device memory, closed to the CPU on every machine, and
 // known by no address. nullptr: there is no room.
 Region* allocate_array_memory(Driver& d, int device, Context* context, std::size_t bytes);
-// Waits for the device's work, as before cuMemFree (assumed), then gives the memory back. Expects no lock.
-Result release_array_memory(Driver& d, std::uint64_t region, int device);
+void release_array_memory(Driver& d, std::uint64_t region);
+// Waits for the device's work, as before cuMemFree (assumed): kernels name arrays by their handles, so that these end
+// after it. Expects no lock.
+Result wait_before_destruction(Driver& d, int device);
 
 // 0; 709 with its context, 400 for null and for what never was an array. Observed (580, H200): a destroyed one crashes
 // the driver, and so it does here. `call`: for the message.

@@ -38,20 +38,22 @@ Result create(Driver& d, Context& context, MipmappedArray** out, const ArrayDesc
 
 Result destroy(Driver& d, MipmappedArray* array) {
     if (const Result code = d.engine().unsafe_call()) return code;
-    std::uint64_t region = 0;
     int device = -1;
     {
         const std::lock_guard lock(d.mutex);
         if (!d.mipmapped_arrays.alive(array)) return lost_or_unknown(d.mipmapped_arrays, array);
         if (const Result lost = d.engine().device_code(array->device)) return lost;
-        region = array->region;
         device = array->device;
-        for (Array* level : array->levels) {
-            if (level) d.arrays.destroy(level);
-        }
-        d.mipmapped_arrays.destroy(array);
     }
-    return release_array_memory(d, region, device);
+    const Result lost = wait_before_destruction(d, device);
+    const std::lock_guard lock(d.mutex);
+    if (!d.mipmapped_arrays.alive(array)) return lost_or_unknown(d.mipmapped_arrays, array);
+    for (Array* level : array->levels) {
+        if (level) d.arrays.destroy(level);
+    }
+    release_array_memory(d, array->region);
+    d.mipmapped_arrays.destroy(array);
+    return lost;
 }
 
 // Assumed: every call for a level gives the same handle.

@@ -2,7 +2,9 @@
 // Kernels from PTX that load and store surfaces: coordinates, boundaries, and what they may not reach.
 #include "sim_array_scene.hpp"
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace isthmus::sim::test {
@@ -176,6 +178,42 @@ TEST(SimSurfaceKernels, WhatTheyMayNotReachLosesTheDevice) {
     ends(716, "x is no multiple of them", {2, 0, 0}, false, false);
     ends(700, "its array was destroyed", {0, 0, 0}, true, false);
     ends(700, "it is no surface object, or it was destroyed", {0, 0, 0}, false, true);
+}
+
+// A kernel that is queued reads the array: its destruction waits for the device. Also a level's, and the whole's.
+TEST(SimSurfaceKernels, ArraysEndAfterTheKernelsThatAreQueued) {
+    in_own_process([] {
+        open_device();
+        const Address memory = device_memory(64);
+        Function* const load = kernel("suld.b.2d.b32.trap {%r0}, [%s, {%x, %y}];\nst.global.u32 [%p], %r0;");
+        const auto reads_until = [&](Array* array, auto destroy) {
+            SurfaceHandle surface = surface_of(array);
+            Address to = memory;
+            Place at = {4, 1, 0};
+            void* parameters[] = {&surface, &to, &at.x, &at.y, &at.z};
+            REQUIRE_CODE(cuMemsetD8_v2(memory, 0, 64), 0);
+            REQUIRE_CODE(cuLaunchHostFunc(
+                             nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
+                             nullptr),
+                         0);
+            REQUIRE_CODE(cuLaunchKernel(load, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), 0);
+            REQUIRE_CODE(destroy(), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            REQUIRE_THAT(word_at(memory) == word(20));
+        };
+        Array* const plain = filled(described(16, 4, 0, u8, 1, with_surface), 16, 4, 1);
+        reads_until(plain, [&] { return cuArrayDestroy(plain); });
+        const ArrayDescription3D asked = described(16, 4, 0, u8, 1, with_surface);
+        for (const bool whole : {false, true}) {
+            MipmappedArray* levels = nullptr;
+            Array* level = nullptr;
+            REQUIRE_CODE(cuMipmappedArrayCreate(&levels, &asked, 2), 0);
+            REQUIRE_CODE(cuMipmappedArrayGetLevel(&level, levels, 0), 0);
+            const auto values = ascending(64);
+            REQUIRE_CODE(copied(array_end(level), host_end(values.data(), 16, 4), 16, 4), 0);
+            reads_until(level, [&] { return whole ? cuMipmappedArrayDestroy(levels) : cuArrayDestroy(level); });
+        }
+    });
 }
 
 TEST(SimSurfaceKernels, FormattedAccessesAndTexturesAreRefusedByName) {
