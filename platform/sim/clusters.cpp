@@ -70,7 +70,15 @@ Result call_for_cluster(CallId id, const int* out, Function* function, const Lau
 
 }  // namespace
 
+bool states_cluster(const Function& function) {
+    return function.twin->entry && function.twin->entry->required_cluster[0] != 0;
+}
+
 ClusterSize required_cluster(const Function& function) {
+    if (states_cluster(function)) {
+        const auto& stated = function.twin->entry->required_cluster;
+        return {stated[0], stated[1], stated[2]};
+    }
     return {static_cast<unsigned>(attribute_of(function, function_attribute::cluster_width)),
             static_cast<unsigned>(attribute_of(function, function_attribute::cluster_height)),
             static_cast<unsigned>(attribute_of(function, function_attribute::cluster_depth))};

@@ -251,14 +251,6 @@ ClusterSize cluster_of(const KernelLaunch& launch) {
 
 namespace {
 
-// What cuFuncSetAttribute required, or the entry (.reqnctapercluster).
-ClusterSize required_of_launches(const Function& function) {
-    const ClusterSize set = required_cluster(function);
-    const ptx::Entry* const entry = function.twin->entry;
-    if (set.x != 0 || set.y != 0 || set.z != 0 || !entry) return set;
-    return {entry->required_cluster[0], entry->required_cluster[1], entry->required_cluster[2]};
-}
-
 // The cluster that a launch states, or its function, which must not differ. Observed (580, H200) for
 // .reqnctapercluster; assumed for cuFuncSetAttribute.
 Result check_cluster_of(const Driver& d, const LaunchRequest& request, const ClusterSize& wanted) {
@@ -312,7 +304,7 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
     if (request.settings.cooperative && !resident(d, request.agent.device, request.shape)) {
         return result::cooperative_launch_too_large;
     }
-    out.required_cluster = required_of_launches(*request.function);
+    out.required_cluster = required_cluster(*request.function);
     if (const Result code = check_cluster_of(d, request, out.required_cluster)) return code;
     out.shape = request.shape;
     out.settings = request.settings;

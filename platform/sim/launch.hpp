@@ -58,7 +58,9 @@ const KernelLaunch* launch_of(const engine::GraphNode& node);
 LaunchRequest request_of(const KernelLaunch& launch);
 // Blocks of a cluster of this function: 8, or 16 where it allows sizes that are not portable.
 unsigned most_cluster_blocks(const Function& function);
-// What cuFuncSetAttribute required of launches; 0: nothing.
+// Whether its entry has a size of clusters (.reqnctapercluster of __cluster_dims__).
+bool states_cluster(const Function& function);
+// What that or cuFuncSetAttribute requires of launches; 0: nothing.
 ClusterSize required_cluster(const Function& function);
 // The cluster of a launch: what it states, or what its function requires; x 0: neither.
 ClusterSize cluster_of(const KernelLaunch& launch);

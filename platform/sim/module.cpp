@@ -207,10 +207,17 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
         case function_attribute::carveout:
             *value = set != function.set_attributes.end() ? set->second : -1;
             return result::ok;
-        case function_attribute::cluster_required: *value = 0; return result::ok;  // no kernel here states a size
+        // Assumed: __cluster_dims__ sets it.
+        case function_attribute::cluster_required: *value = states_cluster(function) ? 1 : 0; return result::ok;
         case function_attribute::cluster_width:
+            *value = static_cast<int>(required_cluster(function).x);
+            return result::ok;
         case function_attribute::cluster_height:
+            *value = static_cast<int>(required_cluster(function).y);
+            return result::ok;
         case function_attribute::cluster_depth:
+            *value = static_cast<int>(required_cluster(function).z);
+            return result::ok;
         case function_attribute::any_cluster:
         case function_attribute::cluster_scheduling:
             *value = set != function.set_attributes.end() ? set->second : 0;
@@ -229,7 +236,10 @@ Result set_attribute(const Driver& d, int device, Function& function, int id, in
         case function_attribute::carveout: right = between(-1, 100); break;
         case function_attribute::cluster_width:
         case function_attribute::cluster_height:
-        case function_attribute::cluster_depth: right = value >= 0; break;
+        case function_attribute::cluster_depth:
+            if (states_cluster(function)) return result::not_permitted;  // documented
+            right = value >= 0;
+            break;
         case function_attribute::any_cluster: right = between(0, 1); break;
         case function_attribute::cluster_scheduling: right = between(0, 2); break;
         default: break;

@@ -405,6 +405,40 @@ TEST(SimKernelClusters, TheSizeThatAFunctionRequiresIsTaken) {  // keeps W8
     });
 }
 
+// The size of __cluster_dims__ is told, counted, and not changed.
+TEST(SimKernelClusters, TheSizeThatAnEntryStatesIsTold) {  // keeps W8
+    in_own_process([] {
+        open_device();
+        if (capability() < 90) return;
+        constexpr int required = 10, width = 11;
+        Module* const module = made_by_nvcc("clusters");
+        Function* const histogram = entry(module, "histogram");
+        const int expected[] = {1, 4, 1, 1};
+        for (int at = 0; at < 4; ++at) {
+            int value = -1;
+            REQUIRE_CODE(cuFuncGetAttribute(&value, required + at, histogram), 0);
+            REQUIRE_THAT(value == expected[at]);
+            REQUIRE_CODE(cuFuncGetAttribute(&value, required + at, entry(module, "exchange")), 0);
+            REQUIRE_THAT(value == 0);
+        }
+        for (int axis = 0; axis < 3; ++axis) REQUIRE_CODE(cuFuncSetAttribute(histogram, width + axis, 1), 800);
+        LaunchAttribute four = {}, two = {};
+        four.id = two.id = 4;
+        four.value.cluster = {4, 1, 1};
+        two.value.cluster = {2, 1, 1};
+        LaunchConfig stated = {64, 1, 1, 128, 1, 1, 0, nullptr, &four, 1}, plain = stated;
+        plain.attribute_count = 0;
+        int of_four = -1, found = -1;
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&of_four, histogram, &stated), 0);
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, histogram, &plain), 0);
+        REQUIRE_THAT(of_four > 0 && found == of_four);
+        REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, histogram, &plain), 0);
+        REQUIRE_THAT(found == 4);
+        stated.attributes = &two;
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, histogram, &stated), 912);
+    });
+}
+
 TEST(SimKernelFloats, SmallOnesAreConverted) {  // keeps W8
     in_own_process([] {
         open_device();

@@ -192,10 +192,10 @@ TEST(SimSurfaceKernels, ArraysEndAfterTheKernelsThatAreQueued) {
             Place at = {4, 1, 0};
             void* parameters[] = {&surface, &to, &at.x, &at.y, &at.z};
             REQUIRE_CODE(cuMemsetD8_v2(memory, 0, 64), 0);
-            REQUIRE_CODE(cuLaunchHostFunc(
-                             nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
-                             nullptr),
-                         0);
+            REQUIRE_CODE(
+                cuLaunchHostFunc(
+                    nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, nullptr),
+                0);
             REQUIRE_CODE(cuLaunchKernel(load, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), 0);
             REQUIRE_CODE(destroy(), 0);
             REQUIRE_CODE(cuCtxSynchronize(), 0);
