@@ -2,6 +2,7 @@
 // The objects behind handles: which are alive, and the driver's immediate reuse of destroyed handle values.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <unordered_set>
 #include <vector>
@@ -31,6 +32,19 @@ public:
         *object = T();
         free_.push_back(object);
     }
+    // As destroy(), but its value is not given again before reuse_retired(): queued work may name it.
+    void retire(T* object) {
+        alive_.erase(object);
+        retired_.push_back(object);
+    }
+    // Gives back the retired objects of a context.
+    template <class Owner>
+    void reuse_retired(const Owner* context) {
+        const auto kept = std::stable_partition(retired_.begin(), retired_.end(),
+                                                [&](const T* object) { return object->context != context; });
+        for (auto at = kept; at != retired_.end(); ++at) destroy(*at);
+        retired_.erase(kept, retired_.end());
+    }
     // Destroys an object together with its context: until the handle is reused, the reason is known.
     void lose(T* object) {
         destroy(object);
@@ -39,10 +53,10 @@ public:
     bool lost(const T* object) const { return lost_.count(object) != 0; }
     bool alive(const T* object) const { return alive_.count(const_cast<T*>(object)) != 0; }
     bool was_alive(const T* object) const {
-        for (const T* old : free_) {
-            if (old == object) return true;
-        }
-        return false;
+        const auto has = [&](const std::vector<T*>& all) {
+            return std::find(all.begin(), all.end(), object) != all.end();
+        };
+        return has(free_) || has(retired_);
     }
     // Returns a copy, so that the caller may destroy objects during iteration. The order does not depend on addresses,
     // so that results are repeatable.
@@ -57,7 +71,7 @@ public:
 
 private:
     std::vector<std::unique_ptr<T>> storage_;
-    std::vector<T*> free_;
+    std::vector<T*> free_, retired_;
     std::unordered_set<T*> alive_;
     std::unordered_set<const T*> lost_;
 };

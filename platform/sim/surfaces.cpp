@@ -47,7 +47,7 @@ Result cuSurfObjectDestroy(SurfaceHandle surface) {
             const Result code = unknown_code(d, object_of(surface));
             return code == result::context_is_destroyed ? code : result::ok;
         }
-        d.surfaces.destroy(object_of(surface));
+        d.surfaces.retire(object_of(surface));
         return result::ok;
     });
 }

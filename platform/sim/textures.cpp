@@ -171,6 +171,8 @@ void lose_textures(Driver& d, const Context* context) {
     for (Surface* surface : d.surfaces.all()) {
         if (surface->context == context) d.surfaces.lose(surface);
     }
+    d.textures.reuse_retired(context);
+    d.surfaces.reuse_retired(context);
 }
 
 extern "C" {
@@ -191,7 +193,7 @@ Result cuTexObjectDestroy(TextureHandle texture) {
             const Result code = unknown_code(d, object_of(texture));
             return code == result::context_is_destroyed ? code : result::ok;
         }
-        d.textures.destroy(object_of(texture));
+        d.textures.retire(object_of(texture));
         return result::ok;
     });
 }
