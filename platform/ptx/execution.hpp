@@ -41,6 +41,7 @@ struct SurfaceBytes {
     std::uint32_t dimensions = 1;  // of the coordinates, layers not counted
     bool layered = false;
     std::string refusal;
+    bool is_modelled = true;  // false: refused because this is not known here
 };
 
 // The texels behind a texture object, and how it reads them (CUDA_TEXTURE_DESC).

@@ -40,7 +40,8 @@ std::byte* place(Warp& warp, const Op& op, std::uint32_t lane, const SurfaceByte
                  std::uint32_t bytes, const char* what, bool& outside) {
     outside = false;
     if (surface.host == nullptr) {
-        fail(warp, op, lane, FaultKind::illegal_address, described(what, at, bytes) + ": " + surface.refusal);
+        fail(warp, op, lane, surface.is_modelled ? FaultKind::illegal_address : FaultKind::illegal_instruction,
+             described(what, at, bytes) + ": " + surface.refusal);
         return nullptr;
     }
     if (at.x % bytes != 0) {

@@ -159,6 +159,11 @@ ptx::SurfaceBytes PtxMemory::surface(std::uint64_t handle) {
     if (region != nullptr && region->device != agent_.device) out.refusal = "its array belongs to another device";
     if (!out.refusal.empty()) return out;
     const ArrayDescription3D& a = array->description;
+    if (element_bytes_of(a.format, a.channels) == 0) {
+        out.is_modelled = false;
+        out.refusal = "surfaces of whole NV12 arrays are not modelled";
+        return out;
+    }
     out.host = static_cast<std::byte*>(region->host) + array->offset_bytes;
     out.written = written_bytes::of(out.host);
     out.row_bytes = a.width * element_bytes_of(a.format, a.channels);

@@ -12,6 +12,12 @@ using ptx::TextureBytes;
 
 constexpr unsigned reads_integers = 1, normalised = 2, srgb = 16;
 
+void not_modelled(TextureBytes& out, const char* what) {
+    out.host = nullptr;
+    out.is_modelled = false;
+    out.refusal = std::string(what) + " are not modelled";
+}
+
 // Describes the array; the texture's own fields are filled in by the caller.
 void describe(const Driver& d, const GpuAgent& agent, const Array& array, TextureBytes& out) {
     const Region* const region = d.regions.find_id(array.region);
@@ -24,6 +30,7 @@ void describe(const Driver& d, const GpuAgent& agent, const Array& array, Textur
         return;
     }
     const ArrayDescription3D& a = array.description;
+    if (element_bytes_of(a.format, a.channels) == 0) return not_modelled(out, "textures of whole NV12 arrays");
     out.host = static_cast<std::byte*>(region->host) + array.offset_bytes;
     out.written = written_bytes::of(out.host);
     out.width = a.width;
@@ -45,12 +52,6 @@ void describe(const Driver& d, const GpuAgent& agent, Address address, std::size
     }
     out.host = static_cast<std::byte*>(access.pointer);
     out.written = written_bytes::of(out.host);
-}
-
-void not_modelled(TextureBytes& out, const char* what) {
-    out.host = nullptr;
-    out.is_modelled = false;
-    out.refusal = std::string(what) + " are not modelled";
 }
 
 }  // namespace

@@ -309,6 +309,8 @@ TEST(SimKernelTextures, WhatTheyMayNotReachIsAFault) {  // keeps W8
                    "it has other dimensions than the instruction");
     in_own_process(body([plain] { return texture_of(resource_of(plain()), 1, 0, 16); }, 715),
                    "textures with sRGB are not modelled");
+    in_own_process(body([] { return texture_of(resource_of(new_array(described(8, 4, 0, nv12, 3, for_video)))); }, 715),
+                   "textures of whole NV12 arrays are not modelled");
     in_own_process(body(
                        [] {
                            TextureResource rows = {};

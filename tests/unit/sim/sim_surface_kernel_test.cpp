@@ -216,6 +216,28 @@ TEST(SimSurfaceKernels, ArraysEndAfterTheKernelsThatAreQueued) {
     });
 }
 
+TEST(SimSurfaceKernels, WholeNv12ArraysAreNotModelled) {
+    in_own_process(
+        [] {
+            open_device();
+            const SurfaceHandle surface = surface_of(new_array(described(8, 4, 0, nv12, 3, for_video)));
+            Function* const load = kernel("suld.b.2d.b32.zero {%r0}, [%s, {%x, %y}];\nst.global.u32 [%p], %r0;");
+            REQUIRE_CODE(run(load, surface, device_memory(64)), 715);
+        },
+        "surfaces of whole NV12 arrays are not modelled");
+    in_own_process([] {  // their planes are
+        open_device();
+        Array* luma = nullptr;
+        REQUIRE_CODE(cuArrayGetPlane(&luma, new_array(described(8, 4, 0, nv12, 3, for_video)), 0), 0);
+        const auto values = ascending(32);
+        REQUIRE_CODE(copied(array_end(luma), host_end(values.data(), 8, 4), 8, 4), 0);
+        const Address memory = device_memory(64);
+        Function* const load = kernel("suld.b.2d.b32.zero {%r0}, [%s, {%x, %y}];\nst.global.u32 [%p], %r0;");
+        REQUIRE_CODE(run(load, surface_of(luma), memory, {4, 1, 0}), 0);
+        REQUIRE_THAT(word_at(memory) == word(12));
+    });
+}
+
 TEST(SimSurfaceKernels, FormattedAccessesAndTexturesAreRefusedByName) {
     const auto refused = [](const std::string& instruction) {
         const std::string name = instruction.substr(0, instruction.find('.'));
