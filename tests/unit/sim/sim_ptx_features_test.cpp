@@ -97,6 +97,43 @@ TEST(SimKernelHeap, OutlivesTheKernel) {  // keeps W8
     });
 }
 
+// Kernels in streams of a green context, or of one that is current, use the primary context's.
+TEST(SimKernelHeap, OfAGreenContextIsThePrimaryOnes) {  // keeps W8
+    in_own_process([] {
+        open_device();
+        Module* const module = made_by_nvcc("heap");
+        Function *const build = entry(module, "build_list"), *const sum = entry(module, "sum_list");
+        DevResource all = {}, part = {};
+        ResourceDescription* description = nullptr;
+        GreenContext* green = nullptr;
+        Context* current = nullptr;
+        unsigned count = 1;
+        REQUIRE_CODE(cuDeviceGetDevResource(0, &all, 1), 0);
+        REQUIRE_CODE(cuDevSmResourceSplitByCount(&part, &count, &all, nullptr, 0, 1), 0);
+        REQUIRE_CODE(cuDevResourceGenerateDesc(&description, &part, 1), 0);
+        REQUIRE_CODE(cuGreenCtxCreate(&green, description, 0, 1), 0);
+        REQUIRE_CODE(cuCtxFromGreenCtx(&current, green), 0);
+        Stream *own = nullptr, *of_current = nullptr;
+        REQUIRE_CODE(cuGreenCtxStreamCreate(&own, green, 1, 0), 0);
+        Address heads = device_memory(64 * 8), sums = device_memory(64 * 4);
+        REQUIRE_CODE(cuCtxSetCurrent(current), 0);
+        REQUIRE_CODE(cuStreamCreate(&of_current, 1), 0);
+        int length = 5;
+        void *of_build[] = {&heads, &length}, *of_sum[] = {&heads, &sums};
+        Stream* const all_streams[] = {nullptr, own, of_current};
+        for (Stream* const from : all_streams) {
+            for (Stream* const to : all_streams) {
+                REQUIRE_CODE(cuMemsetD8_v2(sums, 0, 64 * 4), 0);
+                REQUIRE_CODE(cuLaunchKernel(build, 1, 1, 1, 64, 1, 1, 0, from, of_build, nullptr), 0);
+                REQUIRE_CODE(cuCtxSynchronize(), 0);
+                REQUIRE_CODE(cuLaunchKernel(sum, 1, 1, 1, 64, 1, 1, 0, to, of_sum, nullptr), 0);
+                REQUIRE_CODE(cuCtxSynchronize(), 0);
+                REQUIRE_THAT(back<int>(sums, 64)[3] == 1510);
+            }
+        }
+    });
+}
+
 // An empty heap gives null, and what comes back is given again; its size is set before its first use.
 TEST(SimKernelHeap, HasTheSizeOfItsLimit) {  // keeps W8
     in_own_process([] {
