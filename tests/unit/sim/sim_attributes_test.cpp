@@ -386,6 +386,29 @@ TEST(SimClusters, AttributesOfFunctionsAreKeptAndChecked) {
     });
 }
 
+// A size that a function requires is one of the launch: not on a device without clusters, and it divides the grid.
+TEST(SimClusters, ASizeThatAFunctionRequiresIsChecked) {
+    in_own_process([] {
+        open_device();
+        const Address memory = device_memory(64);
+        Function* const kernel = multiply_kernel();
+        const auto launch = [&] {
+            isthmus_sim_extent extent = {1, 1, 1};
+            MultiplyPack pack = {{memory, 4}, 3};
+            void* parameters[2] = {&extent, &pack};
+            return cuLaunchKernel(kernel, 4, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr);
+        };
+        REQUIRE_CODE(launch(), 0);
+        for (const auto& [width, code] : {std::pair{2, 0}, {3, 912}, {16, 912}}) {
+            for (int axis = 0; axis < 3; ++axis) {
+                REQUIRE_CODE(cuFuncSetAttribute(kernel, cluster_width + axis, axis == 0 ? width : 1), 0);
+            }
+            REQUIRE_CODE(launch(), clusters() ? code : 801);
+        }
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
 TEST(SimOccupancy, SharedMemoryIsDividedAmongBlocks) {
     in_own_process([] {
         open_device();
