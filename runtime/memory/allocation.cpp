@@ -3,6 +3,7 @@
 #include "allocation.hpp"
 
 #include "access_rules.hpp"
+#include "alignment_rules.hpp"
 #include "allocation_policy.hpp"
 #include "buffer_lanes.hpp"
 #include "buffer_state.hpp"
@@ -58,6 +59,12 @@ AllocationRequest request_of(std::size_t bytes, std::size_t alignment, Stream* s
     return request;
 }
 
+// Whether memory so aligned may begin behind what the driver allocated. Its buffer has extras in any case, so that a
+// loop that made one before it was sealed keeps what the next one takes.
+bool may_have_lead(std::size_t alignment) noexcept {
+    return alignment > rules::driver_alignment;
+}
+
 // Memory of an Allocator, or of the device's own, which gives it back without one.
 template <class Source>
 Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment, Stream* stream = nullptr) {
@@ -88,7 +95,7 @@ Result<void> fill_from(NewBuffer& buffer, Source& source, std::size_t alignment,
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
     buffer.facts.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
-    if (origin.lead_bytes != 0) buffer.extras().lead_bytes = origin.lead_bytes;
+    if (origin.lead_bytes != 0 || may_have_lead(alignment)) buffer.extras().lead_bytes = origin.lead_bytes;
     if (block.id == 0) buffer.extras().users_id = ledger.enter_users(block, buffer.device()->index);
     if (block.kind == MemoryKind::graph) {
         const std::uint64_t recording = stream->state()->recording_id();
@@ -121,18 +128,29 @@ Result<std::size_t> bytes_of(const Amount& amount) {
 
 namespace {
 
-// Whether the device keeps what the state of a buffer on this path lies in.
-bool keeps_state(const DeviceState& device, LaunchPath path) {
+// Whether the device keeps what the state of a buffer lies in.
+bool keeps_state(const DeviceState& device, bool with_extras) {
     if (!device.buffer_states->any_idle()) return false;
-    const bool of_two_sides = path == LaunchPath::stage || path == LaunchPath::attach;
-    return !of_two_sides || (device.buffer_books->any_idle() && device.buffer_extras->any_idle());
+    return !with_extras || (device.buffer_books->any_idle() && device.buffer_extras->any_idle());
 }
 
 // Otherwise it comes from the heap: a sealed scope refuses that.
-Result<void> has_state(DeviceState& device, LaunchPath path) {
-    if (device.sealed_by() == nullptr || keeps_state(device, path)) return {};
-    if (empty_lanes(device) != 0 && keeps_state(device, path)) return {};
+Result<void> has_state(DeviceState& device, bool with_extras) {
+    if (device.sealed_by() == nullptr || keeps_state(device, with_extras)) return {};
+    if (empty_lanes(device) != 0 && keeps_state(device, with_extras)) return {};
     return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
+}
+
+// Whether a buffer of one block gets extras while it is made. One of a kind that is staged does not: it has no second
+// side. Memory allocated in a capture belongs to its graph.
+template <class Source>
+bool gets_extras(const DeviceState& device, MemoryKind kind, std::size_t bytes, std::size_t alignment,
+                 const Stream* stream) {
+    if (device.paths[static_cast<std::size_t>(kind)].path == LaunchPath::attach) return true;
+    if (bytes == 0) return false;
+    const bool of_allocator = !std::is_same_v<Source, MemorySource>;
+    const bool may_be_captured = stream != nullptr && (device.books->captures.any() || stream->state()->others());
+    return of_allocator || may_have_lead(alignment) || may_be_captured;
 }
 
 template <class Source>
@@ -142,8 +160,8 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, Mem
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     const MemoryKind kind = device->synchronous ? MemoryKind::host : source.kind();
-    const LaunchPath path = device->paths[static_cast<std::size_t>(kind)].path;
-    if (Result<void> room = has_state(*device, path); !room) return std::move(room).error();
+    const bool with_extras = gets_extras<Source>(*device, kind, *bytes, amount.alignment, stream);
+    if (Result<void> room = has_state(*device, with_extras); !room) return std::move(room).error();
     NewBuffer buffer(device);
     begin(buffer, *bytes, source.kind(), reason);
     buffer.asked_for(asked);
@@ -229,7 +247,9 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
-    if (Result<void> room = has_state(*device, plan->path); !room) return std::move(room).error();
+    const bool of_two_sides = plan->path == LaunchPath::stage || plan->path == LaunchPath::attach;
+    const bool with_extras = of_two_sides || (*bytes > 0 && may_have_lead(alignment));
+    if (Result<void> room = has_state(*device, with_extras); !room) return std::move(room).error();
     NewBuffer buffer(device);
     buffer.asked_for(use);
     begin(buffer, *bytes, plan->kind, plan->reason);

@@ -440,6 +440,69 @@ TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
     });
 }
 
+// More than a lane keeps. Host memory that a GPU cannot reach has no second side, and so no extras.
+TEST(SealedScopes, LetABufferOfKeptHostMemoryBeMade) {  // keeps T2, R9
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+        constexpr std::size_t bytes = std::size_t{4} << 20;
+        (void)device.allocate_host<std::byte>(bytes).value();
+        const Seal seal = own.seal().value();
+        Counting counting;
+        const Code answered = code_of(device.allocate_host<std::byte>(bytes));
+        const Counts counts = counting.end();
+        EXPECT_EQ(answered, ok);
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
+    });
+}
+
+// The memory and the state are kept, and the heap would give what such a buffer has beside its state.
+TEST(SealedScopes, RefuseABufferWhoseExtrasAreNotKept) {  // keeps T2, R9
+    struct alignas(1024) Coarse {
+        std::byte bytes[4096];
+    };
+    struct Case {
+        const char* name;
+        Code (*make)(Device&, const Allocator&);
+    };
+    constexpr Case cases[] = {
+        {"of an allocator",
+         [](Device& device, const Allocator& users) { return code_of(device.allocate<std::byte>(4096, users)); }},
+        {"aligned",
+         [](Device& device, const Allocator&) { return code_of(device.allocate<Coarse>(1, MemoryKind::pinned)); }},
+        {"shared and aligned",
+         [](Device& device, const Allocator&) {
+             return code_of(device.allocate_shared<std::byte>(
+                 4096, SharedUse{.kind = MemoryKind::pinned, .alignment_bytes = 1024}));
+         }},
+    };
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.name);
+        on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+            const Allocator allocator = device.allocator(MemoryKind::pinned);
+            const Allocator users = StatisticsAllocator(allocator);
+            for (const std::size_t alignment : {std::size_t{256}, std::size_t{1024}}) {
+                AllocationRequest request = request_of(4096);
+                request.alignment = alignment;
+                const MemoryBlock block = allocator.allocate(request).value();
+                ASSERT_TRUE(worked(allocator.release(block)));
+            }
+            (void)device.allocate<std::byte>(64, MemoryKind::pinned).value();
+            Seal seal = own.seal().value();
+            Counting counting;
+            const Code answered = one.make(device, users);
+            const Counts counts = counting.end();
+            EXPECT_EQ(answered, Code::not_permitted);
+            EXPECT_EQ(counts.allocations, 0) << counts.where;
+            EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
+            ASSERT_TRUE(worked(seal.end()));
+            EXPECT_EQ(one.make(device, users), ok);
+            const Seal again = own.seal().value();
+            EXPECT_EQ(one.make(device, users), ok) << "all are kept";
+            EXPECT_EQ(again.count(), 0u);
+        });
+    }
+}
+
 // What a stream's first use of a buffer takes is there for each buffer that lives as the scope begins.
 TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
