@@ -42,12 +42,18 @@ struct EndWithLastView {
 };
 
 std::shared_ptr<BufferState> new_state(std::shared_ptr<DeviceState> owner) {
-    KeptBlocks& kept = *owner->buffer_states;
-    auto* const block = ::new (kept.take(sizeof(StateBlock))) StateBlock;
+    DeviceState& device = *owner;
+    KeptBlocks& kept = *device.buffer_states;
+    bool fresh = false;
+    auto* const block = ::new (kept.take(sizeof(StateBlock), &fresh)) StateBlock;
     block->first_word = 0;
     block->second_word = 0;
     ::new (static_cast<void*>(block->state)) BufferState(std::move(owner));
-    return own(*block);
+    std::shared_ptr<BufferState> made = own(*block);
+    // A thread that no sealed scope binds: a sealed one still finds a book for each of its own buffers.
+    if (fresh && device.buffer_books->keeps_for_each()) [[unlikely]]
+        device.buffer_books->keep_for_each_of(kept, sizeof(BufferBook));
+    return made;
 }
 
 }  // namespace

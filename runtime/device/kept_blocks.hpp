@@ -35,8 +35,8 @@ public:
         const std::lock_guard lock(mutex_);
         return idle_ != nullptr;
     }
-    // Always of the same size, of at least a pointer's.
-    void* take(std::size_t bytes) {
+    // Always of the same size, of at least a pointer's. `fresh`: set if there was no idle one.
+    void* take(std::size_t bytes, bool* fresh = nullptr) {
         {
             const std::lock_guard lock(mutex_);
             ++lent_;
@@ -47,11 +47,17 @@ public:
             }
         }
         note_heap("operator new");
+        if (fresh != nullptr) *fresh = true;
         return ::operator new(bytes, alignment_);
     }
     // Keeps as many idle ones as another sort has blocks, lent or idle, beyond those that are lent here: each of these
-    // may then take one without the heap. Until the next call, so many are kept.
+    // may then take one without the heap. So many are kept from then on. Who makes a further block of the other sort
+    // calls it again, where keeps_for_each() says that it was called.
     void keep_for_each_of(const KeptBlocks& others, std::size_t bytes) {
+        {
+            const std::lock_guard lock(mutex_);
+            for_each_ = true;  // before the others are counted
+        }
         std::size_t all = 0;
         {
             const std::lock_guard lock(others.mutex_);
@@ -68,6 +74,10 @@ public:
             idle_ = ::new (block) Idle{idle_};
             ++idle_count_;
         }
+    }
+    bool keeps_for_each() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return for_each_;
     }
     void give_back(void* block) noexcept {
         if (generation_ != process::generation()) return ::operator delete(block, alignment_);
@@ -112,6 +122,7 @@ private:
     Idle* idle_ = nullptr;
     std::size_t idle_count_ = 0;
     std::size_t lent_ = 0;
+    bool for_each_ = false;
     bool closed_ = false;
 };
 using OwnedBlocks = std::unique_ptr<KeptBlocks, KeptBlocks::Close>;

@@ -503,7 +503,8 @@ TEST(SealedScopes, RefuseABufferWhoseExtrasAreNotKept) {  // keeps T2, R9
     }
 }
 
-// What a stream's first use of a buffer takes is there for each buffer that lives as the scope begins.
+// What a stream's first use of a buffer takes is there for each buffer that lives as the scope begins. Threads that the
+// scope does not bind leave it there, however many buffers they make and use.
 TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
     on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
@@ -520,6 +521,15 @@ TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
             EXPECT_EQ(use(warm), ok);
             std::vector<Buffer<std::int32_t>> fresh = several(device, 24);
             const Seal seal = own.seal({scope, SealMode::refuse}).value();
+            std::vector<Buffer<std::int32_t>> of_others;
+            Code used = ok;
+            if (scope == SealScope::thread) {
+                std::thread([&] {
+                    of_others = several(device, 128);
+                    used = use(of_others);
+                }).join();
+            }
+            EXPECT_EQ(used, ok);
             Counting counting;
             const Code code = use(fresh);
             const Counts counts = counting.end();

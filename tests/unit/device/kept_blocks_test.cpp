@@ -69,6 +69,34 @@ TEST(KeptBlocks, LiveUntilTheLastBlockComesBack) {
     EXPECT_TRUE(seen.expired());
 }
 
+// Each block of the other sort, also one that came later, has one of these without the heap.
+TEST(KeptBlocks, AreKeptForEachOfAnotherSort) {  // keeps R9
+    const OwnedBlocks others(new KeptBlocks);
+    const OwnedBlocks blocks(new KeptBlocks(1));
+    const auto lent_without_heap = [&] {
+        std::vector<void*> lent;
+        bool fresh = false;
+        while (!fresh) lent.push_back(blocks->take(64, &fresh));
+        for (void* block : lent) blocks->give_back(block);
+        return lent.size() - 1;
+    };
+    bool fresh = false;
+    std::vector<void*> other = {others->take(64, &fresh), others->take(64)};
+    EXPECT_TRUE(fresh);
+    EXPECT_FALSE(blocks->keeps_for_each());
+    EXPECT_EQ(lent_without_heap(), 0u);
+    blocks->keep_for_each_of(*others, 64);
+    EXPECT_TRUE(blocks->keeps_for_each());
+    EXPECT_EQ(lent_without_heap(), 2u);
+    other.push_back(others->take(64));
+    blocks->keep_for_each_of(*others, 64);
+    EXPECT_EQ(lent_without_heap(), 3u);
+    for (void* block : other) others->give_back(block);
+    fresh = false;
+    others->give_back(others->take(64, &fresh));
+    EXPECT_FALSE(fresh);
+}
+
 TEST(KeptBlocks, ServeSeveralThreads) {
     const OwnedBlocks blocks(new KeptBlocks);
     std::vector<std::jthread> threads;
