@@ -19,8 +19,8 @@ inline namespace v0 {
 namespace detail {
 
 // Blocks of one size and alignment. Thread-safe. The owner closes it; it lives until the last block comes back, because
-// an object may hold its owner until then. In a forked child no lock is taken: a block goes back to the heap, and the
-// idle ones stay as they are.
+// an object may hold its owner until then. In a forked child no lock is taken, because another thread of the parent may
+// have held it: blocks come from the heap and go back there. The idle ones stay as they are, and nobody asks for them.
 class KeptBlocks {
 public:
     static constexpr std::size_t most = 256;
@@ -37,6 +37,7 @@ public:
     }
     // Always of the same size, of at least a pointer's. `fresh`: set if there was no idle one.
     void* take(std::size_t bytes, bool* fresh = nullptr) {
+        if (generation_ != process::generation()) return ::operator new(bytes, alignment_);
         {
             const std::lock_guard lock(mutex_);
             ++lent_;
@@ -54,6 +55,7 @@ public:
     // may then take one without the heap. So many are kept from then on. Who makes a further block of the other sort
     // calls it again, where keeps_for_each() says that it was called.
     void keep_for_each_of(const KeptBlocks& others, std::size_t bytes) {
+        if (generation_ != process::generation()) return;
         {
             const std::lock_guard lock(mutex_);
             for_each_ = true;  // before the others are counted
@@ -95,7 +97,7 @@ public:
         if (last) delete this;
     }
     void close() noexcept {
-        if (generation_ != process::generation()) return;  // another thread of the parent may have held the lock
+        if (generation_ != process::generation()) return;
         bool last = false;
         {
             const std::lock_guard lock(mutex_);

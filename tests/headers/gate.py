@@ -61,6 +61,7 @@ BY_HAND = {
     ('core', 'wait_until_unused'): FAILED,
     ('device', 'give_back'): END,
     ('device', 'make'): SERVICE,
+    ('device', 'take'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'trim'): NO_DRIVER,
     ('graph', 'end'): FAILED,
     ('graph', 'update_in_place'): FAILED,

@@ -97,6 +97,20 @@ TEST(KeptBlocks, AreKeptForEachOfAnotherSort) {  // keeps R9
     EXPECT_FALSE(fresh);
 }
 
+// Another thread of the parent may have held the lock at the fork: the child takes none, and so no idle block.
+TEST(KeptBlocks, GiveAForkedChildMemoryOfTheHeap) {
+    OwnedBlocks blocks(new KeptBlocks);
+    void* const idle = blocks->take(64);
+    blocks->give_back(idle);
+    process::forks.fetch_add(1);  // what the child of a fork() finds
+    void* const made = blocks->take(64);
+    EXPECT_NE(made, idle);
+    blocks->give_back(made);
+    process::forks.fetch_sub(1);
+    EXPECT_EQ(blocks->take(64), idle);
+    blocks->give_back(idle);
+}
+
 TEST(KeptBlocks, ServeSeveralThreads) {
     const OwnedBlocks blocks(new KeptBlocks);
     std::vector<std::jthread> threads;
