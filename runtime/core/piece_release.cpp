@@ -270,6 +270,7 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std:
 }
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
+    return_unreturned(device);
     (void)empty_lanes(device);
     const std::uint64_t bytes = free_all(device, device.cache.take_out(keep_bytes));
     if (!device.usable() || device.books->captures.any()) return bytes;
@@ -278,6 +279,7 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
 }
 
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
+    return_unreturned(device);
     (void)empty_lanes(device);
     return free_all(device, device.cache.take_out_kind(kind));
 }

@@ -35,7 +35,8 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
 // For a caller that cannot report an error: what cannot be freed now is tried again later.
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
 // Gives kept pieces back, in the order of rules::goes_before(), until at most so many bytes are kept; answers how many
-// bytes went. While a capture is open or a service runs, they go back after it. Expects no lock.
+// bytes went. While a capture is open or a service runs, they go back after it. What the driver has not taken so far is
+// offered to it again first, beside these bytes. Expects no lock.
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes);
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind);
 // A piece that lay in a lane is kept as any other. `behind`: the stream whose work may still use it; nullptr: none.

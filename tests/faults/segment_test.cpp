@@ -112,25 +112,35 @@ TEST_F(Segments, NeighboursInAHandleAreOutOfBounds) {
     release(one);
 }
 
-// keeps R6, W4: the wait before such memory is unmapped would end the capture of other code
+// keeps R6, W4: the wait before such memory is unmapped would end the capture of other code; a trim behind it unmaps
 TEST_F(Segments, AReleaseLeavesTheCaptureOfOtherCodeAlone) {
     if (!divided_) GTEST_SKIP() << "memory comes from cuMemAlloc here";
-    ForeignStream foreign(device());
-    Stream stream = device().wrap_stream(foreign.get()).value();
-    std::optional<Buffer<std::int32_t>> given = device().allocate<std::int32_t>(granule / 4).value();
-    (void)given->device_address();  // something may use it that the runtime does not know
-    const std::int64_t mapped = live("mappings");
-    constexpr int relaxed = 2;
-    driver_call(0, "cuStreamBeginCapture_v2", foreign.get(), relaxed);
-    given.reset();
-    EXPECT_EQ(live("mappings"), mapped) << "kept until no capture is open";
-    void* graph = nullptr;
-    driver_call(0, "cuStreamEndCapture", foreign.get(), &graph);
-    EXPECT_NE(graph, nullptr);
-    driver_call(0, "cuGraphDestroy", graph);
-    release(block(granule));  // tries again what was not given back
-    (void)device().trim_cache().value();
-    EXPECT_EQ(live("mappings"), 0);
+    for (const bool of_pool : {false, true}) {
+        SCOPED_TRACE(of_pool ? "MemoryPool::trim()" : "Device::trim_cache()");
+        if (of_pool && !device().capabilities().has(Feature::pools)) continue;
+        std::optional<MemoryPool> pool;
+        if (of_pool) pool = device().pool().value();
+        ForeignStream foreign(device());
+        Stream stream = device().wrap_stream(foreign.get()).value();
+        std::optional<Buffer<std::int32_t>> given = device().allocate<std::int32_t>(granule / 4).value();
+        (void)given->device_address();  // something may use it that the runtime does not know
+        const std::int64_t mapped = live("mappings");
+        EXPECT_GT(mapped, 0);
+        constexpr int relaxed = 2;
+        driver_call(0, "cuStreamBeginCapture_v2", foreign.get(), relaxed);
+        given.reset();
+        EXPECT_EQ(live("mappings"), mapped) << "kept until no capture is open";
+        void* graph = nullptr;
+        driver_call(0, "cuStreamEndCapture", foreign.get(), &graph);
+        EXPECT_NE(graph, nullptr);
+        driver_call(0, "cuGraphDestroy", graph);
+        if (of_pool) {
+            EXPECT_TRUE(worked(pool->trim(0)));
+        } else {
+            (void)device().trim_cache().value();
+        }
+        EXPECT_EQ(live("mappings"), 0);
+    }
 }
 
 // keeps M2, R6: what waits for the end of a capture of other code, lost or not, costs the pairs of others nothing
