@@ -121,13 +121,13 @@ Result<HintReport> prefetch(StreamState& stream, const std::shared_ptr<BufferSta
 }
 
 // Whether other buffers may lie on its pages.
-bool shares_pages(BufferState& buffer) noexcept {
-    bool shares = false;
-    if (!buffer.blocks().all_own()) return false;
-    buffer.blocks().for_each_piece([&](const Piece& piece, const MemoryBlock&) {
-        shares = shares || piece.slab != nullptr || (piece.host_part && piece.host_part->slabs != nullptr);
-    });
-    return shares;
+bool shares_pages(const BufferState& buffer) noexcept {
+    const OutOfLine::Parts parts = buffer.views.out_of_line.parts();  // one look: a release() may come in between
+    if (!HeldBlocks::all_own(parts)) return false;
+    const auto shares = [](const Piece& piece) {
+        return piece.slab != nullptr || (piece.host_part && piece.host_part->slabs != nullptr);
+    };
+    return shares(*parts.piece) || (parts.second != nullptr && shares(*parts.second->piece));
 }
 
 using Buffers = std::span<const BufferBase* const>;

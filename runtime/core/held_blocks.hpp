@@ -42,12 +42,11 @@ public:
         return extras != nullptr ? extras->second.get() : nullptr;
     }
     // Whether all blocks are the device's own pieces.
-    bool all_own() const noexcept { return all_own(all_.parts()); }
     static bool all_own(const OutOfLine::Parts& of) noexcept {
         return of.piece != nullptr &&
                (of.second == nullptr || (of.second->piece != nullptr && !of.second->adopted_block));
     }
-    // Expects all_own(), as the next two.
+    // This and the next one expect all_own().
     std::size_t pieces() const noexcept { return second() != nullptr ? 2 : 1; }
     template <class Visit>
     void for_each_piece(Visit visit) const {
