@@ -111,7 +111,8 @@ bool HeldBlocks::wake(DeviceState& device, const StreamState* order) {
     const OutOfLine::Parts parts = all_.parts();
     Piece& piece = *parts.piece;
     SecondSide* const side = parts.second;
-    if (ledger.wake(piece, piece.block) == 0) return false;
+    MemoryBlock block = piece.block;  // wake() writes the piece's own only where it succeeds
+    if (ledger.wake(piece, block) == 0) return false;
     if (side != nullptr && ledger.wake(*side->piece, side->host_block) == 0) {
         (void)park(device, piece, piece.block, nullptr);
         return false;
