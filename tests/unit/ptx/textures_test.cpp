@@ -113,10 +113,13 @@ TEST(PtxTextures, LinearFiltersWeighIn256ths) {  // keeps W8
     texture.address.fill(Address::border);
     texture.border[0] = 1024;
     found = fetched("line", texture, std::vector<Point>{{0}, {0.25f}, {4}, {4.5f}});
-    EXPECT_EQ(found.number(0), 512);
-    EXPECT_EQ(found.number(1), 256);
-    EXPECT_EQ(found.number(2), 768);
+    // Half of each is the border, above the line.
+    EXPECT_EQ(found.number(0), 768);
+    EXPECT_EQ(found.number(1), 640);
+    EXPECT_EQ(found.number(2), 896);
     EXPECT_EQ(found.number(3), 1024);
+    texture.address[1] = Address::clamp;
+    EXPECT_EQ(fetched("line", texture, std::vector<Point>{{0.25f}}).number(0), 256);
     texture.normalised = true;
     texture.address.fill(Address::wrap);
     found = fetched("line", texture, std::vector<Point>{{0}, {1}, {0.125f}, {-0.125f}});
@@ -149,7 +152,7 @@ TEST(PtxTextures, PlanesVolumesAndLayers) {  // keeps W8
     const Fetched found = fetched("planes", layers, in_layers);
     EXPECT_EQ(found.number(0), number(1, 2, 3));
     EXPECT_EQ(found.number(1), number(1, 2, 4));
-    EXPECT_EQ(found.number(2), number(1, 2, 0));
+    EXPECT_EQ(found.number(2), number(1, 2, 4));
     TextureBytes lines = texture_of(texels, singles, 12, 1, 5);
     lines.layered = true;
     lines.dimensions = 1;
@@ -187,6 +190,95 @@ TEST(PtxTextures, IntegersAreReadAsTheyAreOrAsFractions) {  // keeps W8
     EXPECT_TRUE(std::isinf(found.number(3)));
 }
 
+std::vector<float> floats_of(const std::vector<u32>& words) {
+    std::vector<float> out;
+    for (const u32 word : words) out.push_back(std::bit_cast<float>(word));
+    return out;
+}
+
+// Each value is that of an H100 (docs/hardware.md); texels, coordinates and results are some of its random ones.
+TEST(PtxTextures, FetchesGiveTheBitsOfAnH100) {  // keeps W8
+    const std::vector<float> line4 = floats_of({0xc252d5ea, 0xc1d12ac0, 0x3f593100, 0x4223e814});
+    const std::vector<float> line5 = floats_of({0xc2b71e90, 0x424d5da0, 0xc2214fb4, 0xc1f94a9c, 0x42af5fe8});
+    const std::vector<float> line7 =
+        floats_of({0xc1145588, 0x4243c060, 0xc1e38930, 0x42371d88, 0x427b72c8, 0xc1b95bd4, 0x429f8b66});
+    const std::vector<float> layers = floats_of({0xc21af33c, 0x42856af4, 0x428c6a16, 0x42bde872, 0xc2261c6d,  //
+                                                 0x426060d8, 0x42a92a90, 0xc1908c9c, 0xc2a54ae9, 0x415de010, 0xc24bdc38,
+                                                 0x422996f0, 0xbdd1ac00, 0x4251b3b8, 0x41afe71c});
+    const std::vector<float> special = {INFINITY, 1, NAN, 2, 3e38f, -3e38f, 1e-40f, 2e-40f, 1e-45f, 0};
+    std::vector<float> dot2(25), dot3(125);
+    dot2[12] = dot3[62] = 1;
+    const std::vector<u8> bytes = {0xab, 0x07, 0xfa, 0xa6, 0xf5, 0x62, 0x47, 0xe2,
+                                   0x7d, 0x65, 0xac, 0xda, 0x08, 0x06, 0x8d, 0xa1};
+    const std::vector<u16> shorts = {0x11c9, 0xa361, 0x89f8, 0x51b0, 0xe4a6, 0x587b, 0x1d20, 0xd15d,
+                                     0xc8e0, 0xc13f, 0x8025, 0x6074, 0x2d0b, 0x5390, 0x3f34, 0x68f2};
+    const std::vector<u16> halves = {0xbc96, 0xacbc, 0x431c, 0x45e5, 0xb7ca, 0x2ea0, 0xcf04, 0xc8f2,
+                                     0x396e, 0xb11e, 0xabed, 0xb9a8, 0x33a4, 0x3355, 0x49f7, 0x3128};
+    const auto filtered = [](TextureBytes texture, Address mode, bool normalised) {
+        texture.linear_filter = true;
+        texture.normalised = normalised;
+        texture.address.fill(mode);
+        texture.border[0] = 7.5f;
+        return texture;
+    };
+    const auto clamped = [&](const TextureBytes& texture) { return filtered(texture, Address::clamp, false); };
+    TextureBytes points = filtered(texture_of(line5, singles, 5), Address::wrap, true);
+    points.linear_filter = false;
+    TextureBytes layered = filtered(texture_of(layers, singles, 5, 1, 3), Address::border, false);
+    layered.layered = true;
+    layered.dimensions = 1;
+    layered.border[0] = 4;
+    const TextureBytes border = filtered(texture_of(line4, singles, 4), Address::border, false);
+    const TextureBytes mirror = filtered(texture_of(line7, singles, 7), Address::mirror, true);
+    struct Row {
+        const char* kernel;
+        TextureBytes texture;
+        Point at;
+        u32 bits;
+    };
+    const Row rows[] = {
+        {"line", clamped(texture_of(line4, singles, 4)), {0x1.4a5bep+1f}, 0x40847c4d},  // a tie
+        {"line", border, {0x1.bf8b6p+0f}, 0xc0be5b5c},
+        {"line", border, {0x1.6893p+1f}, 0x41299da7},
+        {"lines", layered, {0x1.fa35bcp-1f}, 0x414bffea},
+        {"line", points, {0x1.99999ap-3f}, 0xc2b71e90},
+        {"line", points, {-INFINITY}, 0xc2b71e90},
+        {"line", points, {-0x1p-149f}, 0xc2b71e90},
+        {"line", mirror, {0x1.beb088p+1f}, 0x423beb87},
+        {"line", mirror, {-INFINITY}, 0xc1145588},
+        {"plane", clamped(texture_of(dot2, singles, 5, 5)), {0x1.06fc34p+1f, 0x1.8b8c04p+1f}, 0x3e680000},
+        {"volume",
+         clamped(texture_of(dot3, singles, 5, 5, 5)),
+         {0x1.8a68fep+1f, 0x1.a1d52cp+1f, 0x1.5d0d5ap+1f},
+         0x3d980000},
+        {"line", clamped(texture_of(bytes, {Kind::unsigned_, 1, 1}, 16)), {0x1.024254p+2f}, 0x3f5117d1},
+        {"line", clamped(texture_of(shorts, {Kind::signed_, 2, 1}, 16)), {0x1.a9a088p-1f}, 0xbe17012e},
+        {"line", clamped(texture_of(halves, {Kind::floating, 2, 1}, 16)), {0x1.c55918p+1f}, 0x40b3e000},
+        {"line", clamped(texture_of(halves, {Kind::floating, 2, 1}, 16)), {0x1.b4729ap+3f}, 0x3fefe000},
+        {"line", clamped(texture_of(special, singles, 10)), {1.515625f}, 0x7fffffff},
+        {"line", clamped(texture_of(special, singles, 10)), {7}, 0},
+    };
+    for (const Row& row : rows) {
+        const Fetched found = fetched(row.kernel, row.texture, std::vector<Point>{row.at});
+        ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
+        EXPECT_EQ(found.words[0], row.bits) << "row " << &row - rows;
+    }
+}
+
+TEST(PtxTextures, ChannelsThatAreNotThereAreZeroAndBordersAreFractions) {  // keeps W8
+    const std::vector<u8> bytes = {255, 255, 255, 255};
+    TextureBytes texture = texture_of(bytes, {Kind::unsigned_, 1, 2}, 1, 2);
+    const std::vector<Point> within = {{0.5f, 0.5f}}, outside = {{-2.0f, 0.5f}};
+    EXPECT_EQ(fetched("vectors", texture, within, 4).words, (std::vector<u32>{0x3f800000, 0x3f800000, 0, 0}));
+    texture = texture_of(bytes, {Kind::unsigned_, 1, 4}, 1, 1);
+    texture.dimensions = 2;
+    texture.address.fill(Address::border);
+    texture.border = {1.5f, -2.5f, 300, 4};
+    EXPECT_EQ(fetched("vectors", texture, outside, 4).words, (std::vector<u32>{0x3f800000, 0, 0x3f800000, 0x3f800000}));
+    texture.reads_integers = true;
+    EXPECT_EQ(fetched("integers", texture, outside, 4).words, (std::vector<u32>{0, 0, 0, 0}));
+}
+
 TEST(PtxTextures, LinearMemoryIsFetchedByIndex) {  // keeps W8
     const std::vector<float> texels = {1, 2, 3};
     TextureBytes texture = texture_of(texels, singles, 3);
@@ -194,6 +286,13 @@ TEST(PtxTextures, LinearMemoryIsFetchedByIndex) {  // keeps W8
     Fetched found = fetched("fetches", texture, std::vector<int>{0, 2});
     ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
     EXPECT_EQ(found.number(1), 3.0f);
+    // Nothing lies outside, whatever the address mode.
+    for (const Address mode : {Address::clamp, Address::wrap, Address::border}) {
+        texture.address.fill(mode);
+        texture.border[0] = 5;
+        found = fetched("fetches", texture, std::vector<int>{-1, 3, 1 << 30});
+        EXPECT_EQ(found.words, (std::vector<u32>{0, 0, 0})) << static_cast<int>(mode);
+    }
     found = fetched("line", texture, std::vector<Point>{{1}});
     EXPECT_EQ(found.fault.kind, FaultKind::illegal_address);
     EXPECT_NE(found.fault.message.find("linear memory is read by integer coordinates alone"), std::string::npos);
