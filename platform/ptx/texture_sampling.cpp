@@ -195,11 +195,12 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noe
     TextureSample out;
     const TexelFormat& format = texture.format;
     const bool as_integers = format.kind != Kind::floating && (texture.reads_integers || format.channel_bytes == 4);
-    const bool filters = texture.linear_filter && !as_integers && !point.of_integers;
+    const bool filters = texture.linear_filter && !point.of_integers && (!as_integers || format.channel_bytes < 4);
     const std::array<std::uint64_t, 3> sizes = {texture.width, texture.height, texture.depth};
     std::array<Axis, 3> axes;
     // A line that is filtered is a plane of one row, fetched at y = 0: half of it is the row above, the border's.
-    const bool is_line = texture.dimensions == 1 && !texture.layered && filters && texture.address[1] == Address::border;
+    const bool is_line =
+        texture.dimensions == 1 && !texture.layered && filters && texture.address[1] == Address::border;
     const std::uint32_t filtered_axes = is_line ? 2 : texture.dimensions;
     for (std::size_t axis = 0; axis < filtered_axes; ++axis) {
         axes[axis] = axis_of(texture, axis, point, static_cast<std::int64_t>(sizes[axis]));
@@ -230,7 +231,9 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noe
         for (std::uint32_t channel = 0; channel < format.channels; ++channel) {
             const std::byte* const from = texture.host + texel + channel * format.channel_bytes;
             std::uint32_t& to = out.channels[channel];
-            if (filters) {
+            if (filters && as_integers) {
+                found[corner].channels[channel] = is_outside ? 0 : integer_of(format, from);
+            } else if (filters) {
                 found[corner].channels[channel] =
                     is_outside ? addend_of(format, border(channel)) : addend_of(format, from);
             } else if (as_integers) {
@@ -242,7 +245,10 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noe
     }
     if (!filters) return out;
     for (std::size_t channel = 0; channel < format.channels; ++channel) {
-        out.channels[channel] = std::bit_cast<std::uint32_t>(filtered(format, sum_of(format, found, channel)));
+        const double sum = sum_of(format, found, channel);
+        out.channels[channel] = as_integers
+                                    ? static_cast<std::uint32_t>(static_cast<std::int32_t>(std::floor(sum + 0.5)))
+                                    : std::bit_cast<std::uint32_t>(filtered(format, sum));
     }
     return out;
 }

@@ -263,6 +263,14 @@ TEST(PtxTextures, FetchesGiveTheBitsOfAnH100) {  // keeps W8
         ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
         EXPECT_EQ(found.words[0], row.bits) << "row " << &row - rows;
     }
+    // CUDA allows linear filters for floats alone.
+    const std::vector<u8> integers = {0x7b, 0xaa, 0xf3, 0x8e, 0xe5, 0x7b, 0xac, 0x24,
+                                      0x59, 0x5f, 0xd2, 0xc6, 0xed, 0x59, 0x99, 0x19};
+    TextureBytes plane = clamped(texture_of(integers, {Kind::unsigned_, 1, 1}, 16));
+    plane.dimensions = 2;
+    plane.reads_integers = true;
+    const std::vector<Point> at = {{0x1.464866p+3f, 0.5f}, {0x1.8f9e4p+3f, 0.5f}, {0x1.76f598p+2f, 0.5f}};
+    EXPECT_EQ(fetched("integers", plane, at, 4).words, (std::vector<u32>{175, 0, 0, 0, 237, 0, 0, 0, 141, 0, 0, 0}));
 }
 
 TEST(PtxTextures, ChannelsThatAreNotThereAreZeroAndBordersAreFractions) {  // keeps W8
