@@ -30,7 +30,9 @@ void fetch(Warp& warp, const Op& op, LaneMask mask) {
                  "a fetch of texture " + in_hex(handles[lane]) + ": " + why);
         };
         if (texture.host == nullptr) return refuse(texture.refusal);
-        if (texture.dimensions != shape.dimensions || texture.layered != shape.layered) {
+        // One row is a line, too: cudaMallocArray() with a height of 1 makes such arrays.
+        const bool is_line = shape.dimensions == 1 && texture.dimensions == 2 && texture.height == 1;
+        if ((texture.dimensions != shape.dimensions && !is_line) || texture.layered != shape.layered) {
             return refuse("it has other dimensions than the instruction");
         }
         TexturePoint point;

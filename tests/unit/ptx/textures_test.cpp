@@ -306,6 +306,17 @@ TEST(PtxTextures, LinearMemoryIsFetchedByIndex) {  // keeps W8
     EXPECT_NE(found.fault.message.find("linear memory is read by integer coordinates alone"), std::string::npos);
 }
 
+TEST(PtxTextures, OneRowIsFetchedAsALine) {  // keeps W8
+    const std::vector<float> texels = {1, 2, 4};
+    TextureBytes texture = texture_of(texels, singles, 3, 1);
+    texture.dimensions = 2;
+    texture.address.fill(Address::clamp);
+    const Fetched found = fetched("line", texture, std::vector<Point>{{0.5f}, {2.5f}});
+    ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
+    EXPECT_EQ(found.number(0), 1.0f);
+    EXPECT_EQ(found.number(1), 4.0f);
+}
+
 TEST(PtxTextures, WrongObjectsAreFaultsAndUnwrittenTexelsAreReported) {  // keeps W8
     const std::vector<float> texels(8);
     const TextureBytes texture = texture_of(texels, singles, 4, 2);
