@@ -224,10 +224,13 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noe
         }
         if (weights[corner] == 0) continue;
         found[corner].weight = weights[corner] / 256.0;
-        const std::uint64_t texel = static_cast<std::uint64_t>(at[2]) * texture.slice_bytes +
-                                    static_cast<std::uint64_t>(at[1]) * texture.row_bytes +
-                                    static_cast<std::uint64_t>(at[0]) * format.channel_bytes * format.channels;
-        if (!is_outside) out.texels[out.texel_count++] = texel;
+        std::uint64_t texel = 0;  // nothing is read outside
+        if (!is_outside) {
+            texel = static_cast<std::uint64_t>(at[2]) * texture.slice_bytes +
+                    static_cast<std::uint64_t>(at[1]) * texture.row_bytes +
+                    static_cast<std::uint64_t>(at[0]) * format.channel_bytes * format.channels;
+            out.texels[out.texel_count++] = texel;
+        }
         for (std::uint32_t channel = 0; channel < format.channels; ++channel) {
             const std::byte* const from = texture.host + texel + channel * format.channel_bytes;
             std::uint32_t& to = out.channels[channel];
