@@ -16,6 +16,18 @@ Values of_lanes(const std::string& instructions, char result, std::size_t count 
     return evaluate(instructions, result, lane, zero, zero);
 }
 
+// How such a warp of 32 lanes ends.
+Fault fault_of_lanes(Buffers& buffers, const std::string& instructions, bool finds_uninitialised = false) {
+    Values lane(32);
+    for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
+    const u64 p = buffers.add(lane);
+    Loaded loaded(kernel_of(instructions, 'r'), buffers);
+    ExecutionShape shape;
+    shape.block.x = 32;
+    shape.finds_uninitialised = finds_uninitialised;
+    return loaded.run("k", shape, p, p, p, p, 32u);
+}
+
 TEST(PtxWarps, ShufflesMoveValuesWithinSegments) {
     const Values up = of_lanes("shfl.sync.up.b32 %r3|%p, %r0, 3, 0, -1;", 'r');
     const Values down = of_lanes("shfl.sync.down.b32 %r3, %r0, 5, 31, -1;", 'r');
@@ -176,16 +188,9 @@ TEST(PtxWarps, LanesMeetInAFunctionThatTheyEnterAtDifferentTimes) {
 
 TEST(PtxWarps, ABarrierOfTheWarpDoesNotStandForAnotherInstruction) {
     Buffers buffers;
-    Values lane(32);
-    for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
-    const std::uint64_t p = buffers.add(lane);
-    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 16; @%q bra OTHER; bar.warp.sync -1; bra MEET; "
-                            "OTHER: shfl.sync.idx.b32 %r3, %r0, 0, 31, -1; MEET:",
-                            'r'),
-                  buffers);
-    ExecutionShape shape;
-    shape.block.x = 32;
-    const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+    const Fault fault = fault_of_lanes(buffers,
+                                       "setp.lt.u32 %q, %r0, 16; @%q bra OTHER; bar.warp.sync -1; bra MEET; "
+                                       "OTHER: shfl.sync.idx.b32 %r3, %r0, 0, 31, -1; MEET:");
     EXPECT_EQ(fault.kind, FaultKind::illegal_instruction);
     EXPECT_NE(fault.message.find("different instructions"), std::string::npos) << fault.message;
 }
@@ -193,16 +198,10 @@ TEST(PtxWarps, ABarrierOfTheWarpDoesNotStandForAnotherInstruction) {
 // Lanes 0 to 2 wait at a barrier of the block, the others for them: no answer is made up.
 TEST(PtxWarps, AMaskOfLanesThatWaitElsewhereIsADeadlockThatNamesThem) {
     Buffers buffers;
-    Values lane(32);
-    for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
-    const std::uint64_t p = buffers.add(lane);
-    Loaded loaded(kernel_of("setp.lt.u32 %q, %r0, 3; @%q bra OTHER; vote.sync.ballot.b32 %r3, %q, -1; bra MEET; "
-                            "OTHER: bar.sync 0; MEET:",
-                            'r'),
-                  buffers);
-    ExecutionShape shape;
-    shape.block.x = 32;
-    const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+    const Fault fault =
+        fault_of_lanes(buffers,
+                       "setp.lt.u32 %q, %r0, 3; @%q bra OTHER; vote.sync.ballot.b32 %r3, %q, -1; bra MEET; "
+                       "OTHER: bar.sync 0; MEET:");
     EXPECT_EQ(fault.kind, FaultKind::launch_failed);
     EXPECT_NE(
         fault.message.find("thread (3, 0, 0): it waits for lane 0 and 2 others of its mask, which waits at PTX line "),
@@ -215,17 +214,10 @@ TEST(PtxWarps, AMaskOfLanesThatWaitElsewhereIsADeadlockThatNamesThem) {
 TEST(PtxWarps, ShufflesFromLanesThatTakeNoPartAreReportedOnRequest) {
     for (const bool on : {false, true}) {
         Buffers buffers;
-        Values lane(32);
-        for (std::size_t at = 0; at < 32; ++at) lane[at] = at;
-        const std::uint64_t p = buffers.add(lane);
-        Loaded loaded(kernel_of("setp.gt.u32 %q, %r0, 7; @%q ret; shfl.sync.bfly.b32 %r3, %r0, 7, 31, -1; "
-                                "shfl.sync.down.b32 %r3, %r0, 1, 31, 0xff;",
-                                'r'),
-                      buffers);
-        ExecutionShape shape;
-        shape.block.x = 32;
-        shape.finds_uninitialised = on;
-        const Fault fault = loaded.run("k", shape, p, p, p, p, 32u);
+        const Fault fault = fault_of_lanes(buffers,
+                                           "setp.gt.u32 %q, %r0, 7; @%q ret; shfl.sync.bfly.b32 %r3, %r0, 7, 31, -1; "
+                                           "shfl.sync.down.b32 %r3, %r0, 1, 31, 0xff;",
+                                           on);
         ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
         ASSERT_EQ(buffers.uninitialised_reads.size(), on ? 1u : 0u);
         if (!on) continue;

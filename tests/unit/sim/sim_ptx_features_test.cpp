@@ -2,6 +2,7 @@
 // Kernels of nvcc through the driver's functions: the heap of malloc(), cuda::barrier, textures, 8-bit floats,
 // clusters.
 #include "sim_array_scene.hpp"
+#include "sim_kernel_scene.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -52,11 +53,6 @@ Module* made_by_nvcc(const std::string& name) {
     REQUIRE_CODE(cuModuleLoadData(&module, text.c_str()), 0);
     return module;
 }
-Function* entry(Module* module, const char* name) {
-    Function* function = nullptr;
-    REQUIRE_CODE(cuModuleGetFunction(&function, module, name), 0);
-    return function;
-}
 template <class... Arguments>
 Result launch(Function* function, unsigned grid, unsigned block, Arguments... arguments) {
     void* parameters[] = {&arguments..., nullptr};
@@ -66,18 +62,6 @@ template <class... Arguments>
 Result run(Function* function, unsigned grid, unsigned block, Arguments... arguments) {
     REQUIRE_CODE(launch(function, grid, block, arguments...), 0);
     return cuCtxSynchronize();
-}
-template <class T>
-Address on_device(const std::vector<T>& values) {
-    const Address place = device_memory(values.size() * sizeof(T));
-    REQUIRE_CODE(cuMemcpyHtoD_v2(place, values.data(), values.size() * sizeof(T)), 0);
-    return place;
-}
-template <class T>
-std::vector<T> back(Address place, std::size_t count) {
-    std::vector<T> out(count);
-    REQUIRE_CODE(cuMemcpyDtoH_v2(out.data(), place, count * sizeof(T)), 0);
-    return out;
 }
 
 // What one kernel allocates, a later one reads and frees.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels from PTX, launched through the driver's functions: their results, and the machine's rules for each access.
-#include "sim_test.hpp"
+#include "sim_kernel_scene.hpp"
 
 #include <packed_fatbins.hpp>
 #include <sanitized.hpp>
@@ -40,11 +40,6 @@ Module* loaded(const std::string& text) {
     REQUIRE_CODE(cuModuleLoadData(&module, text.c_str()), 0);
     return module;
 }
-Function* entry(Module* module, const char* name) {
-    Function* function = nullptr;
-    REQUIRE_CODE(cuModuleGetFunction(&function, module, name), 0);
-    return function;
-}
 
 struct Shape {
     unsigned grid = 1, block = 32, shared = 0, grid_y = 1, block_y = 1;
@@ -54,19 +49,6 @@ Result launch(Function* function, const Shape& shape, Arguments... arguments) {
     void* parameters[] = {&arguments..., nullptr};
     return cuLaunchKernel(function, shape.grid, shape.grid_y, 1, shape.block, shape.block_y, 1, shape.shared, nullptr,
                           parameters, nullptr);
-}
-
-template <class T>
-Address on_device(const std::vector<T>& values) {
-    const Address place = device_memory(values.size() * sizeof(T));
-    REQUIRE_CODE(cuMemcpyHtoD_v2(place, values.data(), values.size() * sizeof(T)), 0);
-    return place;
-}
-template <class T>
-std::vector<T> back(Address place, std::size_t count) {
-    std::vector<T> out(count);
-    REQUIRE_CODE(cuMemcpyDtoH_v2(out.data(), place, count * sizeof(T)), 0);
-    return out;
 }
 
 TEST(SimPtx, VectorsAreAdded) {
