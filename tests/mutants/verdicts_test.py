@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run_mutants: how it reads the end of a test, and its last line.
+"""run_mutants: how it reads the end of a test, and its last line, and how a run goes on.
 
     verdicts_test.py RUN_MUTANTS
 """
 import importlib.machinery
 import importlib.util
+import os
 import sys
+import tempfile
 
 
 def load(path):
@@ -57,7 +59,35 @@ def main(script):
     assert play.summary(results) == '3 mutants of 2 promises, 2 noticed, 1 failed', play.summary(results)
     results += [result('e', 'K3', play.NOT_JUDGED), result('d', 'K3', play.NOT_JUDGED)]
     assert play.summary(results) == ('5 mutants of 3 promises, 2 noticed, 1 failed, 2 not judged because the test is skipped '
-                                     'here: d, e'), play.summary(results)
+                                     'or not built here: d, e'), play.summary(results)
+    # A stopped run goes on: a mutant stays noticed until its entry or its source changes.
+    with tempfile.TemporaryDirectory() as play.ROOT:
+        source = os.path.join(play.ROOT, 'some.cpp')
+        with open(source, 'w', encoding='utf-8') as file:
+            file.write('int some() { return 1; }\n')
+        mutant, _ = results[0]
+        mutant.file, mutant.old, mutant.new = 'some.cpp', ['int some() { return 1; }'], ['int some() { return 2; }']
+        noticed = os.path.join(play.ROOT, 'noticed')
+        assert play.read_lines(noticed) == set()
+        with open(noticed, 'w', encoding='utf-8') as file:
+            file.write(mutant.line() + '\n')
+        assert mutant.line() in play.read_lines(noticed)
+        mutant.filter = 'Some.Other'
+        assert mutant.line() not in play.read_lines(noticed)
+        mutant.filter = '*'
+        with open(source, 'a', encoding='utf-8') as file:
+            file.write('int other();\n')
+        assert mutant.line() not in play.read_lines(noticed)
+
+    # What a build does not have is not asked for.
+    place = play.Workplace.__new__(play.Workplace)
+    place.known = {'tests/unit/some', 'meson:some', 'libfake.so'}
+    for test, build, lacking in (('tests/unit/some', [], None), ('meson:some', ['libfake.so'], None),
+                                 ('meson:gstreamer.cpu', [], 'meson:gstreamer.cpu'),
+                                 ('tests/unit/some', ['libother.so'], 'libother.so')):
+        mutant.test, mutant.build = test, build
+        assert place.lacks(mutant) == lacking, (test, build)
+
     # Nothing was proved where no mutant was noticed.
     assert play.exit_code(results[:2]) == 0
     assert play.exit_code(results[:2] + results[3:]) == 0
