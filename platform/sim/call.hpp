@@ -9,6 +9,9 @@
 #include "logs.hpp"
 #include "statistics.hpp"
 
+#include <new>
+#include <stdexcept>
+
 namespace isthmus::sim {
 
 // 0: continue. Otherwise the code for a process that forked (3), is exiting (4), never called cuInit (3), or calls from
@@ -35,7 +38,13 @@ Result call_uncounted(CallId id, Body&& body) {
     Driver& d = *driver();
     if (current_is_dead(d) && !works_beside_a_dead_context(id)) return result::context_is_destroyed;
     d.engine().progress();
-    return body(d);
+    try {
+        return body(d);
+    } catch (const std::bad_alloc&) {
+        return result::out_of_memory;
+    } catch (const std::length_error&) {  // of a container, for a size that no program can have
+        return result::out_of_memory;
+    }
 }
 
 // Body: Result(Driver&).

@@ -63,7 +63,7 @@ Result info(Driver& d, Stream* handle, const CaptureAnswers& answers) {
     if (!answers.status || (answers.edges && !answers.dependencies)) return result::invalid_value;
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;
-    if (stream.legacy && d.engine().legacy_stream_would_join_capture(stream.device)) return result::capture_implicit;
+    if (stream.legacy && d.engine().would_join_capture(stream.id)) return result::capture_implicit;
     const engine::CaptureInfo capture = d.engine().capture_info(stream.id);
     *answers.status = status_number(capture.state);
     if (capture.state != engine::CaptureState::active) return result::ok;

@@ -55,6 +55,7 @@ bool work_remains(Driver& d) {
     {
         const std::lock_guard lock(d.mutex);
         for (const Stream* stream : d.streams.all()) streams.push_back(stream->id);
+        for (const Context* context : d.contexts.all()) streams.push_back(legacy_stream_of(d, *context));
     }
     return std::any_of(streams.begin(), streams.end(), [&](engine::StreamId stream) {
         return d.engine().capture_info(stream).state == engine::CaptureState::none &&

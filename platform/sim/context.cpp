@@ -20,17 +20,18 @@ DeviceState& state_of(Driver& d, int device) {
     return d.devices[static_cast<std::size_t>(device)];
 }
 
-Result synchronize_context(Driver& d, int device) {
+Result synchronize_context(Driver& d, const Context& context) {
+    const engine::StreamId legacy = legacy_stream_of(d, context);
     // Observed: an open capture of the context is lost, in every mode and from any thread.
-    if (d.engine().invalidate_captures(device)) return result::capture_unsupported;
-    const Result code = d.engine().synchronize_device(device);
+    if (d.engine().invalidate_captures(legacy)) return result::capture_unsupported;
+    const Result code = d.engine().synchronize_context(legacy);
     update_managed_access(d);
     release_idle_reserves(d);
     return code;
 }
 
 Result create(Driver& d, Context** context, unsigned flags, DeviceOrdinal device) {
-    if (!context) return result::invalid_value;
+    if (!context || !are_context_flags(flags)) return result::invalid_value;
     if (!d.valid(device)) return result::invalid_device;
     if (const Result lost = d.engine().device_code(device)) return lost;
     const std::lock_guard lock(d.mutex);
@@ -38,12 +39,15 @@ Result create(Driver& d, Context** context, unsigned flags, DeviceOrdinal device
     made->device = device;
     made->flags = flags;
     made->id = d.next_context_id++;
+    made->legacy = d.engine().create_legacy_stream(device);
     *context = made;
     return push_current(made) ? result::ok : result::out_of_memory;
 }
 
 Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
     if (!d.valid(device)) return result::invalid_device;
+    constexpr unsigned map_host = 8;  // observed (580, H100): 1 here, and taken by cuCtxCreate
+    if (!are_context_flags(flags) || (flags & map_host) != 0) return result::invalid_value;
     const std::lock_guard lock(d.mutex);
     state_of(d, device).primary_flags = flags;
     state_of(d, device).primary.flags = flags;
@@ -164,6 +168,7 @@ Result destroy_context(Driver& d, Context* context) {
     d.engine().synchronize_device(context->device);
     if (!lost) {
         release_context_resources(d, context);
+        (void)d.engine().destroy_stream(context->legacy);
     } else {
         forget_context(d, context);
     }
@@ -310,7 +315,7 @@ Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 
 Result cuCtxSynchronize() {
     return call_in_context(CallId::cuCtxSynchronize,
-                           [&](Driver& d, Context& context) { return synchronize_context(d, context.device); });
+                           [&](Driver& d, Context& context) { return synchronize_context(d, context); });
 }
 
 Result cuCtxSynchronize_v2(Context* context) {
@@ -320,7 +325,7 @@ Result cuCtxSynchronize_v2(Context* context) {
             const std::lock_guard lock(d.mutex);
             if (const Result code = context_code(d, context)) return code;
         }
-        return synchronize_context(d, context->device);
+        return synchronize_context(d, *context);
     });
 }
 }

@@ -64,9 +64,7 @@ Result record(Driver& d, Context* context, const Event* event) {
     if (!d.events.alive(event)) return lost_or_unknown(d.events, event);
     if (event->context != owner_of_events(d, *context)) return result::invalid_handle;
     if (event->shared) return refuse_shared("cuCtxRecordEvent");
-    // In the simulator all contexts of a device share one legacy stream and one list of destroyed streams: it waits for
-    // more than the driver does, never for less.
-    return d.engine().record_all(event->id, streams_of(d, *context), context->device);
+    return d.engine().record_all(event->id, streams_of(d, *context), legacy_stream_of(d, *context));
 }
 
 Result wait(Driver& d, Context* context, const Event* event) {
@@ -84,9 +82,11 @@ Result wait_for_event(Driver& d, Context& context, engine::EventId event) {
     // Both, also where the first has a capture.
     const bool of_event = leave_capture_of(d, event), of_streams = leave_captures(d, streams);
     if (of_event || of_streams) return result::capture_unsupported;
-    if (context.gate == engine::StreamId::none) context.gate = d.engine().create_stream(context.device, {false, 0});
+    const engine::StreamId legacy = legacy_stream_of(d, context);
+    if (context.gate == engine::StreamId::none)
+        context.gate = d.engine().create_stream(context.device, {false, 0, legacy});
     streams.push_back(context.gate);
-    if (!context.green) streams.push_back(d.engine().legacy_stream(context.device));
+    if (!context.green) streams.push_back(legacy);
     for (const engine::StreamId stream : streams) {
         if (const Result code = d.engine().wait(stream, event)) return code;
     }

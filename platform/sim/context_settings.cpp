@@ -32,15 +32,13 @@ const std::size_t* first_value(int limit) {
     return known ? &values[limit] : nullptr;
 }
 
-Result set_flags(Context& context, unsigned flags) {
+}  // namespace
+
+bool are_context_flags(unsigned flags) {
     constexpr unsigned schedules = 7, all = 0xff;
     const unsigned schedule = flags & schedules;
-    if ((flags & ~all) != 0 || (schedule & (schedule - 1)) != 0) return result::invalid_value;
-    context.flags = flags;
-    return result::ok;
+    return (flags & ~all) == 0 && (schedule & (schedule - 1)) == 0;
 }
-
-}  // namespace
 
 extern "C" {
 
@@ -139,7 +137,9 @@ Result cuCtxResetPersistingL2Cache() {
 Result cuCtxSetFlags(unsigned flags) {
     return call_in_context(CallId::cuCtxSetFlags, [&](Driver& d, Context& context) -> Result {
         const std::lock_guard lock(d.mutex);
-        return set_flags(context, flags);
+        if (!are_context_flags(flags)) return result::invalid_value;
+        context.flags = flags;
+        return result::ok;
     });
 }
 

@@ -51,6 +51,11 @@ bool current_is_dead(Driver& d) {
     return false;
 }
 
+engine::StreamId legacy_stream_of(Driver& d, const Context& context) {
+    const bool own = context.legacy != engine::StreamId::none;
+    return own ? context.legacy : d.engine().legacy_stream(context.device);
+}
+
 bool alive(const Driver& d, const Context* context) {
     if (!context) return false;
     for (const DeviceState& state : d.devices) {

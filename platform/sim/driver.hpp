@@ -39,7 +39,8 @@ struct Context {
     bool was_green = false;             // of a handle whose green context is destroyed, until it is reused
     std::map<int, std::size_t> limits;  // that the program set, by CUlimit
     int cache_preference = 0;           // CUfunc_cache
-    engine::StreamId gate = engine::StreamId::none;  // context_events.hpp
+    engine::StreamId gate = engine::StreamId::none;    // context_events.hpp
+    engine::StreamId legacy = engine::StreamId::none;  // of a created context (legacy_stream_of)
 };
 
 struct Stream {
@@ -215,6 +216,8 @@ bool push_current(Context* context);
 void pop_if_current(const Context* context);
 
 bool alive(const Driver& d, const Context* context);
+// Each context has a legacy stream of its own; a green one has that of the primary context.
+engine::StreamId legacy_stream_of(Driver& d, const Context& context);
 // 0; 709 where the context was destroyed (assumed for explicit handles); 201 where it never was a context.
 Result context_code(const Driver& d, const Context* context);
 std::size_t count_contexts(const Driver& d);
@@ -233,13 +236,15 @@ Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
     return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
 }
 
-// A stream of the device's primary context, and of a green one where that is given. Requires the driver's mutex.
-Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags, int priority);
+// A stream of the context, and of a green one where that is given. Requires the driver's mutex.
+Stream* create_stream(Driver& d, Context& context, GreenContext* green, unsigned flags, int priority);
 // Takes a reference of the device's primary context. Requires the driver's mutex.
 void retain_primary(Driver& d, int device);
 // Gives one back, or resets the context.
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset);
 
+// Whether cuCtxCreate and cuCtxSetFlags take these CU_CTX_FLAGS: one way to wait at most, and no unknown bit.
+bool are_context_flags(unsigned flags);
 // What cuCtxDestroy does, of a created context.
 Result destroy_context(Driver& d, Context* context);
 // Releases the objects of a context: its streams, events, modules, and memory except that of pools.

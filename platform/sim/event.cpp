@@ -72,6 +72,8 @@ Result elapsed(Driver& d, float* milliseconds, Event* begin_handle, Event* end_h
     if (!milliseconds) return result::invalid_value;
     if (const Result code = find_working(d, begin_handle, begin)) return code;
     if (const Result code = find_working(d, end_handle, end)) return code;
+    // Documented for events of the CUDA runtime library; assumed for these.
+    if (begin.context->device != end.context->device) return result::invalid_handle;
     std::int64_t nanoseconds = 0;
     if (const Result code = d.engine().elapsed_ns(begin.id, end.id, nanoseconds)) return code;
     *milliseconds = static_cast<float>(static_cast<double>(nanoseconds) * 1e-6);

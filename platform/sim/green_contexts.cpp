@@ -263,7 +263,8 @@ Result cuGreenCtxStreamCreate(Stream** stream, GreenContext* green, unsigned fla
     return call_for_green(CallId::cuGreenCtxStreamCreate, green, [&](Driver& d) -> Result {
         if (!stream || flags != non_blocking) return result::invalid_value;  // documented
         if (const Result lost = d.engine().device_code(green->device)) return lost;
-        *stream = create_stream(d, green->device, green, flags, priority);
+        Context& primary = d.devices[static_cast<std::size_t>(green->device)].primary;
+        *stream = create_stream(d, primary, green, flags, priority);
         hold_new_stream(d, **stream);
         return result::ok;
     });
@@ -283,7 +284,7 @@ Result cuGreenCtxRecordEvent(GreenContext* green, Event* event) {
     return call_for_green(CallId::cuGreenCtxRecordEvent, green, [&](Driver& d) -> Result {
         if (const Result code = check_event(d, green, event)) return code;
         // It also waits for the legacy stream and for destroyed streams: for more than the driver does, never for less.
-        return d.engine().record_all(event->id, streams_of(d, green), green->device);
+        return d.engine().record_all(event->id, streams_of(d, green), d.engine().legacy_stream(green->device));
     });
 }
 

@@ -342,6 +342,20 @@ engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch
     return operation;
 }
 
+namespace {
+
+// Observed (580, H100): 400 for a launch; kernel nodes of graphs, and kernels of libraries, are played in any context.
+bool is_of_another_context(const Driver& d, const Function* function, const Context* of_stream) {
+    if (!d.functions.alive(function)) return false;
+    const Context* const own = function->module ? function->module->context : nullptr;
+    if (!own || own == of_stream) return false;
+    say("%s was loaded in another context than its stream's%s: CUDA_ERROR_INVALID_HANDLE (400)",
+        function->twin->symbol.c_str(), own->device == of_stream->device ? "" : ", on another device");
+    return true;
+}
+
+}  // namespace
+
 Result launch_in_stream(Driver& d, LaunchRequest request, Stream* handle, const LaunchConfig* config) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
@@ -349,6 +363,7 @@ Result launch_in_stream(Driver& d, LaunchRequest request, Stream* handle, const 
     auto prepared = std::make_shared<KernelLaunch>();
     {
         const std::lock_guard lock(d.mutex);
+        if (is_of_another_context(d, request.function, stream.context)) return result::invalid_handle;
         const bool cooperative = request.settings.cooperative;
         request.settings = settings_of_work(d, stream);
         request.settings.cooperative = cooperative;

@@ -120,12 +120,11 @@ Result load_in_context(CallId id, Module** module, const void* image, unsigned c
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {
         // Observed for allocations; documented for modules: loading may synchronise the context.
         if (const Result code = d.engine().unsafe_call()) return code;
+        CompilerLogs logs;
+        if (const Result code = logs.read(count, options, values)) return code;
         std::string log;
         const Result code = load(d, &context, module, image, log);
-        char* buffer = nullptr;
-        std::size_t bytes = 0;
-        find_log(count, options, values, buffer, bytes);
-        write_log(log, buffer, bytes);
+        logs.write(log);
         return code;
     });
 }

@@ -52,19 +52,29 @@ struct Module {
     Result code = 0;  // of a library's image that cannot be loaded: the answer to its first use
 };
 
+// Where the options of cuModuleLoadDataEx or cuLinkCreate want what the compiler says. As a driver 580 does it, the
+// sizes become the lengths of the texts, without their NUL.
+struct CompilerLogs {
+    struct Log {
+        char* buffer = nullptr;
+        std::size_t bytes = 0;
+        void** length = nullptr;  // where the size was given
+    };
+    Log error, information;
+
+    // 1: arrays are missing, or an option is none of cuda.h's.
+    Result read(unsigned count, const int* options, void** values);
+    void write(const std::string& errors, const std::string& informations = {}) const;
+};
+
 // What cuLinkCreate makes. The simulator's machine code is the text that was added.
 struct LinkState {
     std::vector<ptx::NamedText> texts;
     bool has_device_runtime = false;  // libraries may be added several times
     std::string result;               // of cuLinkComplete
-    char* log = nullptr;              // the buffer of the option of cuLinkCreate
-    std::size_t log_bytes = 0;
+    CompilerLogs logs;
     bool failed = false;  // cuLinkComplete did; observed (580, H200): 1 for what is added then
 };
-
-// Where the options of cuModuleLoadDataEx or cuLinkCreate want the errors of the compiler.
-void find_log(unsigned count, const int* options, void** values, char*& buffer, std::size_t& bytes);
-void write_log(const std::string& log, char* buffer, std::size_t bytes);
 
 // The driver's answer to a ready-made image on a device of this compute capability × 10 (0: any): 0, 200, 209, 218 or
 // 222. `log`: what its compiler says.

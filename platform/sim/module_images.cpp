@@ -99,19 +99,37 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
     return result::invalid_ptx;  // observed
 }
 
-void find_log(unsigned count, const int* options, void** values, char*& buffer, std::size_t& bytes) {
-    constexpr int error_buffer = 5, error_buffer_bytes = 6;  // CU_JIT_ERROR_LOG_BUFFER, ..._SIZE_BYTES
-    for (unsigned at = 0; options && values && at < count; ++at) {
-        if (options[at] == error_buffer) buffer = static_cast<char*>(values[at]);
-        if (options[at] == error_buffer_bytes) bytes = reinterpret_cast<std::size_t>(values[at]);
+Result CompilerLogs::read(unsigned count, const int* options, void** values) {
+    // CU_JIT_INFO_LOG_BUFFER, its size, CU_JIT_ERROR_LOG_BUFFER, its size, CU_JIT_NUM_OPTIONS
+    constexpr int info_buffer = 3, info_bytes = 4, error_buffer = 5, error_bytes = 6, options_end = 35;
+    if (count != 0 && (!options || !values)) return result::invalid_value;
+    for (unsigned at = 0; at < count; ++at) {
+        if (options[at] < 0 || options[at] >= options_end) return result::invalid_value;
+        Log& log = options[at] == info_buffer || options[at] == info_bytes ? information : error;
+        switch (options[at]) {
+            case info_buffer:
+            case error_buffer: log.buffer = static_cast<char*>(values[at]); break;
+            case info_bytes:
+            case error_bytes:
+                log.bytes = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[at]));
+                log.length = values + at;
+                break;
+            default: break;
+        }
     }
+    return result::ok;
 }
 
-void write_log(const std::string& log, char* buffer, std::size_t bytes) {
-    if (!buffer || bytes == 0) return;
-    const std::size_t written = std::min(log.size(), bytes - 1);
-    std::copy_n(log.data(), written, buffer);
-    buffer[written] = '\0';
+void CompilerLogs::write(const std::string& errors, const std::string& informations) const {
+    const auto one = [](const Log& log, const std::string& text) {
+        if (!log.buffer || log.bytes == 0) return;
+        const std::size_t written = std::min(text.size(), log.bytes - 1);
+        std::copy_n(text.data(), written, log.buffer);
+        log.buffer[written] = '\0';
+        if (log.length) *log.length = reinterpret_cast<void*>(written);
+    };
+    one(error, errors);
+    one(information, informations);
 }
 
 std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program) {

@@ -59,7 +59,7 @@ Result add(Driver& d, const Context& context, LinkState* state, int type, std::s
             code = result::invalid_source;  // observed by others for a name that is defined twice
         }
     }
-    write_log(log, state->log, state->log_bytes);
+    state->logs.write(log);
     return code;
 }
 
@@ -89,9 +89,11 @@ extern "C" {
 Result cuLinkCreate_v2(unsigned count, int* options, void** values, LinkState** state) {
     return call_in_context(CallId::cuLinkCreate_v2, [&](Driver& d, Context&) -> Result {
         if (!state) return result::invalid_value;
+        CompilerLogs logs;
+        if (const Result code = logs.read(count, options, values)) return code;
         const std::lock_guard lock(d.mutex);
         *state = d.links.create();
-        find_log(count, options, values, (*state)->log, (*state)->log_bytes);
+        (*state)->logs = logs;
         return result::ok;
     });
 }
@@ -128,10 +130,11 @@ Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
         if (const std::string error = ptx_error(state->result); !error.empty()) {
             const std::string undefined_name = unresolved_name(error);
             const bool unresolved = !undefined_name.empty();
-            write_log(unresolved ? undefined_reference(*state, undefined_name) : error, state->log, state->log_bytes);
+            state->logs.write(unresolved ? undefined_reference(*state, undefined_name) : error);
             state->failed = true;
             return unresolved ? result::invalid_source : result::invalid_ptx;
         }
+        state->logs.write("");
         *image = state->result.data();
         if (bytes) *bytes = state->result.size() + 1;  // with the NUL, by which the loader finds its end
         return result::ok;

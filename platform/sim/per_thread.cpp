@@ -77,8 +77,7 @@ Stream* default_stream_of_thread(Driver& d, Context& context) {
     // A context takes its streams along when it ends, and their objects are used again.
     const bool usable = d.streams.alive(stream) && stream->thread == thread && stream->context == &context;
     if (usable) return stream;
-    stream = create_stream(d, context.device, nullptr, 0, 0);
-    stream->context = &context;
+    stream = create_stream(d, context, nullptr, 0, 0);
     stream->thread = thread;
     hold_new_stream(d, *stream);
     return stream;

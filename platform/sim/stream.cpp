@@ -24,8 +24,7 @@ Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int 
     if (!stream || flags > non_blocking) return result::invalid_value;
     GreenContext* const green = current_green(d);
     const std::lock_guard lock(d.mutex);
-    Stream* const made = create_stream(d, context.device, green, flags, priority);
-    made->context = &context;
+    Stream* const made = create_stream(d, context, green, flags, priority);
     hold_new_stream(d, *made);
     *stream = made;
     return result::ok;
@@ -86,12 +85,13 @@ Result call_about_stream(CallId id, Stream* handle, Body&& body) {
 
 }  // namespace
 
-Stream* create_stream(Driver& d, int device, GreenContext* green, unsigned flags, int priority) {
+Stream* create_stream(Driver& d, Context& context, GreenContext* green, unsigned flags, int priority) {
+    const int device = context.device;
     const bool prioritised = d.fact(device, attribute::stream_priorities) != 0;
     Stream* const made = d.streams.create();
     made->priority = prioritised ? std::clamp(priority, highest_priority, 0) : 0;
-    made->id = d.engine().create_stream(device, {flags != non_blocking, made->priority});
-    made->context = &d.devices[static_cast<std::size_t>(device)].primary;
+    made->id = d.engine().create_stream(device, {flags != non_blocking, made->priority, legacy_stream_of(d, context)});
+    made->context = &context;
     made->flags = flags;
     made->green = green;
     made->settings.of_launches = first_settings(attribute_facts(d, device));
@@ -104,7 +104,7 @@ Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
     if (!per_thread && (handle == nullptr || handle == legacy_handle)) {
         Context* context = current_context(d);
         if (!context) return current_is_dead(d) ? result::context_is_destroyed : result::invalid_context;
-        out = {d.engine().legacy_stream(context->device), context->device, context, true, true, nullptr};
+        out = {legacy_stream_of(d, *context), context->device, context, true, true, nullptr};
         return result::ok;
     }
     if (per_thread) {
@@ -124,8 +124,8 @@ Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
 Result resolve_for_work(Driver& d, Stream* handle, StreamTarget& out) {
     if (const Result code = resolve(d, handle, out)) return code;
     if (const Result lost = d.engine().device_code(out.device)) return lost;
-    if (out.legacy && d.engine().legacy_stream_would_join_capture(out.device)) {
-        d.engine().invalidate_captures(out.device);
+    if (out.legacy && d.engine().would_join_capture(out.id)) {
+        d.engine().invalidate_captures(out.id);
         return result::capture_implicit;
     }
     return result::ok;

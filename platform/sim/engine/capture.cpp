@@ -57,7 +57,7 @@ int Engine::begin_capture(StreamId id, CaptureMode mode, Graph into, std::vector
     Stream* stream = core_->find(id);
     if (!stream) return code::invalid_handle;
     if (stream->capture) return code::illegal_state;
-    if (core_->devices[stream->device].legacy == id) return code::capture_unsupported;
+    if (stream->options.legacy == id) return code::capture_unsupported;
     if (const int code = core_->devices[stream->device].code; code != code::ok) return code;
     auto capture = std::make_shared<Capture>();
     capture->id = core_->next_id++;
@@ -158,12 +158,12 @@ int Engine::invalidate_capture(StreamId id) {
     return code::ok;
 }
 
-bool Engine::invalidate_captures(int device) {
+bool Engine::invalidate_captures(StreamId legacy) {
     Core::Lock lock(*core_);
     if (core_->open_captures == 0) return false;
     bool any = false;
     for (const auto& [id, stream] : core_->streams) {
-        if (stream.device != device || !stream.capture) continue;
+        if (stream.options.legacy != legacy || !stream.capture) continue;
         stream.capture->invalidated = true;
         any = true;
     }
@@ -186,12 +186,12 @@ CaptureMode Engine::exchange_thread_capture_mode(CaptureMode mode) {
     return std::exchange(thread_mode(), mode);
 }
 
-bool Engine::legacy_stream_would_join_capture(int device) const {
+bool Engine::would_join_capture(StreamId legacy) const {
     Core::Lock lock(*core_);
     return core_->open_captures != 0 &&
            std::any_of(core_->streams.begin(), core_->streams.end(), [&](const auto& entry) {
                const Stream& stream = entry.second;
-               return stream.device == device && stream.options.blocking && stream.capture &&
+               return stream.options.legacy == legacy && stream.options.blocking && stream.capture &&
                       !stream.capture->invalidated;
            });
 }

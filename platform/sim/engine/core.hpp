@@ -77,12 +77,13 @@ struct Event {
 struct Orphan {
     WorkRef tail;
     bool blocking = true;
+    StreamId legacy = StreamId::none;
 };
 
 struct Device {
     int code = 0;
     std::uint64_t grace_until_ns = 0;
-    StreamId legacy = StreamId::none;
+    StreamId legacy = StreamId::none;  // of its first context
     std::vector<Orphan> orphans;
 };
 
@@ -124,7 +125,9 @@ public:
     std::uint64_t now_ns() const;
 
     // --- streams.cpp
-    void adopt(Device& device, const WorkRef& tail, bool blocking);  // keeps an orphan until it has ended
+    void adopt(Device& device, Orphan orphan);                  // keeps it until it has ended
+    int wait_for_all(Lock& lock, int device, StreamId legacy);  // none: of every context
+    Stream& add_stream(int device, const StreamOptions& options);
 
     // --- observation.cpp
     void issue(Work& work, int device);  // `work` is GPU work of its stream

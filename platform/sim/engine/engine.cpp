@@ -13,11 +13,8 @@ Core::Core(const Options& given, Hooks* given_hooks)
     : options(given), hooks(given_hooks), process(getpid()), random_state(given.seed) {
     devices.resize(static_cast<std::size_t>(given.devices > 0 ? given.devices : 1));
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        Stream legacy;
-        legacy.id = StreamId{next_id++};
-        legacy.device = static_cast<int>(i);
-        devices[i].legacy = legacy.id;
-        streams.emplace(static_cast<std::uint64_t>(legacy.id), std::move(legacy));
+        Stream& legacy = add_stream(static_cast<int>(i), {});
+        devices[i].legacy = legacy.options.legacy = legacy.id;
     }
 }
 
@@ -210,7 +207,8 @@ int Engine::launch(StreamId id, GraphInstance& instance, Operation first) {
         Event* recorded = work->operation.kind == Kind::event_record ? core.find(work->operation.event) : nullptr;
         if (recorded) *recorded = Event{recorded->timing, work, nullptr, {}};
         if (work->operation.device != stream->device) {
-            core.adopt(core.devices[work->operation.device], work, false);
+            Device& device = core.devices[work->operation.device];
+            core.adopt(device, {work, false, device.legacy});
         }
     }
     stream->tail = exit;

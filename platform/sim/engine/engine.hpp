@@ -29,8 +29,9 @@ struct Options {
 };
 
 struct StreamOptions {
-    bool blocking = true;  // ordered with the legacy stream of its device
-    int priority = 0;      // a smaller number is more urgent
+    bool blocking = true;              // ordered with the legacy stream of its context
+    int priority = 0;                  // a smaller number is more urgent
+    StreamId legacy = StreamId::none;  // of its context; none: of the device's first
 };
 
 class Core;
@@ -45,7 +46,8 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     // --- streams
-    StreamId legacy_stream(int device) const;  // exists from the start, cannot be destroyed
+    StreamId legacy_stream(int device) const;   // of the device's first context: cannot be destroyed
+    StreamId create_legacy_stream(int device);  // of one more context
     StreamId create_stream(int device, StreamOptions options);
     void set_priority(StreamId stream, int priority);  // of operations that are submitted from now on
     int destroy_stream(StreamId stream);               // returns at once: its work continues, its id is stale
@@ -56,16 +58,17 @@ public:
     int submit(StreamId stream, Operation operation, WorkRef* work = nullptr);
     int query(StreamId stream);  // 0 or 600
     int synchronize(StreamId stream);
-    int synchronize(const WorkRef& work);  // waits for one operation; none is complete
-    int synchronize_device(int device);    // waits for every stream of the device, also destroyed ones
+    int synchronize(const WorkRef& work);      // waits for one operation; none is complete
+    int synchronize_device(int device);        // waits for every stream of the device, also destroyed ones
+    int synchronize_context(StreamId legacy);  // as synchronize_device, for the streams of one context
 
     // --- events
     EventId create_event(bool timing);
     int destroy_event(EventId event);
     int record(EventId event, StreamId stream);
-    // Records an event after all work submitted to these streams, the device's legacy stream and its destroyed ones;
+    // Records an event after all work submitted to these streams, a context's legacy stream and its destroyed ones;
     // the record itself is in no stream's order. 900 where one of them is being captured; that capture is lost.
-    int record_all(EventId event, const std::vector<StreamId>& streams, int device);
+    int record_all(EventId event, const std::vector<StreamId>& streams, StreamId legacy);
     int wait(StreamId stream, EventId event);  // for the current record; may cross devices
     int query_event(EventId event);            // 0 without a record. In a capture: 907, or 1 once the capture has ended
     int synchronize_event(EventId event);
@@ -81,12 +84,12 @@ public:
     CaptureInfo capture_info(StreamId stream) const;
     int set_capture_dependencies(StreamId stream, std::vector<NodeIndex> nodes);
     int invalidate_capture(StreamId stream);
-    bool invalidate_captures(int device);  // true: there was one (whole-context synchronisation)
+    bool invalidate_captures(StreamId legacy);  // true: the context had one (whole-context synchronisation)
     // For a call that may be unsafe in a capture: 0, or 900 after invalidating every capture that forbids it to this
     // thread (rules of cuThreadExchangeStreamCaptureMode).
     int unsafe_call();
     static CaptureMode exchange_thread_capture_mode(CaptureMode mode);
-    bool legacy_stream_would_join_capture(int device) const;  // a blocking stream of the device is capturing: 906
+    bool would_join_capture(StreamId legacy) const;  // a blocking stream of its context is capturing: 906
     template <class Visit>
     int with_capture_graph(StreamId stream, Visit visit);  // calls visit(Graph&) with the engine locked
 

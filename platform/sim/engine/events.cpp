@@ -51,10 +51,11 @@ int Engine::record(EventId id, StreamId stream_id) {
     return code::ok;
 }
 
-int Engine::record_all(EventId id, const std::vector<StreamId>& streams, int device_index) {
+int Engine::record_all(EventId id, const std::vector<StreamId>& streams, StreamId legacy_id) {
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
-    if (!event) return code::invalid_handle;
+    const Stream* const legacy = core_->find(legacy_id);
+    if (!event || !legacy) return code::invalid_handle;
     bool capturing = false;
     for (const StreamId one : streams) {
         const Stream* stream = core_->find(one);
@@ -63,17 +64,18 @@ int Engine::record_all(EventId id, const std::vector<StreamId>& streams, int dev
         capturing = true;
     }
     if (capturing) return code::capture_unsupported;
-    Device& device = core_->devices[device_index];
+    Device& device = core_->devices[legacy->device];
     if (device.code != code::ok) return device.code;
-    const Stream& legacy = *core_->find(device.legacy);
     Operation operation;
     operation.kind = Kind::event_record;
-    const WorkRef record = core_->make_work(legacy, std::move(operation));
-    core_->link(legacy.tail, record);
+    const WorkRef record = core_->make_work(*legacy, std::move(operation));
+    core_->link(legacy->tail, record);
     for (const StreamId one : streams) {
         if (const Stream* stream = core_->find(one)) core_->link(stream->tail, record);
     }
-    for (const Orphan& orphan : device.orphans) core_->link(orphan.tail, record);
+    for (const Orphan& orphan : device.orphans) {
+        if (orphan.legacy == legacy_id) core_->link(orphan.tail, record);
+    }
     *event = Event{event->timing, record, nullptr, {}};
     core_->seal(record);
     return code::ok;
@@ -92,7 +94,7 @@ int Engine::wait(StreamId stream_id, EventId id) {
             stream->capture->invalidated = event->capture->invalidated = true;
             return code::capture_merge;
         }
-        if (core_->devices[stream->device].legacy == stream_id) {  // the legacy stream cannot join a capture (assumed)
+        if (stream->options.legacy == stream_id) {  // the legacy stream cannot join a capture (assumed)
             event->capture->invalidated = true;
             return code::capture_implicit;
         }

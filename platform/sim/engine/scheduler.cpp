@@ -67,13 +67,16 @@ void Core::link(const WorkRef& before, const WorkRef& after) {
 void Core::link_entry(const Stream& stream, const WorkRef& work) {
     link(stream.tail, work);
     if (!stream.options.blocking) return;
-    const Device& device = devices[stream.device];
-    if (stream.id != device.legacy) return link(find(device.legacy)->tail, work);
-    for (const auto& [id, other] : streams) {
-        if (other.device == stream.device && other.options.blocking && other.id != stream.id) link(other.tail, work);
+    const StreamId legacy = stream.options.legacy;
+    if (stream.id != legacy) {
+        const Stream* const first = find(legacy);  // nullptr: its context was destroyed on a lost device
+        return first ? link(first->tail, work) : void();
     }
-    for (const Orphan& orphan : device.orphans) {
-        if (orphan.blocking) link(orphan.tail, work);
+    for (const auto& [id, other] : streams) {
+        if (other.options.legacy == legacy && other.options.blocking && other.id != stream.id) link(other.tail, work);
+    }
+    for (const Orphan& orphan : devices[stream.device].orphans) {
+        if (orphan.legacy == legacy && orphan.blocking) link(orphan.tail, work);
     }
 }
 

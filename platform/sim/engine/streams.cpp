@@ -7,9 +7,17 @@
 
 namespace isthmus::sim::engine {
 
-void Core::adopt(Device& device, const WorkRef& tail, bool blocking) {
-    std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
-    if (tail && !tail->done) device.orphans.push_back({tail, blocking});
+void Core::adopt(Device& device, Orphan orphan) {
+    std::erase_if(device.orphans, [](const Orphan& other) { return other.tail->done; });
+    if (orphan.tail && !orphan.tail->done) device.orphans.push_back(std::move(orphan));
+}
+
+Stream& Core::add_stream(int device, const StreamOptions& given) {
+    Stream stream;
+    stream.id = StreamId{next_id++};
+    stream.device = device;
+    stream.options = given;
+    return streams.emplace(static_cast<std::uint64_t>(stream.id), std::move(stream)).first->second;
 }
 
 StreamId Engine::legacy_stream(int device) const {
@@ -18,13 +26,14 @@ StreamId Engine::legacy_stream(int device) const {
 
 StreamId Engine::create_stream(int device, StreamOptions options) {
     Core::Lock lock(*core_);
-    Stream stream;
-    stream.id = StreamId{core_->next_id++};
-    stream.device = device;
-    stream.options = options;
-    const StreamId id = stream.id;
-    core_->streams.emplace(static_cast<std::uint64_t>(id), std::move(stream));
-    return id;
+    if (options.legacy == StreamId::none) options.legacy = core_->devices[device].legacy;
+    return core_->add_stream(device, options).id;
+}
+
+StreamId Engine::create_legacy_stream(int device) {
+    Core::Lock lock(*core_);
+    Stream& stream = core_->add_stream(device, {});
+    return stream.options.legacy = stream.id;
 }
 
 void Engine::set_priority(StreamId id, int priority) {
@@ -39,7 +48,7 @@ int Engine::destroy_stream(StreamId id) {
     Device& device = core_->devices[stream->device];
     if (device.legacy == id) return code::not_permitted;
     if (stream->capture) leave_capture(*core_, *stream);
-    core_->adopt(device, stream->tail, stream->options.blocking);
+    core_->adopt(device, {stream->tail, stream->options.blocking, stream->options.legacy});
     core_->streams.erase(static_cast<std::uint64_t>(id));
     return code::ok;
 }
@@ -99,28 +108,50 @@ int Engine::synchronize(const WorkRef& work) {
     return code != code::ok ? code : work->code;
 }
 
-int Engine::synchronize_device(int index) {
-    Core::Lock lock(*core_);
-    Device& device = core_->devices[index];
-    const std::uint64_t sequence = core_->last_sequence;
+int Core::wait_for_all(Lock& lock, int index, StreamId legacy) {
+    Device& device = devices[index];
+    const std::uint64_t sequence = last_sequence;
     std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
+    bool all = true;  // of the device's streams
     std::vector<WorkRef> tails;
-    for (const auto& [id, stream] : core_->streams) {
-        if (stream.device == index) tails.push_back(stream.tail);
-    }
-    for (const Orphan& orphan : device.orphans) tails.push_back(orphan.tail);
-    for (const WorkRef& tail : tails) {
-        if (const int code = core_->await(lock, tail, index); code != code::ok) return code;
-    }
-    if (const int code = core_->await(lock, nullptr, index); code != code::ok) return code;
-    core_->observe_device(index, sequence);
-    int failure = code::ok;
-    for (auto& [id, stream] : core_->streams) {
+    for (const auto& [id, stream] : streams) {
         if (stream.device != index) continue;
+        const bool wanted = legacy == StreamId::none || stream.options.legacy == legacy;
+        if (wanted && stream.tail) tails.push_back(stream.tail);
+        all = all && wanted;
+    }
+    for (const Orphan& orphan : device.orphans) {
+        const bool wanted = legacy == StreamId::none || orphan.legacy == legacy;
+        if (wanted) tails.push_back(orphan.tail);
+        all = all && wanted;
+    }
+    for (const WorkRef& tail : tails) {
+        if (const int code = await(lock, tail, index); code != code::ok) return code;
+    }
+    if (const int code = await(lock, nullptr, index); code != code::ok) return code;
+    if (all) {
+        observe_device(index, sequence);
+    } else {
+        for (const WorkRef& tail : tails) observe(*tail);
+    }
+    int failure = code::ok;
+    for (auto& [id, stream] : streams) {
+        if (stream.device != index || (legacy != StreamId::none && stream.options.legacy != legacy)) continue;
         const int code = std::exchange(stream.failure, code::ok);
         if (failure == code::ok) failure = code;
     }
     return failure;
+}
+
+int Engine::synchronize_device(int device) {
+    Core::Lock lock(*core_);
+    return core_->wait_for_all(lock, device, StreamId::none);
+}
+
+int Engine::synchronize_context(StreamId legacy) {
+    Core::Lock lock(*core_);
+    const Stream* const stream = core_->find(legacy);
+    return stream ? core_->wait_for_all(lock, stream->device, legacy) : code::invalid_handle;
 }
 
 }  // namespace isthmus::sim::engine

@@ -209,14 +209,14 @@ TEST_F(EngineCapture, UnsafeCallsFollowTheModesOfCaptureAndThread) {  // keeps S
 }
 
 TEST_F(EngineCapture, CapturesOfADeviceAreFoundAndInvalidatedTogether) {
-    EXPECT_FALSE(engine.invalidate_captures(0));
+    EXPECT_FALSE(engine.invalidate_captures(engine.legacy_stream(0)));
     begin();
-    EXPECT_TRUE(engine.legacy_stream_would_join_capture(0));
-    EXPECT_FALSE(engine.legacy_stream_would_join_capture(1));
-    EXPECT_FALSE(engine.invalidate_captures(1));
-    EXPECT_TRUE(engine.invalidate_captures(0));
+    EXPECT_TRUE(engine.would_join_capture(engine.legacy_stream(0)));
+    EXPECT_FALSE(engine.would_join_capture(engine.legacy_stream(1)));
+    EXPECT_FALSE(engine.invalidate_captures(engine.legacy_stream(1)));
+    EXPECT_TRUE(engine.invalidate_captures(engine.legacy_stream(0)));
     EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
-    EXPECT_FALSE(engine.legacy_stream_would_join_capture(0));
+    EXPECT_FALSE(engine.would_join_capture(engine.legacy_stream(0)));
 }
 
 TEST_F(EngineCapture, DependenciesCanBeReadAndReplaced) {
@@ -272,7 +272,7 @@ TEST_F(EngineCapture, TheLegacyStreamJoinsNoCapture) {
 TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfADevice) {  // keeps S9's ground
     Gate gate;
     ASSERT_EQ(engine.submit(b, waits_for(gate)), code::ok);
-    ASSERT_EQ(engine.record_all(join, {a, b}, 0), code::ok);
+    ASSERT_EQ(engine.record_all(join, {a, b}, engine.legacy_stream(0)), code::ok);
     EXPECT_EQ(engine.query_event(join), code::not_ready);
     ASSERT_EQ(engine.submit(a, logs(log, "beside")), code::ok);  // the event itself occupies no stream
     EXPECT_EQ(engine.synchronize(a), code::ok);
@@ -280,9 +280,9 @@ TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfADevice) {  // keeps S9's gr
     EXPECT_EQ(engine.synchronize_event(join), code::ok);
     EXPECT_EQ(engine.query(b), code::ok);
     begin();
-    EXPECT_EQ(engine.record_all(join, {a, b}, 0), code::capture_unsupported);
+    EXPECT_EQ(engine.record_all(join, {a, b}, engine.legacy_stream(0)), code::capture_unsupported);
     EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
-    EXPECT_EQ(engine.record_all(EventId::none, {}, 0), code::invalid_handle);
+    EXPECT_EQ(engine.record_all(EventId::none, {}, engine.legacy_stream(0)), code::invalid_handle);
 }
 
 TEST_F(EngineCapture, DestroyingTheStreamThatACaptureBeganOnFreesTheOthers) {

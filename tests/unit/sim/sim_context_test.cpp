@@ -207,5 +207,110 @@ TEST(SimContext, APrimaryContextIsNotDestroyedAndAForeignHandleIsNone) {
     });
 }
 
+// Observed (580, H100).
+TEST(SimContext, EachHasALegacyStreamOfItsOwnAndWaitsForItsOwnWork) {
+    in_own_process([] {
+        Gate gate;
+        Context* const first = open_device();
+        REQUIRE_CODE(launch_hold(nullptr, gate), 0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 600);
+        Context* second = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&second, 0, 0), 0);
+        Stream* const blocking = new_stream(0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        const Address memory = device_memory(4096);
+        REQUIRE_CODE(cuMemsetD8Async(memory, 1, 4096, blocking), 0);
+        REQUIRE_CODE(cuMemsetD8Async(memory, 2, 4096, nullptr), 0);
+        REQUIRE_CODE(cuStreamSynchronize(blocking), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(first), 0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 600);
+        gate.released = 1;
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 0);
+        REQUIRE_CODE(cuCtxDestroy_v2(second), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// Within one context nothing changed: its blocking streams and its legacy stream wait for each other.
+TEST(SimContext, ACreatedContextsLegacyStreamIsOrderedWithItsBlockingStreams) {
+    in_own_process([] {
+        Gate gate;
+        Context* context = nullptr;
+        REQUIRE_CODE(cuInit(0), 0);
+        REQUIRE_CODE(cuCtxCreate_v2(&context, 0, 0), 0);
+        Stream* const blocking = new_stream(0);
+        Event* const event = new_event();
+        const Address memory = device_memory(4096);
+        REQUIRE_CODE(launch_hold(blocking, gate), 0);
+        REQUIRE_CODE(cuMemsetD8Async(memory, 2, 4096, nullptr), 0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 600);
+        REQUIRE_CODE(cuCtxRecordEvent(context, event), 0);
+        REQUIRE_CODE(cuEventQuery(event), 600);
+        gate.released = 1;
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuEventQuery(event), 0);
+        REQUIRE_CODE(cuStreamQuery(nullptr), 0);
+        // A capture of one context does not keep another from its legacy stream.
+        REQUIRE_CODE(cuStreamBeginCapture_v2(blocking, 2), 0);
+        open_device();
+        REQUIRE_CODE(cuMemsetD8Async(device_memory(4096), 2, 4096, nullptr), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+        REQUIRE_CODE(cuMemsetD8Async(memory, 2, 4096, nullptr), 906);
+    });
+}
+
+// Observed (580, H100).
+TEST(SimContext, FunctionsOfAModuleRunInStreamsOfItsContextOnly) {
+    in_own_process([] {
+        const char* const text = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n";
+        const auto launch = [](Function* function, Stream* stream) {
+            return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+        };
+        Context* const first = open_device();
+        Stream* const own = new_stream();
+        Context* second = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&second, 0, 0), 0);
+        Stream* const theirs = new_stream();
+        Module *module = nullptr, *library = nullptr;
+        Function *function = nullptr, *kernel = nullptr;
+        REQUIRE_CODE(cuModuleLoadData(&module, text), 0);
+        REQUIRE_CODE(cuModuleGetFunction(&function, module, "k"), 0);
+        REQUIRE_CODE(launch(function, theirs), 0);
+        REQUIRE_CODE(launch(function, nullptr), 0);
+        REQUIRE_CODE(launch(function, own), 400);
+        REQUIRE_CODE(cuCtxSetCurrent(first), 0);
+        REQUIRE_CODE(launch(function, own), 400);
+        REQUIRE_CODE(launch(function, nullptr), 400);
+        REQUIRE_CODE(launch(function, theirs), 0);  // whatever context is current
+        REQUIRE_CODE(cuLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0), 0);
+        REQUIRE_CODE(cuLibraryGetKernel(&kernel, library, "k"), 0);
+        REQUIRE_CODE(launch(kernel, own), 0);
+        REQUIRE_CODE(launch(kernel, theirs), 0);
+        REQUIRE_CODE(cuStreamSynchronize(own), 0);
+        REQUIRE_CODE(cuStreamSynchronize(theirs), 0);
+    });
+}
+
+// Observed (580, H100).
+TEST(SimContext, FlagsNameOneWayToWaitAndNoUnknownBit) {
+    in_own_process([] {
+        REQUIRE_CODE(cuInit(0), 0);
+        for (const unsigned flags : {0u, 1u, 2u, 4u, 8u, 0x10u, 0x20u, 0x40u, 0x80u, 0x100u, 3u, 5u, 6u, 7u, 0xffu}) {
+            const bool waits_once = (flags & 7) == 0 || (flags & 7) == 1 || (flags & 7) == 2 || (flags & 7) == 4;
+            const Result expected = waits_once && flags < 0x100 ? 0 : 1;
+            Context* context = nullptr;
+            REQUIRE_CODE(cuCtxCreate_v2(&context, flags, 0), expected);
+            if (expected == 0) REQUIRE_CODE(cuCtxDestroy_v2(context), 0);
+            REQUIRE_CODE(cuDevicePrimaryCtxSetFlags_v2(0, flags), (flags & 8) != 0 ? 1 : expected);
+            REQUIRE_CODE(cuDevicePrimaryCtxSetFlags_v2(0, 0), 0);
+            open_device();
+            REQUIRE_CODE(cuCtxSetFlags(flags), expected);
+        }
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test

@@ -89,6 +89,7 @@ TEST(SimMemory, RegisteringTwiceOrOverlappingIsRefusedAndUnregisteringNeedsTheSt
         REQUIRE_CODE(cuMemHostUnregister(memory.data()), 0);
         REQUIRE_CODE(cuMemHostUnregister(memory.data()), 713);
         REQUIRE_CODE(cuMemHostRegister_v2(memory.data(), 0, 0), 1);
+        REQUIRE_CODE(cuMemHostRegister_v2(memory.data() + 32768, SIZE_MAX, 0), 1);  // observed (580, H100)
     });
 }
 
@@ -234,6 +235,22 @@ TEST(SimMemory, CopiesGoThereAndBackAndNeverBeyondAnAllocation) {
         REQUIRE_CODE(cuMemsetD8_v2(memory + 64, 9, 16), 0);
         REQUIRE_CODE(cuMemcpy2D_v2(&rows), 0);
         REQUIRE_THAT(back[15] == 1 && back[16] == 9 && back[31] == 9 && back[32] == 4);
+    });
+}
+
+// A driver reads it, and ends by SIGSEGV.
+TEST(SimMemory, CopiesOfHostMemoryThatNoProgramHasAreOutOfMemory) {
+    in_own_process([] {
+        open_device();
+        Stream* const stream = new_stream();
+        std::vector<char> memory(4096);
+        const Address place = reinterpret_cast<Address>(memory.data());
+        for (const int shift : {46, 63}) {
+            REQUIRE_CODE(cuMemcpyAsync(place, place + 64, std::size_t{1} << shift, stream), 2);
+        }
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_CODE(cuMemcpyAsync(place, place + 64, 64, stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
     });
 }
 

@@ -54,6 +54,35 @@ TEST(SimModules, ImagesAreJudgedAsADriverDoes) {
     });
 }
 
+// Observed (580, H100): sizes become lengths, and both buffers are ended.
+TEST(SimModules, LogsTellTheirLengths) {
+    in_own_process([] {
+        open_device();
+        char error[256], info[16];
+        for (const bool good : {true, false}) {
+            std::memset(error, 'x', sizeof error);
+            std::memset(info, 'x', sizeof info);
+            int options[] = {5, 6, 3, 4};
+            void* values[] = {error, reinterpret_cast<void*>(sizeof error), info, reinterpret_cast<void*>(sizeof info)};
+            Module* module = nullptr;
+            const char* const text = good ? ptx : ".version 7.0\n.target sm_999\n";
+            REQUIRE_CODE(cuModuleLoadDataEx(&module, text, 4, options, values), good ? 0 : 218);
+            REQUIRE_THAT(std::strlen(error) == reinterpret_cast<std::size_t>(values[1]));
+            REQUIRE_THAT((std::strlen(error) == 0) == good);
+            REQUIRE_THAT(info[0] == '\0' && values[3] == nullptr);
+        }
+        // A short buffer holds the beginning.
+        int options[] = {5, 6};
+        void* values[] = {error, reinterpret_cast<void*>(6)};
+        Module* module = nullptr;
+        REQUIRE_CODE(cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_999\n", 2, options, values), 218);
+        REQUIRE_THAT(std::string(error) == "ptxas" && values[1] == reinterpret_cast<void*>(5));
+        REQUIRE_CODE(cuModuleLoadDataEx(&module, ptx, 1, nullptr, nullptr), 1);
+        int unknown[] = {99};
+        REQUIRE_CODE(cuModuleLoadDataEx(&module, ptx, 1, unknown, values), 1);
+    });
+}
+
 TEST(SimModules, EntriesTellTheirParametersAndVariablesTheirPlace) {
     in_own_process([] {
         open_device();

@@ -64,6 +64,26 @@ TEST(SimPeer, EnablingAndDisablingAnswerWhatIsSoAlready) {
     });
 }
 
+TEST(SimPeer, EventsOfTwoDevicesHaveNoTimeBetweenThem) {
+    in_own_process([] {
+        Pair pair;
+        if (!open_pair(pair)) return;
+        Event *mine = nullptr, *again = nullptr, *theirs = nullptr;
+        float milliseconds = 0;
+        REQUIRE_CODE(cuEventCreate(&mine, 0), 0);
+        REQUIRE_CODE(cuEventCreate(&again, 0), 0);
+        REQUIRE_CODE(cuEventRecord(mine, nullptr), 0);
+        REQUIRE_CODE(cuEventRecord(again, nullptr), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(pair.theirs), 0);
+        REQUIRE_CODE(cuEventCreate(&theirs, 0), 0);
+        REQUIRE_CODE(cuEventRecord(theirs, nullptr), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_CODE(cuEventElapsedTime(&milliseconds, mine, theirs), 400);
+        REQUIRE_CODE(cuEventElapsedTime(&milliseconds, mine, again), 0);
+    });
+}
+
 TEST(SimPeer, AFillOfAnotherDevicesMemoryNeedsPeerAccess) {  // keeps A4
     in_own_process([] {
         Pair pair;
