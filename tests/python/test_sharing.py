@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -270,3 +271,63 @@ def test_ctrl_c_ends_a_wait_for_a_frame(device, meeting_place):
         time.sleep(0.2)
         reader.send_signal(signal.SIGINT)
         assert ended(reader).strip() == 'interrupted'
+
+
+def test_readers_come_and_go_while_frames_are_published(in_new_process):   # keeps I6
+    said = in_new_process('''
+        import os, threading
+        with opened() as runtime:
+            try:
+                ring = isthmus.SharedRing(runtime.default_device, 64, most_readers=8)
+            except isthmus.Error as refusal:
+                print(refusal.code.name)
+                sys.exit(0)
+            over = threading.Event()
+
+            def come_and_go():
+                while not over.is_set():
+                    try:
+                        for file in ring.admit()[1]:
+                            os.close(file)
+                    except isthmus.InUse:
+                        pass
+            threads = [threading.Thread(target=come_and_go) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            try:
+                for _ in range(30000):
+                    with ring.frame():
+                        pass
+                    ring.frame().close()
+            finally:
+                over.set()
+                for thread in threads:
+                    thread.join()
+            print(ring.published)
+            ring.close()
+    ''')
+    if said.strip() in ('UNSUPPORTED', 'SYSTEM_LIMIT'):
+        pytest.skip(said)
+    assert said.split() == ['30000']
+
+
+@pytest.mark.parametrize('ending', ['publish', 'close', 'drop'])
+def test_one_thread_at_a_time_uses_a_ring_and_its_frames(device, ending):   # keeps I6
+    with ring_on(device, 64) as ring:
+        held, going = [ring.frame()], threading.Event()
+
+        def end():
+            going.set()
+            frame = held.pop()
+            if ending != 'drop':
+                getattr(frame, ending)()
+        thread = threading.Thread(target=end)
+        with ring._turn:
+            thread.start()
+            going.wait()
+            thread.join(0.2)
+            assert thread.is_alive() and ring.published == 0
+        thread.join()
+        assert ring.published == (ending == 'publish')
+        with ring.frame() as frame:
+            assert frame.number == (ending == 'publish')

@@ -7,6 +7,8 @@ After fork() the library's frees do nothing in the child, so owners may be dropp
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -98,6 +100,25 @@ class Owner:
     def close(self) -> None:
         """Gives up this object's part in it. Closing twice is harmless."""
         self._share = None
+
+
+class Turn:
+    """The lock of a ring or a reader and of its frames, which the library wants to be used by one thread at a time
+    (isthmus.h). The collector may drop a frame on the thread that has the lock. A child of fork() passes without it, as
+    its holder may be a thread of the parent alone; the library refuses the child there."""
+
+    __slots__ = ('_lock', '_process')
+
+    def __init__(self) -> None:
+        self._lock, self._process = threading.RLock(), os.getpid()
+
+    def __enter__(self) -> None:
+        if os.getpid() == self._process:
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if os.getpid() == self._process:
+            self._lock.release()
 
 
 def free_of(name: str) -> int:

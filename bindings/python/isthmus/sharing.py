@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_int32, c_size_t
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _structures as structures
 from . import meeting
-from ._handles import Owner, Share, free_of
+from ._handles import Owner, Share, Turn, free_of
 from ._library import c, call, make
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
 from ._uses import shared_use
@@ -44,10 +44,11 @@ _SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
 class _Frame(Owner):
     """A frame of a ring: a buffer, by its scopes."""
 
-    __slots__ = ('number', 'missed', '_device', '_shape', '_dtype', '_buffer')
+    __slots__ = ('number', 'missed', '_device', '_shape', '_dtype', '_buffer', '_turn')
     _buffer: Buffer | None
 
-    def __init__(self, handle: int, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share) -> None:
+    def __init__(self, handle: int, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share, turn: Turn) -> None:
+        self._turn = turn
         super().__init__(handle, _free_frame, ring)
         self.number = int(c.isthmus_frame_number(handle))
         self.missed = int(c.isthmus_frame_missed(handle))
@@ -71,10 +72,26 @@ class _Frame(Owner):
         return self.buffer.device(stream, mode, name=name)
 
     def _end(self, function: Any, wait: float | None) -> None:
-        share = self._live
-        call(function, share.handle, wait_of(wait))
-        share.take()   # the function has freed it
-        self._share = self._buffer = None
+        with self._turn:
+            share = self._live
+            call(function, share.handle, wait_of(wait))
+            share.take()   # the function has freed it
+            self._share = self._buffer = None
+
+    def close(self) -> None:
+        """Gives up the frame; again is harmless."""
+        with self._turn:
+            self._buffer = None
+            super().close()
+
+    def __del__(self, _finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        share = getattr(self, '_share', None)
+        if share is None:
+            return
+        if _finalizing():
+            share.take()   # a thread that runs no more may have the lock; the end of the process gives up the frame
+        else:
+            self.close()
 
     def __repr__(self) -> str:
         return f'<isthmus.{type(self).__name__.lstrip("_")} {self.number}{", ended" if self.closed else ""}>'
@@ -88,6 +105,8 @@ class RingFrame(_Frame):
 
     def publish(self, wait: float | None = None) -> None:
         """Shows it to all readers, behind the device work that writes it."""
+        if self._buffer is not None:   # waits for that work, while other threads may use the ring
+            self.host('r', wait=wait).close()
         self._end(c.isthmus_frame_publish, wait)
 
     def __enter__(self) -> RingFrame:
@@ -121,7 +140,6 @@ class ReaderFrame(_Frame):
 
     def close(self) -> None:
         """Gives it back without asking whether it was whole; again is harmless."""
-        self._buffer = None
         super().close()
 
     def __enter__(self) -> ReaderFrame:
@@ -149,7 +167,7 @@ class SharedRing(Owner):
     most_readers:    1 to 64
     """
 
-    __slots__ = ('home', 'shape', 'dtype', '_lock', '_door')
+    __slots__ = ('home', 'shape', 'dtype', '_turn', '_door')
 
     def __init__(self, device: Device, shape: Any, dtype: Any = 'u1', *, at: str | os.PathLike[str] | None = None,
                  slots: int = 4, policy: str = 'overwrite', writable: bool = False, most_readers: int = 16,
@@ -164,7 +182,7 @@ class SharedRing(Owner):
         handle = make(c.isthmus_shared_ring_create, device._handle, count_of(self.shape) * self.dtype.itemsize,
                       byref(options))
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
-        self._lock = threading.Lock()
+        self._turn = Turn()
         self._door = meeting.Doorkeeper(meeting.checked_directory(at), self._offer) if at is not None else None
 
     def admit(self) -> tuple[bytes, tuple[int, ...]]:
@@ -177,7 +195,7 @@ class SharedRing(Owner):
             offer.sent()
 
     def _offer(self) -> meeting.Offer:
-        with self._lock:
+        with self._turn:
             made = Share(make(c.isthmus_shared_ring_admit, self._handle), _free_descriptor)
         size, count = c_size_t(), c_size_t()
         first = c.isthmus_descriptor_bytes(made.handle, byref(size))
@@ -193,14 +211,15 @@ class SharedRing(Owner):
     def frame(self, wait: float | None = None) -> RingFrame:
         """The next frame to fill. Use it in a `with`, whose end publishes it. Two fewer than there are slots may be
         held, at least one; they are published in the order in which they were begun."""
-        with self._lock:
+        with self._turn:
             handle = make(c.isthmus_shared_ring_begin, self._handle, wait_of(wait))
-        return RingFrame(handle, self.home, self.shape, self.dtype, self._live)
+        return RingFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
 
     @property
     def published(self) -> int:
         """How many frames were published."""
-        return int(c.isthmus_shared_ring_published(self._handle))
+        with self._turn:
+            return int(c.isthmus_shared_ring_published(self._handle))
 
     def close(self) -> None:
         """No more frames come: readers get the remaining ones, then their loops end. Again is harmless."""
@@ -208,7 +227,7 @@ class SharedRing(Owner):
         if door is not None:
             door.stop()
         if not self.closed:
-            with self._lock:
+            with self._turn:
                 c.isthmus_shared_ring_close(self._handle)
         super().close()
 
@@ -232,7 +251,7 @@ class SharedReader(Owner):
     connect: how many seconds the producer may come later
     """
 
-    __slots__ = ('home', 'shape', 'dtype', '_runtime', '_last')
+    __slots__ = ('home', 'shape', 'dtype', '_turn', '_runtime', '_last')
     _last: ReaderFrame | None
 
     def __init__(self, at: str | os.PathLike[str], device: Device | None = None, *, connect: float = 5.0) -> None:
@@ -247,7 +266,7 @@ class SharedReader(Owner):
         return made
 
     def _opened(self, frames: meeting.Frames, descriptor: bytes, files: list[int], device: Device | None) -> None:
-        self._share, self._last = None, None
+        self._share, self._last, self._turn = None, None, Turn()
         self._runtime: Runtime | None = None
         if device is None:
             from .runtime import open
@@ -279,7 +298,7 @@ class SharedReader(Owner):
             except (TimedOut, NotReady):
                 if until is not None and time.monotonic() >= until:
                     raise
-        frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live)
+        frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
         return frame
 
     def __iter__(self) -> Iterator[ReaderFrame]:
