@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames between processes."""
+import gc
 import json
 import os
 import pathlib
@@ -186,6 +187,64 @@ def test_a_producer_that_is_killed_is_lost(device, meeting_place):   # keeps Y3
             reader.next(wait=20)
     with ring_on(device, 64, at=meeting_place):   # the socket that it left is no obstacle
         pass
+
+
+def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
+    ring = ring_on(device, 64, at=meeting_place)
+    with isthmus.SharedReader(meeting_place, device) as reader:
+        with ring.frame():
+            pass
+        assert reader.next(wait=10).finish()
+        del ring
+        gc.collect()
+        with pytest.raises(isthmus.Ended):
+            reader.next(wait=10)
+        assert 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+    again = ring_on(device, 64, at=meeting_place)
+    with isthmus.SharedReader(meeting_place, device) as reader:
+        frame = again.frame()
+        del again
+        gc.collect()
+        frame.publish()   # the frame keeps its ring, whose readers stay
+        del frame
+        assert reader.next(wait=10).finish()
+        with pytest.raises(isthmus.Ended):
+            reader.next(wait=10)
+
+
+def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, meeting_place):   # keeps Y3
+    said = in_new_process('''
+        import gc, os, warnings
+        warnings.simplefilter('ignore', DeprecationWarning)
+        with opened() as runtime:
+            device = runtime.default_device
+            try:
+                ring = isthmus.SharedRing(device, 64, at=sys.argv[1])
+            except isthmus.Error as refusal:
+                print(refusal.code.name)
+                sys.exit(0)
+            frame = ring.frame()
+            ring._turn._lock.acquire()   # as another thread of the parent may have it
+            child = os.fork()
+            if child == 0:
+                try:
+                    ring.frame()
+                except isthmus.Forked:
+                    frame.close()
+                    ring.close()
+                    del frame, ring
+                    gc.collect()
+                    os._exit(7)
+                os._exit(0)
+            ring._turn._lock.release()
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            with isthmus.SharedReader(sys.argv[1], device) as reader:
+                frame.publish()
+                print(reader.next(wait=10).finish())
+    ''', str(meeting_place))
+    if said.strip() in ('UNSUPPORTED', 'SYSTEM_LIMIT'):
+        pytest.skip(said)
+    assert said.split() == ['7', 'True']
 
 
 def test_a_transport_of_ones_own(device):

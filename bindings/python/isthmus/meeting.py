@@ -13,6 +13,7 @@ import os
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int32, c_size_t
 from typing import NamedTuple
@@ -80,44 +81,54 @@ class _Listener(Owner):
 
 
 class Doorkeeper:
-    """Sends `offer()` to every process of this user that connects, on a thread of its own."""
+    """Sends `offer()` to every process of this user that connects, on a thread of its own. It keeps no object alive whose
+    method `offer` is."""
 
     def __init__(self, directory: str, offer: Callable[[], Offer]) -> None:
         os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
-        self._listener, self._offer, self._stopped = _Listener(directory), offer, threading.Event()
-        self._thread = threading.Thread(target=self._run, name='isthmus-ring', daemon=True)
+        self._stopped, self._process = threading.Event(), os.getpid()
+        self._thread = threading.Thread(target=_keep_door, name='isthmus-ring', daemon=True,
+                                        args=(_Listener(directory), weakref.WeakMethod(offer), self._stopped))
         self._thread.start()
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
+    def stop(self) -> None:
+        """Ends the thread, which gives up the directory."""
+        if os.getpid() != self._process:   # the thread is the parent's
+            return
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(2)
+
+
+def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer]], stopped: threading.Event) -> None:
+    try:
+        while not stopped.is_set():
             try:
-                channel = self._listener.accept(100_000_000)
+                channel = listener.accept(100_000_000)
             except (TimedOut, NotReady):
                 continue
             except Error:   # of one connection
                 time.sleep(0.01)
                 continue
             try:
-                self._send(channel)
-            except Error:   # no place left, or it went away: the channel closes, and the reader may come again
+                _send(channel, offer)
+            except Error:   # no place left, or it went away: the reader may come again
                 pass
+    finally:
+        listener.close()
 
-    def _send(self, channel: Share) -> None:
-        offer = self._offer()
-        try:
-            kind, message = told(offer.frames, offer.descriptor)
-            files = (c_int32 * max(len(offer.files), 1))(*offer.files)
-            call(c.isthmus_channel_send, channel.handle, kind, message, len(message), files, len(offer.files))
-        finally:
-            offer.sent()
 
-    def stop(self) -> None:
-        """Ends the thread and gives up the directory."""
-        if not self._stopped.is_set():
-            self._stopped.set()
-            if threading.current_thread() is not self._thread:
-                self._thread.join(2)
-            self._listener.close()
+def _send(channel: Share, offer: weakref.WeakMethod[Callable[[], Offer]]) -> None:
+    make_offer = offer()
+    if make_offer is None:   # stop() comes next
+        return
+    made = make_offer()
+    try:
+        kind, message = told(made.frames, made.descriptor)
+        files = (c_int32 * max(len(made.files), 1))(*made.files)
+        call(c.isthmus_channel_send, channel.handle, kind, message, len(message), files, len(made.files))
+    finally:
+        made.sent()
 
 
 def received(directory: str, wait: float) -> tuple[Frames, bytes, list[int]]:

@@ -17,6 +17,7 @@ import ctypes
 import os
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_int32, c_size_t
 from types import TracebackType
@@ -183,7 +184,10 @@ class SharedRing(Owner):
                       byref(options))
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
         self._turn = Turn()
-        self._door = meeting.Doorkeeper(meeting.checked_directory(at), self._offer) if at is not None else None
+        self._door: meeting.Doorkeeper | None = None
+        if at is not None:
+            self._door = meeting.Doorkeeper(meeting.checked_directory(at), self._offer)
+            weakref.finalize(self, self._door.stop).atexit = False   # where it is dropped without close()
 
     def admit(self) -> tuple[bytes, tuple[int, ...]]:
         """Admits one reader: bytes, and files to send with them by your own transport (`socket.send_fds`). The files are
