@@ -189,6 +189,58 @@ def test_a_producer_that_is_killed_is_lost(device, meeting_place):   # keeps Y3
         pass
 
 
+def open_files():
+    return len(os.listdir('/proc/self/fd'))
+
+
+def test_a_reader_whose_device_cannot_be_used_takes_no_place(device, meeting_place):   # keeps I6
+    with opened() as gone:
+        lost = gone.default_device
+    with ring_on(device, 64, at=meeting_place, most_readers=1) as ring:
+        before = open_files()
+        for _ in range(3):
+            with pytest.raises(isthmus.InvalidHandle):
+                isthmus.SharedReader(meeting_place, lost)
+        assert open_files() == before
+        with isthmus.SharedReader(meeting_place, device) as reader:
+            with ring.frame():
+                pass
+            assert reader.next(wait=10).finish()
+
+
+@pytest.mark.parametrize('changed', [{'device': 'lost'}, {'device': 'lost later'}, {'shape': 'x'}, {'dtype': 'none'},
+                                     {'descriptor': 7}])
+def test_a_refused_reader_closes_the_files_that_it_was_given(device, monkeypatch, changed):   # keeps I6
+    with opened() as gone:
+        lost = gone.default_device
+    with ring_on(device, 64, most_readers=1) as ring:
+        for _ in range(3):   # each finds a place
+            descriptor, files = ring.admit()
+            asked = {'descriptor': descriptor, 'shape': 64, 'dtype': 'u1', 'device': device, **changed}
+            if changed.get('device'):
+                asked['device'] = lost
+            if changed.get('device') == 'lost later':   # between a look at it and the use of it
+                monkeypatch.setattr(isthmus.SharedReader, '_find_device', lambda self, one: setattr(self, 'home', one))
+            with pytest.raises((isthmus.Error, TypeError)):
+                isthmus.SharedReader.received(files=files, **asked)
+            for file in files:
+                with pytest.raises(OSError):
+                    os.fstat(file)
+
+
+def test_a_reader_without_a_place_is_told_at_once(device, meeting_place):   # keeps I6
+    from isthmus import meeting
+    with ring_on(device, 64, at=meeting_place, most_readers=1) as ring:
+        with isthmus.SharedReader(meeting_place, device) as reader:
+            for _ in range(3):
+                with pytest.raises(isthmus.PeerLost):   # not TimedOut, a second later
+                    meeting._receive(os.fspath(meeting_place))
+            ring.frame().publish()
+            assert reader.next(wait=10).finish()
+            with pytest.raises(isthmus.PeerLost):
+                meeting._receive(os.fspath(meeting_place))
+
+
 def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
     ring = ring_on(device, 64, at=meeting_place)
     with isthmus.SharedReader(meeting_place, device) as reader:
@@ -264,7 +316,8 @@ def test_a_transport_of_ones_own(device):
 
 @pytest.mark.parametrize('kind, message', [
     (5, b'nonsense'), (0x676e6972, b''), (0x676e6972, bytes(3)), (0x6e727970, b''), (0x6e727970, b'\xff\xff\xff\xff{}'),
-    (0x6e727970, b'\2\0\0\0{}xx'), (0x6e727970, b'\x1d\0\0\0{"shape": [-1], "dtype": "u1"}x')])
+    (0x6e727970, b'\2\0\0\0{}xx'), (0x6e727970, b'\x1d\0\0\0{"shape": [-1], "dtype": "u1"}x'),
+    (0x6e727970, b'\x1e\0\0\0{"shape": [1.5], "dtype": "u1"}x'), (0x6e727970, b'\0\0\1\0' + b'[' * 65536)])
 def test_messages_that_are_none_are_refused(kind, message):
     from isthmus import meeting
     with pytest.raises(isthmus.PeerBrokeRules):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import sys
 from typing import Any
 
@@ -93,7 +94,7 @@ def dtype_of_dlpack(code: int, bits: int, lanes: int) -> DType:
 def shape_of(given: Any) -> tuple[int, ...]:
     """A shape as a tuple: 480, (480, 640), [480, 640]."""
     sizes = (given,) if hasattr(given, '__index__') else tuple(given)
-    shape = tuple(size.__index__() for size in sizes)
+    shape = tuple(operator.index(size) for size in sizes)
     if any(size < 0 for size in shape):
         raise InvalidArgument(f'the shape {shape} has a negative size')
     return shape

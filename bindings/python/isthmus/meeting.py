@@ -7,6 +7,7 @@ Gray pictures (two dimensions of bytes) are told as `isthmus share` tells them, 
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -65,7 +66,7 @@ def understood(kind: int, message: bytes) -> tuple[Frames, bytes]:
             about = json.loads(message[4:4 + size])
             return Frames(shape_of(about['shape']), dtype_of(about['dtype'])), message[4 + size:]
         raise ValueError(f'its kind is {kind:#x}')
-    except (ValueError, KeyError, TypeError, struct.error, InvalidArgument) as problem:
+    except (ValueError, KeyError, TypeError, RecursionError, struct.error, InvalidArgument) as problem:
         raise PeerBrokeRules(f"the producer's message is none about a ring: {problem}",
                              'isthmus of this version in both processes') from None
 
@@ -114,6 +115,7 @@ def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer
                 _send(channel, offer)
             except Error:   # no place left, or it went away: the reader may come again
                 pass
+            del channel   # closes it, so that the reader does not wait for more
     finally:
         listener.close()
 
@@ -165,7 +167,8 @@ def _receive(directory: str) -> tuple[int, bytes, list[int]]:
 
 def close(files: Sequence[int]) -> None:
     for file in files:
-        os.close(file)
+        with contextlib.suppress(OSError):   # one that is none: the others are still to be closed
+            os.close(file)
 
 
 def checked_directory(at: str | os.PathLike[str]) -> str:

@@ -259,33 +259,51 @@ class SharedReader(Owner):
     _last: ReaderFrame | None
 
     def __init__(self, at: str | os.PathLike[str], device: Device | None = None, *, connect: float = 5.0) -> None:
-        self._opened(*meeting.received(meeting.checked_directory(at), connect), device)
+        directory = meeting.checked_directory(at)
+        self._find_device(device)   # first: at the meeting the producer gives this reader a place, and files
+        self._open(*meeting.received(directory, connect))
 
     @classmethod
     def received(cls, descriptor: bytes, files: Sequence[int], shape: Any, dtype: Any = 'u1', *,
                  device: Device | None = None) -> SharedReader:
-        """A reader of what `SharedRing.admit()` gave and your own transport brought; it takes the files."""
-        made = cls.__new__(cls)
-        made._opened(meeting.Frames(shape_of(shape), dtype_of(dtype)), descriptor, list(files), device)
+        """A reader of what `SharedRing.admit()` gave and your own transport brought; it takes the files, also where it
+        raises."""
+        made, taken = cls.__new__(cls), list(files)
+        try:
+            frames = meeting.Frames(shape_of(shape), dtype_of(dtype))
+            made._find_device(device)
+        except BaseException:
+            meeting.close(taken)
+            raise
+        made._open(frames, descriptor, taken)
         return made
 
-    def _opened(self, frames: meeting.Frames, descriptor: bytes, files: list[int], device: Device | None) -> None:
+    def _find_device(self, device: Device | None) -> None:
         self._share, self._last, self._turn = None, None, Turn()
         self._runtime: Runtime | None = None
         if device is None:
             from .runtime import open
             self._runtime = open()
             device = self._runtime.default_device
-        memory = (ctypes.c_char * len(descriptor)).from_buffer_copy(descriptor)
-        fds = (c_int32 * max(len(files), 1))(*files)
-        handle = make(c.isthmus_shared_reader_open, device._handle, memory, len(descriptor), fds, len(files))
-        super().__init__(handle, free_of('shared_reader'), device._runtime_share)
+        device._handle   # raises where its runtime is closed
+        self.home = device
+
+    def _open(self, frames: meeting.Frames, descriptor: bytes, files: list[int]) -> None:
+        try:
+            device = self.home._handle
+            memory = (ctypes.c_char * len(descriptor)).from_buffer_copy(descriptor)
+            fds = (c_int32 * max(len(files), 1))(*files)
+        except BaseException:
+            meeting.close(files)
+            raise
+        handle = make(c.isthmus_shared_reader_open, device, memory, len(descriptor), fds, len(files))   # takes the files
+        super().__init__(handle, free_of('shared_reader'), self.home._runtime_share)
         size, dtype = int(c.isthmus_shared_reader_frame_bytes(handle)), frames.dtype
         shape = (size,) if frames.shape is None else frames.shape
         if size != count_of(shape) * dtype.itemsize:
             self._share = None
             raise PeerBrokeRules(f"the producer's frames have not the size of {dtype}{list(shape)}")
-        self.home, self.shape, self.dtype = device, shape, dtype
+        self.shape, self.dtype = shape, dtype
 
     def next(self, wait: float | None = None) -> ReaderFrame:
         """The next frame; gives back the last one if that was not done. Raises `Ended` behind the last one of a closed
