@@ -266,7 +266,7 @@ def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
 
 def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, meeting_place):   # keeps Y3
     said = in_new_process('''
-        import gc, os, warnings
+        import gc, os, signal, threading, warnings
         warnings.simplefilter('ignore', DeprecationWarning)
         with opened() as runtime:
             device = runtime.default_device
@@ -276,9 +276,18 @@ def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, mee
                 print(refusal.code.name)
                 sys.exit(0)
             frame = ring.frame()
-            ring._turn._lock.acquire()   # as another thread of the parent may have it
+            there, over = threading.Event(), threading.Event()
+
+            def use():   # as the thread that admits readers may be about it
+                with ring._turn.lock:
+                    there.set()
+                    over.wait()
+            thread = threading.Thread(target=use)
+            thread.start()
+            there.wait()
             child = os.fork()
             if child == 0:
+                signal.alarm(30)
                 try:
                     ring.frame()
                 except isthmus.Forked:
@@ -288,7 +297,8 @@ def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, mee
                     gc.collect()
                     os._exit(7)
                 os._exit(0)
-            ring._turn._lock.release()
+            over.set()
+            thread.join()
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             with isthmus.SharedReader(sys.argv[1], device) as reader:
                 frame.publish()
@@ -407,7 +417,7 @@ def test_readers_come_and_go_while_frames_are_published(in_new_process):   # kee
             for thread in threads:
                 thread.start()
             try:
-                for _ in range(30000):
+                for _ in range(20000):
                     with ring.frame():
                         pass
                     ring.frame().close()
@@ -420,7 +430,7 @@ def test_readers_come_and_go_while_frames_are_published(in_new_process):   # kee
     ''')
     if said.strip() in ('UNSUPPORTED', 'SYSTEM_LIMIT'):
         pytest.skip(said)
-    assert said.split() == ['30000']
+    assert said.split() == ['20000']
 
 
 @pytest.mark.parametrize('ending', ['publish', 'close', 'drop'])
@@ -434,7 +444,7 @@ def test_one_thread_at_a_time_uses_a_ring_and_its_frames(device, ending):   # ke
             if ending != 'drop':
                 getattr(frame, ending)()
         thread = threading.Thread(target=end)
-        with ring._turn:
+        with ring._turn.lock:
             thread.start()
             going.wait()
             thread.join(0.2)
@@ -443,3 +453,51 @@ def test_one_thread_at_a_time_uses_a_ring_and_its_frames(device, ending):   # ke
         assert ring.published == (ending == 'publish')
         with ring.frame() as frame:
             assert frame.number == (ending == 'publish')
+
+
+@pytest.mark.parametrize('ending', ['finish', 'close'])
+def test_a_worker_finishes_a_frame_while_another_thread_uses_the_reader(device, meeting_place, ending):   # keeps Y3
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        ring.frame().publish()
+        frame, going = reader.next(wait=10), threading.Event()
+
+        def end():
+            going.set()
+            getattr(frame, ending)()
+        worker = threading.Thread(target=end)
+        with reader._turn.lock:   # as next() has it
+            worker.start()
+            going.wait()
+            worker.join(0.2)
+            assert worker.is_alive() and not frame.closed
+        worker.join()
+        assert frame.closed
+        ring.frame().publish()
+        assert reader.next(wait=10).finish()
+
+
+def test_a_frame_that_next_gave_back_is_not_finished_again(device, meeting_place):   # keeps Y3
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        ring.frame().publish()
+        ring.frame().publish()
+        frame = reader.next(wait=10)
+        assert reader.next(wait=10).number == 1
+        with pytest.raises(isthmus.InvalidHandle):
+            frame.finish()
+
+
+def test_a_reader_is_closed_while_another_thread_waits_for_a_frame(device, meeting_place):   # keeps Y3
+    with ring_on(device, 64, at=meeting_place):
+        reader, refused = isthmus.SharedReader(meeting_place, device), []
+
+        def wait():
+            try:
+                reader.next()
+            except isthmus.InvalidHandle as refusal:
+                refused.append(refusal)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.15)
+        reader.close()
+        thread.join()
+        assert refused

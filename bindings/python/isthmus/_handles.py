@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -103,22 +104,26 @@ class Owner:
 
 
 class Turn:
-    """The lock of a ring or a reader and of its frames, which the library wants to be used by one thread at a time
-    (isthmus.h). The collector may drop a frame on the thread that has the lock. A child of fork() passes without it, as
-    its holder may be a thread of the parent alone; the library refuses the child there."""
+    """The lock of a ring or a reader and of its frames, which one thread at a time may use (isthmus.h). The collector may
+    drop a frame on the thread that has it. After fork() the child has a lock of its own: the thread that had the other
+    one may be the parent's alone."""
 
-    __slots__ = ('_lock', '_process')
+    __slots__ = ('lock', '__weakref__')
 
     def __init__(self) -> None:
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self.lock = threading.RLock()
+        _turns.add(self)
 
-    def __enter__(self) -> None:
-        if os.getpid() == self._process:
-            self._lock.acquire()
 
-    def __exit__(self, *_: object) -> None:
-        if os.getpid() == self._process:
-            self._lock.release()
+_turns: weakref.WeakSet[Turn] = weakref.WeakSet()
+
+
+def _renew_turns() -> None:
+    for turn in _turns:
+        turn.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_turns)
 
 
 def free_of(name: str) -> int:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _free_frame, _free_descriptor = free_of('frame'), free_of('descriptor')
 _SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
+_LET_IN = 0.0005   # seconds in which a waiting reader leaves its lock to other threads
 
 
 class _Frame(Owner):
@@ -73,7 +74,7 @@ class _Frame(Owner):
         return self.buffer.device(stream, mode, name=name)
 
     def _end(self, function: Any, wait: float | None) -> None:
-        with self._turn:
+        with self._turn.lock:
             share = self._live
             call(function, share.handle, wait_of(wait))
             share.take()   # the function has freed it
@@ -81,7 +82,7 @@ class _Frame(Owner):
 
     def close(self) -> None:
         """Gives up the frame; again is harmless."""
-        with self._turn:
+        with self._turn.lock:
             self._buffer = None
             super().close()
 
@@ -199,7 +200,7 @@ class SharedRing(Owner):
             offer.sent()
 
     def _offer(self) -> meeting.Offer:
-        with self._turn:
+        with self._turn.lock:
             made = Share(make(c.isthmus_shared_ring_admit, self._handle), _free_descriptor)
         size, count = c_size_t(), c_size_t()
         first = c.isthmus_descriptor_bytes(made.handle, byref(size))
@@ -215,14 +216,14 @@ class SharedRing(Owner):
     def frame(self, wait: float | None = None) -> RingFrame:
         """The next frame to fill. Use it in a `with`, whose end publishes it. Two fewer than there are slots may be
         held, at least one; they are published in the order in which they were begun."""
-        with self._turn:
+        with self._turn.lock:
             handle = make(c.isthmus_shared_ring_begin, self._handle, wait_of(wait))
         return RingFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
 
     @property
     def published(self) -> int:
         """How many frames were published."""
-        with self._turn:
+        with self._turn.lock:
             return int(c.isthmus_shared_ring_published(self._handle))
 
     def close(self) -> None:
@@ -231,7 +232,7 @@ class SharedRing(Owner):
         if door is not None:
             door.stop()
         if not self.closed:
-            with self._turn:
+            with self._turn.lock:
                 c.isthmus_shared_ring_close(self._handle)
         super().close()
 
@@ -308,20 +309,22 @@ class SharedReader(Owner):
     def next(self, wait: float | None = None) -> ReaderFrame:
         """The next frame; gives back the last one if that was not done. Raises `Ended` behind the last one of a closed
         ring, `TimedOut`, `PeerLost`. `wait` in seconds; None: for ever."""
-        last, self._last = self._last, None
-        if last is not None:
-            last.close()
+        with self._turn.lock:
+            last, self._last = self._last, None
+            if last is not None:
+                last.close()
         until = None if wait is None else time.monotonic() + wait
         while True:
             left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), 0.0)
             try:
-                handle = make(c.isthmus_shared_reader_next, self._handle, wait_of(left))
-                break
+                with self._turn.lock:
+                    handle = make(c.isthmus_shared_reader_next, self._handle, wait_of(left))
+                    frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
+                    return frame
             except (TimedOut, NotReady):
                 if until is not None and time.monotonic() >= until:
                     raise
-        frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
-        return frame
+            time.sleep(_LET_IN)
 
     def __iter__(self) -> Iterator[ReaderFrame]:
         while True:
@@ -333,10 +336,11 @@ class SharedReader(Owner):
 
     def close(self) -> None:
         """Leaves the ring; again is harmless."""
-        last, self._last = getattr(self, '_last', None), None
-        if last is not None:
-            last.close()
-        super().close()
+        with self._turn.lock:
+            last, self._last = self._last, None
+            if last is not None:
+                last.close()
+            super().close()
         if self._runtime is not None:
             self._runtime.close()
 
