@@ -28,6 +28,7 @@ struct ChromeTrace::State {
     ObserverCallbacks callbacks;
     ObserverCallbacks next;
     State* earlier = nullptr;
+    const pid_t process = ::getpid();
 
     template <class What>
     void record(trace::Phase phase, What what, std::string_view name, const ObservedFacts& facts) noexcept {
@@ -132,7 +133,13 @@ ChromeTraceCounts ChromeTrace::counts() const noexcept {
 }
 
 Result<void> ChromeTrace::close() {
-    if (state_ == nullptr || !state_->blocks.close()) return {};
+    if (state_ == nullptr) return {};
+    // Before close() of the blocks, which would wait for threads that the child does not have.
+    if (state_->process != ::getpid()) {
+        return Error(Code::forked, "the trace " + state_->file + " is of the process that opened it, which forked",
+                     "close it there; open a trace of its own, with another file, in the child");
+    }
+    if (!state_->blocks.close()) return {};
     const trace::EventBlocks& blocks = state_->blocks;
     std::vector<trace::ThreadEvents> threads;
     for (std::size_t at = 0; at < blocks.size(); ++at) {

@@ -158,6 +158,33 @@ def test_after_fork_the_child_is_refused_and_ends_quietly_and_the_parent_goes_on
     assert said.split() == ['4', '3']
 
 
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork')
+@pytest.mark.parametrize('end', ['exit', 'close'])
+def test_after_fork_the_trace_is_the_parents(in_new_process, tmp_path, end):   # keeps Y3
+    said = in_new_process('''
+        import json, os, warnings
+        warnings.simplefilter('ignore', DeprecationWarning)
+        file = sys.argv[1]
+        runtime = opened(trace=file)
+        buffer = runtime.default_device.allocate_shared(64)
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(read, 1)   # until the parent has written its trace
+            if sys.argv[2] == 'close':
+                runtime.close()
+            sys.exit(0)
+        for _ in range(100):
+            runtime.default_device.stream.fill(buffer, 1)
+        runtime.close()
+        before = open(file).read()
+        os.write(write, b'x')
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(json.loads(before)['traceEvents']) > 100,
+              open(file).read() == before)
+    ''', str(tmp_path / 'trace.json'), end)
+    assert said.split() == ['0', 'True', 'True']
+
+
 def test_a_child_of_multiprocessing_opens_its_own(in_new_process):   # keeps Y3
     source = f'''
 import multiprocessing, sys

@@ -298,11 +298,12 @@ typedef struct isthmus_observer {
  * recorded. Recording takes no lock and allocates nothing. Errors: invalid_argument, out_of_memory. */
 ISTHMUS_C_API isthmus_code isthmus_trace_open(const char* file, isthmus_trace** trace, isthmus_error** error);
 /* Ends the recording and writes the file: after the work that it shall hold. Later calls do nothing; runtimes work on.
- * Errors: system_error. */
+ * Errors: system_error, forked (in a child of the process that opened it: the file is the parent's). */
 ISTHMUS_C_API isthmus_code isthmus_trace_close(isthmus_trace* trace, isthmus_error** error);
 /* Events that found no room, because a thread made more than 16384 or more than 32 threads came. */
 ISTHMUS_C_API uint64_t isthmus_trace_dropped(const isthmus_trace* trace);
-/* Closes the recording where that was not done, and frees it; runtimes that it records work on. */
+/* Closes the recording where that was not done, and frees it; runtimes that it records work on. In a child of fork() it
+ * writes nothing. */
 ISTHMUS_C_API void isthmus_trace_free(isthmus_trace* trace);
 
 /* ---- Runtime */

@@ -26,7 +26,7 @@ from ._uses import exportable_options, kind_of, shared_use
 from .adopt import adopted
 from .buffers import Buffer
 from .capabilities import Capabilities, Capability
-from .errors import InvalidHandle
+from .errors import Forked, InvalidHandle
 from .streams import Stream
 
 _free_runtime = free_of('runtime')
@@ -260,12 +260,16 @@ class Runtime(Owner):
 
     def close(self) -> None:
         """Gives up the runtime: its devices make nothing more. Buffers, streams and arrays work on, and the last of them
-        ends it. A second time is harmless. Writes the trace, if there is one; raises where its file cannot be written."""
+        ends it. A second time is harmless. Writes the trace, if there is one; raises where its file cannot be written. In
+        a child of fork() it does nothing: the trace is the parent's."""
         super().close()
         drop_released()
         trace, self._trace = self._trace, None
         if trace is not None:
-            call(c.isthmus_trace_close, trace._handle)
+            try:
+                call(c.isthmus_trace_close, trace._handle)
+            except Forked:
+                pass
 
     def __repr__(self) -> str:
         if self.closed:

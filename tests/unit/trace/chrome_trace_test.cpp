@@ -6,10 +6,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -84,6 +88,41 @@ TEST_F(TraceFile, IsWrittenByTheDestructor) {
         EXPECT_FALSE(std::filesystem::exists(file_));
     }
     EXPECT_EQ(written()["otherData"]["recorded"], 2);
+}
+
+// keeps R3
+TEST_F(TraceFile, IsLeftAloneByAChildOfFork) {
+    const auto in_child = [](auto work) {
+        const pid_t child = ::fork();
+        if (child == 0) ::_exit(work());
+        int status = -1;
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        return status;
+    };
+    {
+        auto trace = std::make_unique<ChromeTrace>(ChromeTrace::open(file_).value());
+        launch(*trace->callbacks());
+        const auto closes = [&] {
+            launch(*trace->callbacks());
+            const Result<void> closed = trace->close();
+            trace.reset();  // as the end of a static object
+            return !closed && closed.code() == Code::forked ? 0 : 1;
+        };
+        EXPECT_EQ(in_child(closes), 0);
+        EXPECT_FALSE(std::filesystem::exists(file_));
+        launch(*trace->callbacks());
+        ASSERT_TRUE(trace->close());
+        EXPECT_EQ(written()["otherData"]["recorded"], 4);
+        EXPECT_EQ(in_child(closes), 0);  // behind the parent's close()
+    }
+    EXPECT_EQ(written()["otherData"]["recorded"], 4);
+    EXPECT_EQ(in_child([&] {
+                  ChromeTrace own = ChromeTrace::open(folder_ / "child.json").value();
+                  launch(*own.callbacks());
+                  return own.close() ? 0 : 1;
+              }),
+              0);
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "child.json"));
 }
 
 TEST_F(TraceFile, OfTheEnvironment) {

@@ -45,7 +45,8 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
     ChromeTraceCounts counts() const noexcept;
     // Ends the recording, and writes the file. Waits for callbacks that run. Once; later calls do nothing.
-    // Errors: system_error (the file cannot be written).
+    // Errors: system_error (the file cannot be written), forked (in a child of the process that opened the trace, where
+    // the destructor does nothing either: the file is the parent's).
     Result<void> close();
 
 private:
