@@ -368,9 +368,12 @@ TEST(Lanes, ABlockOfAStreamServesItsOrderAndNoOther) {
             EXPECT_TRUE(worked(allocator.release(*first, &one)));
             const CacheUsage kept = device.cache_usage();
             EXPECT_TRUE(unless_fault(kept.kept_pieces == before + 1));
+            const long given_back = driver_calls("cuMemFreeAsync");
             const Result<MemoryBlock> everywhere = allocator.allocate(block_of(4096));
             const Result<MemoryBlock> elsewhere = allocator.allocate(block_of(4096, &other));
             if (!worked(elsewhere) || !worked(everywhere)) return;
+            // Else the driver has got the block, in the order of its stream, and orders whom it gives it to behind it.
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemFreeAsync") == given_back));
             EXPECT_NE(elsewhere->device, first->device) << "work of the first stream may still use it";
             EXPECT_NE(everywhere->device, first->device);
             const Result<MemoryBlock> again = allocator.allocate(block_of(4096, &one));
