@@ -344,7 +344,13 @@ TEST(Conditional, ABodyThatIsNotRecordedToItsEndMakesNoGraph) {
         const auto expect_none = [&](auto record, Code why) {
             {
                 Capture capture = scene.stream.begin_capture().value();
-                EXPECT_TRUE(refused_as(capture.loop_while(scene.word, record), why));
+                bool begun = false;
+                const auto record_at_all = [&](Capture& inside) {
+                    begun = true;
+                    return record(inside);
+                };
+                EXPECT_TRUE(refused_as(capture.loop_while(scene.word, record_at_all), why));
+                EXPECT_TRUE(unless_fault(begun)) << "refused as a whole: the capture goes on without the loop";
                 EXPECT_TRUE(refused_as(capture.end(), Code::capture_error));
             }
             // Everything is as before: the streams work, and what the body used can be released.
