@@ -224,6 +224,7 @@ TEST(Copies, OfPinnedMemoryTheyReturnBeforeTheyAreDone) {  // keeps K22, S1
     auto busy = device.allocate<std::int32_t>(count).value();
     auto target = device.allocate<std::int32_t>(count).value();
     auto view = pinned.write_on_host().value();
+    const Settled settled(device);  // a copy from a span does not hold its memory
     for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
     stream.fill_bytes(busy, 0).value();
     (void)stream.launch(churn, count, busy, rounds(200000)).value();
