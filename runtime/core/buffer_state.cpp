@@ -313,16 +313,21 @@ void BufferState::note_far_use(const DeviceState& user) {
 
 void BufferState::forget_ended_uses() {
     enter_first_use();
-    // Memory that the host may view gives up its first stream, too: no thread is about to store a position if only
-    // buffers hold the stream.
+    // Memory that the host may view gives up its first stream, too. Only buffers hold that one, but whoever wraps it
+    // again finds it, and stores positions with its lock alone: it stays while another thread has that. Only tried,
+    // because that thread may wait for this buffer's.
+    std::vector<std::shared_ptr<StreamState>> forgotten;  // end without the lock
     StreamState* const first = first_use.stream();
-    const bool stays = !first_use.viewable();
+    std::unique_lock<std::mutex> of_first;
+    if (first_use.viewable()) of_first = std::unique_lock(first->mutex, std::try_to_lock);
+    const bool stays = !of_first.owns_lock();
     const BufferSides* const side = sides();
     const StreamState* const attached_to = side != nullptr ? side->attached_to() : nullptr;
     const StreamState* const brought_by = side != nullptr ? side->brought_by() : nullptr;
-    for (const void* ended : make_book().uses.forget_ended({stays ? first : nullptr, attached_to, brought_by})) {
-        views.forget(ended);
-        if (ended == first) first_use.end();
+    forgotten = make_book().uses.forget_ended({stays ? first : nullptr, attached_to, brought_by});
+    for (const std::shared_ptr<StreamState>& ended : forgotten) {
+        views.forget(ended.get());
+        if (ended.get() == first) first_use.end();
     }
 }
 

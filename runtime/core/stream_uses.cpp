@@ -21,8 +21,8 @@ LastUse& StreamUses::add(StreamState& stream) {
     return uses_.back();
 }
 
-std::vector<const void*> StreamUses::forget_ended(const std::array<const StreamState*, 3>& named) {
-    std::vector<const void*> forgotten;
+std::vector<std::shared_ptr<StreamState>> StreamUses::forget_ended(const std::array<const StreamState*, 3>& named) {
+    std::vector<std::shared_ptr<StreamState>> forgotten;
     for (StreamUse* use = uses_.begin(); use != uses_.end();) {
         StreamState* const stream = use->stream.get();
         const bool ended = stream->reached(use->last) &&
@@ -34,7 +34,7 @@ std::vector<const void*> StreamUses::forget_ended(const std::array<const StreamS
             continue;
         }
         stream->standing.fetch_sub(1, std::memory_order_relaxed);
-        forgotten.push_back(stream);
+        forgotten.push_back(std::move(use->stream));
         uses_.erase(use);  // the next one is here now
     }
     return forgotten;

@@ -63,7 +63,8 @@ public:
         stream_.store(reinterpret_cast<std::uintptr_t>(&stream) | held | (writes ? viewable_write : viewable_read),
                       std::memory_order_release);
     }
-    // The stream is given no more work. Expects the buffer's lock.
+    // The stream is given no more work, or memory that the host may view gives it up. Expects the buffer's lock; in the
+    // second case the stream's, too: a thread that wraps the stream again may be about to store a position.
     void end() noexcept {
         stream_.store(stream_.load(std::memory_order_relaxed) & held_back, std::memory_order_release);
     }
@@ -117,9 +118,9 @@ public:
         return nullptr;
     }
     // Removes streams that only buffers hold and whose work here has ended: streams may come and go while the buffer
-    // stays. A fence is behind their last use, so that their tail does not name the buffer. Returns them, as names.
-    // `named`: streams that the buffer names elsewhere, which stay.
-    std::vector<const void*> forget_ended(const std::array<const StreamState*, 3>& named);
+    // stays. A fence is behind their last use, so that their tail does not name the buffer. Returns them, so that they
+    // end where the caller holds no lock of theirs. `named`: streams that the buffer names elsewhere, which stay.
+    std::vector<std::shared_ptr<StreamState>> forget_ended(const std::array<const StreamState*, 3>& named);
     // Called as the buffer ends: returns the uses, which no longer count, and forgets the order of its allocation.
     Uses take_all() noexcept;
 

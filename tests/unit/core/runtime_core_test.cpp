@@ -3,6 +3,7 @@
 // any one of them fails.
 #include "fake_driver.hpp"
 
+#include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "process.hpp"
@@ -14,8 +15,11 @@
 
 #include <array>
 #include <chrono>
+#include <future>
+#include <mutex>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -179,6 +183,41 @@ TEST(Core, AViewOfAnIdleBufferMakesNoDriverCall) {  // keeps G8
     world.calls.clear();
     for (int i = 0; i < 3; ++i) EXPECT_EQ(a.read_on_host().value()[0], 2);
     EXPECT_TRUE(world.calls.empty());
+}
+
+// Other code may hand a stream to the runtime again that nothing but buffers holds. A thread that has its lock may be
+// about to store a position: the buffer keeps the stream as its first one until that thread is through.
+TEST(Core, ABufferForgetsNoFirstStreamWhoseLockAThreadHas) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    const isthmus::detail::FirstUse& first_use = a.state()->first_use;
+    const auto use_and_wait = [&](Stream& stream) {
+        for (int times = 0; times < 2; ++times) (void)stream.launch(add_one, 8, a).value();
+        (void)a.read_on_host().value();
+    };
+    std::optional<Stream> gone = device.create_stream().value();
+    use_and_wait(*gone);
+    isthmus::detail::StreamState* const first = gone->state().get();
+    gone.reset();
+    ASSERT_EQ(first_use.stream(), first);
+    std::promise<void> locked;
+    std::promise<void> through;
+    std::thread user([&] {
+        const std::lock_guard lock(first->mutex);
+        locked.set_value();
+        through.get_future().wait();
+    });
+    locked.get_future().wait();
+    Stream second = device.create_stream().value();
+    use_and_wait(second);
+    const bool stayed = first_use.stream() == first;
+    through.set_value();
+    user.join();
+    ASSERT_TRUE(stayed);
+    Stream third = device.create_stream().value();
+    use_and_wait(third);
+    EXPECT_EQ(first_use.stream(), third.state().get()) << "nobody had the lock: the place is free for the next stream";
 }
 
 TEST(Core, AReadViewDoesNotWaitForReaders) {  // keeps G8
