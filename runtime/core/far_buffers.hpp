@@ -3,7 +3,10 @@
 // memory. After a fault they are asked whether that device may use them at all.
 #pragma once
 
+#include "process.hpp"
+
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -16,7 +19,8 @@ struct Books;
 struct BufferState;
 class FarPlace;
 
-// Thread-safe. Its mutex may be taken with a buffer's lock held; a visit only tries the locks of buffers.
+// Thread-safe. Its mutex may be taken with a buffer's lock held; a visit only tries the locks of buffers. In a forked
+// child all of it does nothing: another thread of the parent may have held the mutex.
 class FarBuffers {
 public:
     // At the first use by such a stream: launches that follow do not come here. Expects the buffer's lock.
@@ -24,11 +28,13 @@ public:
     void remove(const FarPlace& leaving) noexcept;
     template <class Visit>
     void visit(Visit visit_one) const {
+        if (generation_ != process::generation()) return;
         const std::lock_guard lock(mutex_);
         for (BufferState* const buffer : buffers_) visit_one(*buffer);
     }
 
 private:
+    const std::uint64_t generation_ = process::generation();
     mutable std::mutex mutex_;
     std::vector<BufferState*> buffers_;
 };

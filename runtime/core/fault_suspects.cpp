@@ -96,6 +96,7 @@ Suspects fault_suspects(Blame blame, const FaultFacts& facts) {
 }
 
 void FarBuffers::add(BufferState& buffer, const std::shared_ptr<Books>& books) {
+    if (generation_ != process::generation()) return;
     auto entry = std::make_unique<FarPlace::Entry>();
     entry->books = books;
     const std::lock_guard lock(mutex_);
@@ -106,6 +107,7 @@ void FarBuffers::add(BufferState& buffer, const std::shared_ptr<Books>& books) {
 
 // The place is read under the lock: another buffer that leaves may move this one.
 void FarBuffers::remove(const FarPlace& leaving) noexcept {
+    if (generation_ != process::generation()) return;
     const std::lock_guard lock(mutex_);
     const std::size_t place = leaving.entry_->place;
     buffers_.back()->make_extras().far.entry_->place = place;

@@ -6,6 +6,7 @@
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
+#include "far_buffers.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
 
@@ -633,6 +634,34 @@ TEST(Core, HostMemoryUsedByAnotherDeviceThatWasLostCanBeSalvagedAndReleased) {  
     EXPECT_EQ(a.read_on_host().code(), Code::device_lost);
     EXPECT_EQ(a.salvage_on_host().value()[0], 4);
     EXPECT_TRUE(a.release().ok());
+}
+
+// Another thread of the parent may have held the lock of the list at the fork: the child takes it never.
+TEST(Core, ABufferThatAnotherDeviceUsedEndsInAForkedChildWithoutALock) {  // keeps R3
+    FakeWorld here;
+    FakeWorld there;
+    Device owner = open(here, coherent_gpu());
+    Device user = open(there, coherent_gpu());
+    std::optional<Buffer<int>> a = owner.allocate_host<int>(8).value();
+    (void)user.stream().launch(add_one, 8, *a).value();
+    ASSERT_TRUE(user.stream().synchronize().ok());
+    std::promise<void> held;
+    std::promise<void> ended;
+    bool ended_meanwhile = false;
+    std::thread holder([&] {
+        user.state()->books->far_buffers.visit([&](isthmus::detail::BufferState&) {
+            held.set_value();
+            const auto waited = ended.get_future().wait_for(std::chrono::seconds(5));
+            ended_meanwhile = waited == std::future_status::ready;
+        });
+    });
+    held.get_future().wait();
+    isthmus::process::forks.fetch_add(1);  // what the child of a fork() finds
+    a.reset();
+    isthmus::process::forks.fetch_sub(1);
+    ended.set_value();
+    holder.join();
+    EXPECT_TRUE(ended_meanwhile);
 }
 
 TEST(Core, DeviceMemoryOnTwoStreamsIsReleasedBehindBoth) {  // keeps G8
