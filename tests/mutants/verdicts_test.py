@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run_mutants: how it reads the end of a test, and its last line, and how a run goes on.
+"""run_mutants: how it reads entries and the end of a test, what it builds for a test, its last line, and how a run goes on.
 
     verdicts_test.py RUN_MUTANTS
 """
@@ -49,6 +49,22 @@ def main(script):
     assert play.outcome_of_meson(0, of_meson(0, 1)) == play.IS_SKIPPED
     assert play.outcome_of_meson(0, 'No tests defined.') == play.FAILS
     assert play.outcome_of_meson(1, of_meson(1, 0)) == play.FAILS
+
+    def mutant_of(test):
+        mutant = play.Mutant('some', 'some.mutants:1')
+        mutant.test = test
+        return mutant
+
+    tests = [{'name': 'unit.some', 'cmd': ['/b/unit/some', '--x'], 'depends': ['some', 'fake']},
+             {'name': 'unit.other', 'cmd': ['/b/unit/other'], 'depends': ['other']},
+             {'name': 'by.script', 'cmd': ['/usr/bin/python3', '/b/unit/some'], 'depends': ['tool', 'gone']}]
+    targets = [{'id': name, 'filename': [f'/b/unit/{name}']} for name in ('some', 'fake', 'other', 'tool')]
+    assert play.started_beside([mutant_of('unit/some')], tests, targets, '/b') == {'unit/some', 'unit/fake'}
+    assert play.started_beside([mutant_of('meson:by.script')], tests, targets, '/b') == {'unit/tool'}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'some.mutants'), 'w', encoding='utf-8') as file:
+            file.write('mutant some\nbuild one two\nbuild three\n')
+        assert play.read_mutants(folder)[0].build == ['one', 'two', 'three']
 
     def result(name, promise, verdict):
         mutant = play.Mutant(name, 'some.mutants:1')
