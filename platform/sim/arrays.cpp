@@ -30,7 +30,7 @@ Result create(Driver& d, Context& context, CallId id, Array** array, const Array
 }
 
 // Observed (580, H200): a level is destroyed by itself, too. Assumed: only its handle ends, and a plane ends with the
-// whole.
+// whole. Handles are retired: texture and surface objects may name them.
 Result destroy(Driver& d, Array* array) {
     if (const Result code = d.engine().unsafe_call()) return code;
     int device = -1;
@@ -51,9 +51,9 @@ Result destroy(Driver& d, Array* array) {
         release_array_memory(d, array->region);
     }
     for (Array* plane : array->planes) {
-        if (plane) d.arrays.destroy(plane);
+        if (plane) d.arrays.retire(plane);
     }
-    d.arrays.destroy(array);
+    d.arrays.retire(array);
     return lost;
 }
 
@@ -171,6 +171,8 @@ void lose_arrays(Driver& d, const Context* context) {
     for (MipmappedArray* array : d.mipmapped_arrays.all()) {
         if (array->context == context) d.mipmapped_arrays.lose(array);
     }
+    d.arrays.reuse_retired(context);
+    d.mipmapped_arrays.reuse_retired(context);
 }
 
 extern "C" {

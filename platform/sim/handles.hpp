@@ -32,7 +32,7 @@ public:
         *object = T();
         free_.push_back(object);
     }
-    // As destroy(), but its value is not given again before reuse_retired(): queued work may name it.
+    // As destroy(), but its value is not given again before reuse_retired(): queued work or other objects may name it.
     void retire(T* object) {
         alive_.erase(object);
         retired_.push_back(object);

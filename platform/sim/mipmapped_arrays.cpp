@@ -49,10 +49,10 @@ Result destroy(Driver& d, MipmappedArray* array) {
     const std::lock_guard lock(d.mutex);
     if (!d.mipmapped_arrays.alive(array)) return lost_or_unknown(d.mipmapped_arrays, array);
     for (Array* level : array->levels) {
-        if (level) d.arrays.destroy(level);
+        if (level) d.arrays.retire(level);
     }
     release_array_memory(d, array->region);
-    d.mipmapped_arrays.destroy(array);
+    d.mipmapped_arrays.retire(array);
     return lost;
 }
 

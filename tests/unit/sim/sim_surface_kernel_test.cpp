@@ -180,6 +180,48 @@ TEST(SimSurfaceKernels, WhatTheyMayNotReachLosesTheDevice) {
     ends(700, "it is no surface object, or it was destroyed", {0, 0, 0}, false, true);
 }
 
+// The number of a destroyed array is not given to another one: a surface or texture object may still name it.
+TEST(SimSurfaceKernels, AnObjectOfADestroyedArrayDoesNotReachTheNextOne) {  // keeps W8
+    const auto ends = [](const char* says, const std::string& instruction, bool of_texture, bool of_level) {
+        in_own_process(
+            [&] {
+                open_device();
+                const ArrayDescription3D description = described(16, 4, 0, u8, 1, with_surface);
+                MipmappedArray* levels = nullptr;
+                Array* array = nullptr;
+                if (of_level) {
+                    REQUIRE_CODE(cuMipmappedArrayCreate(&levels, &description, 2), 0);
+                    REQUIRE_CODE(cuMipmappedArrayGetLevel(&array, levels, 0), 0);
+                } else {
+                    array = filled(description, 16, 4, 1);
+                }
+                TextureHandle object = 0;
+                if (of_texture) {
+                    TextureResource resource = {};
+                    resource.from.array = array;
+                    const TextureSampling sampling = {};
+                    REQUIRE_CODE(cuTexObjectCreate(&object, &resource, &sampling, nullptr), 0);
+                } else {
+                    object = surface_of(array);
+                }
+                Function* const load = kernel(instruction);
+                const Address memory = device_memory(64);
+                REQUIRE_CODE(run(load, object, memory), 0);
+                REQUIRE_CODE(of_level ? cuMipmappedArrayDestroy(levels) : cuArrayDestroy(array), 0);
+                Array* const other = filled(description, 16, 4, 1);
+                REQUIRE_THAT(other != array);
+                REQUIRE_CODE(run(load, object, memory), 700);
+            },
+            says);
+    };
+    const std::string load = "suld.b.2d.b32.zero {%r0}, [%s, {%x, %y}];";
+    const std::string fetch = "tex.2d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%s, {%x, %y}];";
+    for (const bool of_level : {false, true}) {
+        ends("of a surface: its array was destroyed", load, false, of_level);
+        ends("a fetch of texture 0x.*: its array was destroyed", fetch, true, of_level);
+    }
+}
+
 // A kernel that is queued reads the array: its destruction waits for the device. Also a level's, and the whole's.
 TEST(SimSurfaceKernels, ArraysEndAfterTheKernelsThatAreQueued) {
     in_own_process([] {
