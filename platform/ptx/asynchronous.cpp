@@ -96,6 +96,9 @@ void on_object(Warp& warp, const Op& op, LaneMask mask) {
     }
 }
 
+// Tests of test_wait that fail before others have a turn: most programs repeat them until they succeed.
+constexpr std::uint32_t failed_tests_of_turn = 64;
+
 // Op: b: the state or the parity (flag); p: whether its phase has ended; mode: 1: try_wait, which lets others run.
 void test(Warp& warp, const Op& op, LaneMask mask) {
     warp.worker->op = &op;
@@ -110,7 +113,8 @@ void test(Warp& warp, const Op& op, LaneMask mask) {
         ended |= LaneMask{yes} << lane;
     }
     if (op.p >= 0) warp.predicates[op.p] = (warp.predicates[op.p] & ~mask) | ended;
-    if (op.mode == 1 && ended != mask) warp.waits = true;
+    warp.test_failed = ended == 0;
+    if (op.mode == 1 ? ended != mask : ended == 0 && ++warp.failed_tests % failed_tests_of_turn == 0) warp.waits = true;
 }
 
 void pending(Warp& warp, const Op& op, LaneMask mask) {
@@ -261,6 +265,17 @@ Run mbarrier_run(MbarrierDo what) {
     }
     return nullptr;
 }
+std::string awaited(Warp& warp, const Op& test, std::uint32_t lane) {
+    const std::uint64_t address = warp.in(test.a)[lane] + test.value;
+    const Object object = object_at(warp, test, lane, address);
+    std::string out = "it waits at the mbarrier object at " + in_hex(address);
+    if (object.place == nullptr) return out;
+    out += ", whose phase still expects " + std::to_string(object.state.pending) +
+           (object.state.pending == 1 ? " arrival" : " arrivals");
+    if (object.state.transactions != 0) out += " and " + std::to_string(object.state.transactions) + " bytes";
+    return out;
+}
+
 Run mbarrier_test_run() {
     return test;
 }

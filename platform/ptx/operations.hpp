@@ -4,6 +4,7 @@
 
 #include "code.hpp"
 
+#include <string>
 #include <string_view>
 
 namespace isthmus::ptx {
@@ -93,6 +94,8 @@ Run barrier_run(std::string_view name);  // "sync", "arrive", "red.popc", "red.a
 enum class MbarrierDo : std::uint8_t { init, inval, expect, complete, arrive, drop };
 Run mbarrier_run(MbarrierDo what);
 Run mbarrier_test_run();
+// What a lane waits for at a test that has failed. The warp executes the frame of the test.
+std::string awaited(Warp& warp, const Op& test, std::uint32_t lane);
 Run mbarrier_pending_run();
 enum class AsyncDo : std::uint8_t { copy, commit, wait, arrive, bulk };
 Run async_run(AsyncDo what);

@@ -30,6 +30,14 @@ struct Cluster {
     std::uint32_t arrived = 0;   // at barrier.cluster, in this phase
     std::uint64_t phase = 0;
     std::uint32_t idle_passes = 0;  // since one of its blocks progressed
+    // Passes since a warp did something else than to wait or to test an mbarrier object, and when to look at it again.
+    std::uint32_t quiet_passes = 0, next_look = first_look;
+    bool suspected = false;  // every group could wait for ever: the next look decides
+    static constexpr std::uint32_t first_look = 16;
+    void disturb() {
+        quiet_passes = 0;
+        suspected = false;
+    }
     void complete() {
         if (arrived == 0 || arrived < threads) return;
         arrived = 0;

@@ -39,6 +39,11 @@ struct Group {
     LaneMask mask = 0;
     Waiting waiting = Waiting::nothing;
     LaneMask member_mask = 0;  // of the instruction that waits for lanes
+    // The last mbarrier test of its lanes, if the phase had ended for none of them; and whether they have tested since
+    // the last look for an endless wait.
+    const Op* failed_test = nullptr;
+    std::uint32_t failed_test_pc = 0;
+    bool tested_again = false;
 };
 
 // Copies of cp.async that were started and not waited for, by lane.
@@ -83,7 +88,9 @@ struct Warp {
     std::array<std::uint32_t, lanes> stack_ends = {};  // of each lane: what alloca has taken lies behind it
     std::unique_ptr<AsyncCopies> copies;
     std::array<std::uint64_t, lanes> cluster_tickets = {};  // of barrier.cluster.arrive: the phase + 1; 0: none
-    bool waits = false;  // the instruction waits for others and is repeated by the program
+    bool waits = false;        // the instruction waits for others and is repeated by the program
+    bool test_failed = false;  // an mbarrier test whose phase had ended for no lane
+    std::uint32_t failed_tests = 0;
     bool finished = false;
     bool yields = false;  // it has paused: another group runs first
 

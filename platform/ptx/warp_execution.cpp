@@ -113,6 +113,8 @@ private:
             if (other.waiting == Waiting::nothing && other.frame == w_.now.frame) {
                 if (other.pc == w_.now.pc) {
                     w_.now.mask |= other.mask;
+                    if (other.failed_test != w_.now.failed_test) w_.now.failed_test = nullptr;
+                    w_.now.tested_again = w_.now.tested_again && other.tested_again;
                     w_.others.erase(w_.others.begin() + static_cast<std::ptrdiff_t>(at));
                     continue;
                 }
@@ -241,6 +243,10 @@ private:
             case OpKind::cluster_wait: return cluster_wait(op, mask);
             case OpKind::may_wait:
                 op.run(w_, op, mask);
+                w_.now.failed_test = w_.test_failed ? &op : nullptr;
+                w_.now.failed_test_pc = w_.now.pc;
+                w_.now.tested_again = true;
+                if (!w_.test_failed) w_.block->cluster->disturb();
                 ++w_.now.pc;
                 paused_ = w_.yields = std::exchange(w_.waits, false);
                 return;
