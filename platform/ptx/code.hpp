@@ -106,6 +106,7 @@ struct FunctionCode {
     std::vector<CallSite> sites;
     std::vector<std::uint32_t> calls;  // functions
     std::uint32_t own_shared_bytes = 0;
+    std::uint32_t registers = 0;                              // estimated, without what it calls
     std::map<std::uint64_t, std::uint32_t> shared_variables;  // of the module, that it names: bytes by offset
     bool calls_indirectly = false;
     bool takes_stack = false;  // it has alloca

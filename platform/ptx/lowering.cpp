@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace isthmus::ptx {
 namespace {
@@ -55,10 +56,42 @@ void Lowering::refuse(std::string what, std::uint32_t line) {
     if (!out_.refusal.refused()) out_.refusal = {std::move(what), line};
 }
 
+namespace {
+
+// What a program can do in place of an instruction that is refused; empty: nothing is known.
+std::string_view remedy_of(std::string_view refused) {
+    constexpr std::string_view without_tensor_cores =
+        "build this kernel for a path without tensor cores, or register a CPU twin for it";
+    constexpr std::string_view launch_by_host = "launch the kernel from the host";
+    constexpr std::pair<std::string_view, std::string_view> beginnings[] = {
+        {"cp.async.bulk.tensor", "copy with cp.async.bulk, row by row, or with loads and stores"},
+        {"cp.async.bulk.prefetch.tensor", "leave the prefetch out"},
+        {"cp.reduce.async.bulk", "add with red, element by element"},
+        {"tensormap", "copy with cp.async.bulk, row by row, or with loads and stores"},
+        {"wgmma", without_tensor_cores},
+        {"wmma", without_tensor_cores},
+        {"mma", without_tensor_cores},
+        {"tcgen05", without_tensor_cores},
+        {"ldmatrix", without_tensor_cores},
+        {"stmatrix", without_tensor_cores}};
+    for (const auto& [beginning, remedy] : beginnings) {
+        if (refused.starts_with(beginning)) return remedy;
+    }
+    constexpr std::string_view launches[] = {"LaunchDevice", "GetParameterBuffer"};
+    for (const std::string_view one : launches) {
+        if (refused.starts_with("call") && refused.find(one) != std::string_view::npos) return launch_by_host;
+    }
+    return "";
+}
+
+}  // namespace
+
 void Lowering::refuse_this(std::string_view why) {
     std::string words(now_->opcode);
     for (const std::string_view word : now_->qualifiers) words += word;
-    refuse(words + " " + std::string(why));
+    words += " " + std::string(why);
+    const std::string_view instead = remedy_of(words);
+    refuse(instead.empty() ? words : words + "; instead, " + std::string(instead));
 }
 
 std::uint32_t Lowering::local_place(std::uint64_t bytes, std::uint32_t alignment) {

@@ -328,6 +328,10 @@ private:
             if (at < numbers.size()) numbers[at] = number;
             if (!take_if(",")) break;
         }
+        if (token.is(".explicitcluster")) made.explicit_cluster = true;
+        if (token.is(".maxclusterrank")) made.most_cluster_blocks = numbers[0];
+        if (token.is(".maxnreg")) made.most_registers = numbers[0];
+        if (token.is(".minnctapersm")) made.least_blocks = numbers[0];
         const bool of_cluster = token.is(".reqnctapercluster");
         if (!token.is(".maxntid") && !token.is(".reqntid") && !of_cluster) return;
         for (std::uint64_t& number : numbers) {

@@ -35,7 +35,11 @@ struct Entry {
     std::uint32_t most_threads = 0;                      // of a block, by .maxntid or .reqntid; 0: not stated
     std::array<std::uint32_t, 3> required_threads = {};  // the block, by .reqntid; 0: not stated
     std::array<std::uint32_t, 3> required_cluster = {};  // blocks of a cluster, by .reqnctapercluster; 0: not stated
-    bool uses_heap = false;                              // it or what it calls by name calls malloc() or free()
+    bool explicit_cluster = false;          // by .explicitcluster: a launch must state a cluster, if the entry does not
+    std::uint32_t most_cluster_blocks = 0;  // by .maxclusterrank; 0: not stated
+    // Of a thread: an estimate (register_estimate.hpp) with what it calls, within .maxnreg, .maxntid and .minnctapersm.
+    std::uint32_t registers = 0;
+    bool uses_heap = false;  // it or what it calls by name calls malloc() or free()
     // Of the entry, or of a function that it may call.
     Refusal refusal;
 };

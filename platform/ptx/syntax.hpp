@@ -103,6 +103,9 @@ struct FunctionSyntax {
     std::vector<std::vector<std::string_view>> targets;
     std::array<std::uint64_t, 3> most_threads = {}, required_threads = {};  // .maxntid, .reqntid; 0: not stated
     std::array<std::uint64_t, 3> required_cluster = {};                     // .reqnctapercluster; 0: not stated
+    bool explicit_cluster = false;                                          // .explicitcluster
+    std::uint64_t most_cluster_blocks = 0;                                  // .maxclusterrank; 0: not stated
+    std::uint64_t most_registers = 0, least_blocks = 0;                     // .maxnreg, .minnctapersm; 0: not stated
     std::string refused_directive;                                          // a directive that cannot be honoured
     std::uint32_t line = 0;
 };

@@ -30,21 +30,33 @@ int resident_blocks(const Driver& d, int device, const Function& function, const
     if (threads == 0 || threads > static_cast<std::uint64_t>(d.fact(device, attribute::max_threads_per_block)))
         return 0;
     const int by_threads = blocks_per_multiprocessor(d, device, static_cast<int>(threads));
-    // Observed (580, H200): 8 blocks of 128 threads without shared memory, as many as the least share that compute
-    // capability 9.0 documents holds with the driver's own bytes of each. Assumed: kernels with shared memory get all.
-    constexpr long least_share = 8 << 10;
-    const long own = long{static_shared(function)} + config.shared_bytes;
-    const long shared = own + d.fact(device, attribute::reserved_shared);
-    const long most = d.fact(device, attribute::shared_per_multiprocessor);
-    const long all = own == 0 ? std::min(most, least_share) : most;
-    return shared <= 0 || all <= 0 ? by_threads : static_cast<int>(std::min<long>(by_threads, all / shared));
+    // Observed (580): no more than 8 blocks that may be of a cluster.
+    constexpr long most_blocks = 8;
+    const long shared =
+        long{static_shared(function)} + config.shared_bytes + d.fact(device, attribute::reserved_shared);
+    const long all = d.fact(device, attribute::shared_per_multiprocessor);
+    const long by_shared = shared <= 0 || all <= 0 ? most_blocks : all / shared;
+    return static_cast<int>(std::min({most_blocks, by_shared, long{by_threads}}));
 }
 
-// Processors are grouped unequally: the record has how many clusters of more than 2 blocks reach.
-int multiprocessors_for(const Driver& d, int device, std::uint64_t blocks) {
+// Processors are grouped unequally, and a cluster stays within a group: the record has how many clusters of more than 2
+// blocks reach. Two groups of 18 and others of 8 and 16 give all answers of a driver 580 on a GPU of 132.
+int clusters_held(const Driver& d, int device, std::uint64_t blocks, int held) {
+    constexpr int group = 18;
     const int for_large = d.machine.device(device).large_cluster_multiprocessors;
     const int all = std::max(0, d.fact(device, attribute::multiprocessors));
-    return blocks > 2 && for_large != 0 ? std::min(all, for_large) : all;
+    const auto of = [&](int multiprocessors) {
+        return static_cast<int>(static_cast<std::uint64_t>(multiprocessors) * static_cast<std::uint64_t>(held) /
+                                blocks);
+    };
+    if (blocks <= 2 || for_large == 0) return of(all);
+    const int reached = std::min(all, for_large);
+    return reached <= 2 * group ? of(reached) : 2 * of(group) + of(reached - 2 * group);
+}
+
+// Observed (580): 912 for .explicitcluster where neither the entry nor the configuration states a size.
+bool lacks_cluster(const Function& function, const LaunchSettings& settings) {
+    return needs_cluster(function) && settings.cluster.x == 0 && required_cluster(function).x == 0;
 }
 
 // Body: Result(Driver&, int device, const Function&, const LaunchSettings&), called with the driver's mutex held.
@@ -74,6 +86,10 @@ bool states_cluster(const Function& function) {
     return function.twin->entry && function.twin->entry->required_cluster[0] != 0;
 }
 
+bool needs_cluster(const Function& function) {
+    return function.twin->entry && function.twin->entry->explicit_cluster;
+}
+
 ClusterSize required_cluster(const Function& function) {
     if (states_cluster(function)) {
         const auto& stated = function.twin->entry->required_cluster;
@@ -86,33 +102,32 @@ ClusterSize required_cluster(const Function& function) {
 
 extern "C" {
 
-// Documented: the cluster in `config` does not count.
+// Documented: the cluster in `config` does not count. Observed (580): nor does what the entry states of its size.
 Result cuOccupancyMaxPotentialClusterSize(int* size, Function* function, const LaunchConfig* config) {
-    return call_for_cluster(
-        CallId::cuOccupancyMaxPotentialClusterSize, size, function, config,
-        [&](Driver& d, int device, const Function& f, const LaunchSettings&) -> Result {
-            const std::uint64_t required = blocks_of(required_cluster(f));
-            const bool fits = resident_blocks(d, device, f, *config) != 0;
-            *size = !fits ? 0 : required != 0 ? static_cast<int>(required) : static_cast<int>(most_cluster_blocks(f));
-            return result::ok;
-        });
+    return call_for_cluster(CallId::cuOccupancyMaxPotentialClusterSize, size, function, config,
+                            [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
+                                if (lacks_cluster(f, settings)) return result::invalid_cluster_size;
+                                const bool fits = resident_blocks(d, device, f, *config) != 0;
+                                *size = !fits ? 0 : static_cast<int>(largest_cluster(f));
+                                return result::ok;
+                            });
 }
 
 Result cuOccupancyMaxActiveClusters(int* clusters, Function* function, const LaunchConfig* config) {
     return call_for_cluster(CallId::cuOccupancyMaxActiveClusters, clusters, function, config,
                             [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
+                                if (lacks_cluster(f, settings)) return result::invalid_cluster_size;
                                 const ClusterSize required = required_cluster(f), given = settings.cluster;
                                 const std::uint64_t wanted = blocks_of(required), asked = blocks_of(given);
-                                // Documented: a size must match the required one. Observed (580, H200): none is taken;
-                                // as 1: assumed.
+                                // Documented: a size must match the required one. Observed (580): without any it
+                                // is 0.
                                 const bool differs =
                                     given.x != required.x || given.y != required.y || given.z != required.z;
                                 if (wanted != 0 && asked != 0 && differs) return result::invalid_cluster_size;
-                                const std::uint64_t blocks = std::max<std::uint64_t>(1, wanted != 0 ? wanted : asked);
+                                const std::uint64_t blocks = wanted != 0 ? wanted : asked;
                                 if (blocks > most_cluster_blocks(f)) return result::invalid_cluster_size;
-                                const auto all = static_cast<std::uint64_t>(multiprocessors_for(d, device, blocks)) *
-                                                 static_cast<std::uint64_t>(resident_blocks(d, device, f, *config));
-                                *clusters = static_cast<int>(all / blocks);
+                                const int held = resident_blocks(d, device, f, *config);
+                                *clusters = blocks == 0 ? 0 : clusters_held(d, device, blocks, held);
                                 return result::ok;
                             });
 }

@@ -114,10 +114,10 @@ Result cuCtxRecordEvent(Context* context, Event* event) {
 }
 
 Result cuCtxWaitEvent(Context* context, Event* event) {
+    // Observed (580): null is no context, also where one is current.
     return call(CallId::cuCtxWaitEvent, [&](Driver& d) {
-        Context* const named = context ? context : current_context(d);
         const std::lock_guard lock(d.mutex);
-        return wait(d, named, event);
+        return wait(d, context, event);
     });
 }
 }

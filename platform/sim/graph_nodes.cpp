@@ -124,7 +124,8 @@ Result find_in_clone(Driver& d, NodeObject** node, NodeObject* original, GraphOb
 
 Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
     const std::lock_guard lock(d.mutex);
-    if (!d.graphs.alive(child) || child->was_moved) return result::invalid_value;
+    if (!d.graphs.alive(child)) return result::invalid_value;
+    if (child->was_moved) return result::not_supported;  // observed (580)
     engine::Graph inside;
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
     // Documented as "an error"; the code is assumed, and for conditional nodes observed.
@@ -135,7 +136,8 @@ Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
                     });
 }
 
-// Documented: a moved graph is no other node's, and holds no conditional nodes. The codes are assumed.
+// Documented: a moved graph is no other node's, and holds no conditional nodes. Observed (580): 801 for one that
+// was moved. The other codes are assumed.
 Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
     const std::lock_guard lock(d.mutex);
     const auto holds = [&](GraphObject* outer, GraphObject* inner) {
@@ -143,6 +145,7 @@ Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
         return inner == outer;
     };
     if (!d.graphs.alive(child) || !d.graphs.alive(place.graph)) return result::invalid_value;
+    if (child->was_moved) return result::not_supported;
     const bool is_bound = child->parent || child->captured_by != engine::StreamId::none;
     if (is_bound || holds(child, place.graph)) return result::invalid_value;
     if (has_conditions(child->graph)) return result::not_supported;

@@ -16,7 +16,8 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
         return result::not_supported;
     }
     const std::lock_guard lock(d.mutex);
-    if (!d.graphs.alive(graph) || graph->was_moved) return result::invalid_value;  // assumed for moved graphs
+    if (!d.graphs.alive(graph)) return result::invalid_value;
+    if (graph->was_moved) return result::not_supported;  // observed (580)
     auto made = std::make_shared<engine::GraphInstance>();
     if (const Result code = look(d, *graph, [&](const engine::Graph& g) { made->graph = g; })) return code;
     // Documented: memory that a graph allocates has one address, so one live instance. Observed for conditional nodes.

@@ -239,10 +239,16 @@ LaunchRequest request_of(const KernelLaunch& launch) {
             launch.settings};
 }
 
-unsigned most_cluster_blocks(const Function& function) {
+unsigned largest_cluster(const Function& function) {
     constexpr unsigned portable = 8, largest = 16;
     const auto allowed = function.set_attributes.find(function_attribute::any_cluster);
     return allowed != function.set_attributes.end() && allowed->second != 0 ? largest : portable;
+}
+
+unsigned most_cluster_blocks(const Function& function) {
+    const unsigned most = largest_cluster(function);
+    const std::uint32_t stated = function.twin->entry != nullptr ? function.twin->entry->most_cluster_blocks : 0;
+    return stated != 0 ? std::min(most, stated) : most;
 }
 
 ClusterSize cluster_of(const KernelLaunch& launch) {
@@ -266,6 +272,12 @@ Result check_cluster_of(const Driver& d, const LaunchRequest& request, const Clu
     }
     const unsigned most = most_cluster_blocks(*request.function);
     const ClusterSize& size = settings.cluster;
+    if (size.x == 0 && needs_cluster(*request.function)) {
+        say("%s states .explicitcluster: its launch needs the size of its clusters "
+            "(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)",
+            request.function->twin->symbol.c_str());
+        return result::invalid_cluster_size;
+    }
     if (size.x != 0) {  // a driver 580 answers 912 for both
         const unsigned(&grid)[3] = request.shape.grid;
         if (grid[0] % size.x != 0 || grid[1] % size.y != 0 || grid[2] % size.z != 0)

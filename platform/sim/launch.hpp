@@ -56,10 +56,14 @@ struct KernelLaunch {
 const KernelLaunch* launch_of(const engine::GraphNode& node);
 // The launch once more, to be changed and prepared.
 LaunchRequest request_of(const KernelLaunch& launch);
-// Blocks of a cluster of this function: 8, or 16 where it allows sizes that are not portable.
+// Blocks of a cluster: 8, or 16 where the function allows sizes that are not portable.
+unsigned largest_cluster(const Function& function);
+// The same; fewer by .maxclusterrank.
 unsigned most_cluster_blocks(const Function& function);
 // Whether its entry has a size of clusters (.reqnctapercluster of __cluster_dims__).
 bool states_cluster(const Function& function);
+// Whether its launches must state one (.explicitcluster).
+bool needs_cluster(const Function& function);
 // What that or cuFuncSetAttribute requires of launches; 0: nothing.
 ClusterSize required_cluster(const Function& function);
 // The cluster of a launch: what it states, or what its function requires; x 0: neither.

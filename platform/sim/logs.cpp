@@ -114,9 +114,8 @@ bool is_registered(const Callback* one) {
 
 // Body: Result(std::vector<std::string>&&, bool lost), for the lines from the iterator on, or all.
 template <class Body>
-Result call_for_lines(CallId id, unsigned* iterator, unsigned flags, Body&& body) {
+Result call_for_lines(CallId id, unsigned* iterator, Body&& body) {
     return call_without_driver(id, [&]() -> Result {
-        if (flags != 0) return result::invalid_value;
         unsigned begin = iterator ? *iterator : 0;
         bool lost = false;
         std::vector<std::string> found = lines_from(begin, lost);
@@ -225,12 +224,13 @@ Result cuLogsUnregisterCallback(LogHandle* handle) {
             callback_count.fetch_sub(1, std::memory_order_relaxed);
             return result::ok;
         }
-        return result::invalid_value;
+        // Observed (580): a callback that is no longer one crashes the driver.
+        die_like_the_driver("cuLogsUnregisterCallback of what is no callback, or no longer one");
     });
 }
 
+// Observed (580): flags of these calls are not looked at.
 Result cuLogsCurrent(unsigned* iterator, unsigned) {
-    // Observed (580, H200): flags are not looked at.
     return call_without_driver(CallId::cuLogsCurrent, [&]() -> Result {
         if (!iterator) return result::invalid_value;
         spin.lock();
@@ -240,16 +240,16 @@ Result cuLogsCurrent(unsigned* iterator, unsigned) {
     });
 }
 
-Result cuLogsDumpToFile(unsigned* iterator, const char* path, unsigned flags) {
-    return call_for_lines(
-        CallId::cuLogsDumpToFile, iterator, flags,
-        [&](const std::vector<std::string>& found, bool lost) { return write_file(found, lost, path); });
+Result cuLogsDumpToFile(unsigned* iterator, const char* path, unsigned) {
+    return call_for_lines(CallId::cuLogsDumpToFile, iterator, [&](const std::vector<std::string>& found, bool lost) {
+        return write_file(found, lost, path);
+    });
 }
 
-Result cuLogsDumpToMemory(unsigned* iterator, char* buffer, std::size_t* size, unsigned flags) {
-    return call_for_lines(
-        CallId::cuLogsDumpToMemory, iterator, flags,
-        [&](const std::vector<std::string>& found, bool lost) { return fill(found, lost, buffer, size); });
+Result cuLogsDumpToMemory(unsigned* iterator, char* buffer, std::size_t* size, unsigned) {
+    return call_for_lines(CallId::cuLogsDumpToMemory, iterator, [&](const std::vector<std::string>& found, bool lost) {
+        return fill(found, lost, buffer, size);
+    });
 }
 }
 

@@ -19,7 +19,11 @@ inline const MemoryNode* memory_node_of(const engine::GraphNode& node, engine::K
 template <class Make>
 Result add_memory_node(Driver& d, const NodePlace& place, Context* context, Make make) {
     engine::Operation operation;
+    // Observed (580): a node without a context is taken, with and without a current one. Assumed: it has that
+    // one, or the first device's primary one.
+    if (!context) context = current_context(d);
     const std::lock_guard lock(d.mutex);
+    if (!context) context = &d.devices[0].primary;
     if (const Result code = context_code(d, context)) return code;
     if (const Result code = make(GpuAgent{context->device, context, engine::StreamId::none}, operation)) return code;
     return add_node(d, place.node, place.graph, place.dependencies, place.count,

@@ -155,15 +155,6 @@ Result unload(Driver& d, Module* module, Result unknown) {
     return result::ok;
 }
 
-int max_threads(const Driver& d, int device, const Function& function) {
-    const int most = d.fact(device, attribute::max_threads_per_block);
-    const std::uint32_t stated = function.twin->entry != nullptr ? function.twin->entry->most_threads : 0;
-    return stated == 0 ? most : static_cast<int>(std::min<std::uint32_t>(stated, static_cast<std::uint32_t>(most)));
-}
-int static_shared_bytes(const Function& function) {
-    return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->static_shared_bytes) : 0;
-}
-
 int local_bytes(const Function& function) {
     return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->local_bytes) : 0;
 }
@@ -184,7 +175,7 @@ int virtual_version(const Function& function, int device_version) {
     return function.twin->program ? static_cast<int>(function.twin->program->target()) : device_version;
 }
 
-// Numbers of CUfunction_attribute; the simulator's kernels use no registers, so the answers are plausible constants.
+// Numbers of CUfunction_attribute. Registers of PTX are an estimate; those of twins are a plausible constant.
 Result get_attribute(const Driver& d, int device, const Function& function, int id, int* value) {
     if (!value) return result::invalid_value;
     const auto set = function.set_attributes.find(id);
@@ -194,7 +185,7 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
         case 1: *value = static_shared_bytes(function); return result::ok;
         case 2: *value = constant_bytes(function); return result::ok;
         case 3: *value = local_bytes(function); return result::ok;
-        case 4: *value = 32; return result::ok;
+        case 4: *value = registers_of(function); return result::ok;
         case 5: *value = virtual_version(function, version); return result::ok;
         case 6: *value = version; return result::ok;
         case 7: *value = 0; return result::ok;
@@ -206,8 +197,8 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
         case function_attribute::carveout:
             *value = set != function.set_attributes.end() ? set->second : -1;
             return result::ok;
-        // Assumed: __cluster_dims__ sets it.
-        case function_attribute::cluster_required: *value = states_cluster(function) ? 1 : 0; return result::ok;
+        // Observed (580): of .explicitcluster alone, which nvcc writes for __cluster_dims__, too.
+        case function_attribute::cluster_required: *value = needs_cluster(function) ? 1 : 0; return result::ok;
         case function_attribute::cluster_width:
             *value = static_cast<int>(required_cluster(function).x);
             return result::ok;
@@ -275,20 +266,6 @@ Result parameter_info(const Twin& twin, std::size_t index, std::size_t* offset, 
     return result::ok;
 }
 
-Result best_block(const Driver& d, int device, const Function& function, int* grid, int* block, int limit) {
-    if (!grid || !block) return result::invalid_value;
-    const int most = std::max(1, max_threads(d, device, function));
-    *block = limit > 0 ? std::min(limit, most) : most;
-    *grid = std::max(1, d.fact(device, attribute::multiprocessors)) * blocks_per_multiprocessor(d, device, *block);
-    return result::ok;
-}
-
-Result active_blocks(const Driver& d, int device, const Function& function, int* blocks, int block) {
-    if (!blocks || block <= 0) return result::invalid_value;
-    *blocks = block > max_threads(d, device, function) ? 0 : blocks_per_multiprocessor(d, device, block);
-    return result::ok;
-}
-
 }  // namespace
 
 Result find_function(Driver& d, Module* module, const char* name, Function** function) {
@@ -335,11 +312,6 @@ Result find_variable(Driver& d, Address* address, std::size_t* bytes, const Modu
     if (address) *address = region->base;
     if (bytes) *bytes = region->bytes;
     return result::ok;
-}
-
-int blocks_per_multiprocessor(const Driver& d, int device, int block) {
-    const int threads = d.fact(device, attribute::max_threads_per_multiprocessor);
-    return std::max(1, threads > 0 ? threads / std::max(1, block) : 2048 / std::max(1, block));
 }
 
 extern "C" {
@@ -483,37 +455,6 @@ Result cuFuncGetName(const char** name, Function* function) {
 Result cuFuncLoad(Function* function) {
     return call_for_function(CallId::cuFuncLoad, function,
                              [](Driver&, Context&, Function&) -> Result { return result::ok; });
-}
-
-Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function, DynamicShared, std::size_t,
-                                        int limit) {
-    return call_for_function(
-        CallId::cuOccupancyMaxPotentialBlockSize, function,
-        [&](Driver& d, Context& context, Function& f) { return best_block(d, context.device, f, grid, block, limit); });
-}
-
-Result cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, Function* function, DynamicShared, std::size_t,
-                                                 int limit, unsigned flags) {
-    return call_for_function(CallId::cuOccupancyMaxPotentialBlockSizeWithFlags, function,
-                             [&](Driver& d, Context& context, Function& f) -> Result {
-                                 if (flags > 1) return result::invalid_value;
-                                 return best_block(d, context.device, f, grid, block, limit);
-                             });
-}
-
-Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function, int block, std::size_t) {
-    return call_for_function(
-        CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
-        [&](Driver& d, Context& context, Function& f) { return active_blocks(d, context.device, f, blocks, block); });
-}
-
-Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Function* function, int block, std::size_t,
-                                                            unsigned flags) {
-    return call_for_function(CallId::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, function,
-                             [&](Driver& d, Context& context, Function& f) -> Result {
-                                 if (flags > 1) return result::invalid_value;
-                                 return active_blocks(d, context.device, f, blocks, block);
-                             });
 }
 }
 

@@ -73,7 +73,8 @@ struct LinkState {
     bool has_device_runtime = false;  // libraries may be added several times
     std::string result;               // of cuLinkComplete
     CompilerLogs logs;
-    bool failed = false;  // cuLinkComplete did; observed (580, H200): 1 for what is added then
+    bool failed = false;         // cuLinkComplete did; observed (580, H200): 1 for what is added then
+    bool defines_twice = false;  // an input that was refused for a name that another one has
 };
 
 // The driver's answer to a ready-made image on a device of this compute capability × 10 (0: any): 0, 200, 209, 218 or
@@ -84,7 +85,12 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
 std::optional<std::string> read_file(const char* path);
 // How many bytes an image has, by what it says itself; 0: it is none.
 std::size_t image_bytes(const void* image) noexcept;
-// Blocks of this many threads that a multiprocessor holds at a time.
+// Threads of a block, by the device and by .maxntid or .reqntid.
+int max_threads(const Driver& d, int device, const Function& function);
+int static_shared_bytes(const Function& function);
+// Of a thread: what is estimated for PTX (ptx::Entry::registers); 32 for others.
+int registers_of(const Function& function);
+// Blocks of this many threads that a multiprocessor holds at a time, by their threads alone.
 int blocks_per_multiprocessor(const Driver& d, int device, int block);
 // The function of this name. `module` may be a library.
 Result find_function(Driver& d, Module* module, const char* name, Function** function);

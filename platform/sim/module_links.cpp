@@ -37,7 +37,9 @@ std::string text_of(int type, std::span<const std::byte> input, std::uint32_t ca
 // Requires the driver's mutex.
 Result add(Driver& d, const Context& context, LinkState* state, int type, std::span<const std::byte> input,
            const char* name, const char* call) {
-    if (state->failed || type < cubin || type > newest_type || input.empty()) return result::invalid_value;
+    // Observed (580): nothing is added after cuLinkComplete, whatever it answered.
+    const bool is_over = state->failed || !state->result.empty();
+    if (is_over || type < cubin || type > newest_type || input.empty()) return result::invalid_value;
     const std::uint32_t capability = capability_of(d, context);
     const bool runtime = type == library && is_device_runtime(input);
     if (runtime && std::exchange(state->has_device_runtime, true)) return result::ok;
@@ -56,7 +58,8 @@ Result add(Driver& d, const Context& context, LinkState* state, int type, std::s
         if (!joined.error.empty()) {
             log = "error   : " + joined.error;
             state->texts.pop_back();
-            code = result::invalid_source;  // observed by others for a name that is defined twice
+            state->defines_twice = true;
+            code = result::invalid_source;  // observed (580)
         }
     }
     state->logs.write(log);
@@ -114,7 +117,7 @@ Result cuLinkAddFile_v2(LinkState* state, int type, const char* path, unsigned, 
         const std::optional<std::string> bytes = read_file(path);
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
-        if (state->failed) return result::invalid_value;
+        if (state->failed || !state->result.empty()) return result::invalid_value;
         if (!bytes) return result::file_not_found;
         return add(d, context, state, type, std::as_bytes(std::span(*bytes)), path, "cuLinkAddFile");
     });
@@ -126,6 +129,7 @@ Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
         const std::lock_guard lock(d.mutex);
         if (!d.links.alive(state)) return result::invalid_handle;
         if (!image || state->failed || state->texts.empty()) return result::invalid_value;
+        if (state->defines_twice) return result::invalid_source;  // observed (580)
         state->result = ptx::join(state->texts).text;
         if (const std::string error = ptx_error(state->result); !error.empty()) {
             const std::string undefined_name = unresolved_name(error);

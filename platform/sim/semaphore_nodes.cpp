@@ -18,11 +18,21 @@ const SemaphoreSet* set_of(const engine::GraphNode& node, bool waits) {
     return static_cast<const SemaphoreSet*>(node.operation.details.get());
 }
 
-// Requires the driver's mutex. Assumed: a node without a semaphore is refused.
+// Requires the driver's mutex. Observed (580): a node without semaphores is taken.
 Result make(Driver& d, const SemaphoreNodeParameters& p, bool waits, engine::Operation& out) {
-    if (p.count == 0) return result::invalid_value;
     SemaphoreSet set;
     set.waits = waits;
+    // So is one of a semaphore that is null; assumed: it then does nothing.
+    const bool is_null = p.count == 1 && p.semaphores && p.parameters && !p.semaphores[0];
+    if (is_null) {
+        set.words.emplace_back();
+        set.semaphores.push_back(nullptr);
+        set.parameters.push_back(p.parameters[0]);
+    }
+    if (p.count == 0 || is_null) {
+        out = semaphore_operation(d, std::move(set));
+        return result::ok;
+    }
     if (const Result code = check_semaphores(d, nullptr, p.semaphores, p.parameters, p.count, set)) return code;
     out = semaphore_operation(d, std::move(set));
     return result::ok;

@@ -160,12 +160,17 @@ engine::Operation semaphore_operation(Driver& d, SemaphoreSet&& set) {
     engine::Operation operation;
     operation.kind = set.waits ? engine::Kind::semaphore_wait : engine::Kind::semaphore_signal;
     operation.label = set.waits ? "a wait for semaphores" : "a signal of semaphores";
-    const int device = operation.device = set.context->device;
+    const int device = operation.device = set.context ? set.context->device : 0;
     const auto kept = std::make_shared<const SemaphoreSet>(std::move(set));
     operation.details = kept;
     operation.body = [&d, kept, device]() -> int {
         for (std::size_t i = 0; i < kept->words.size(); ++i) {
             const std::uint64_t value = kept->parameters[i].value;
+            if (!kept->words[i]) {
+                say("a node of an external semaphore that is null does nothing here; a real driver leaves this "
+                    "undefined");
+                continue;
+            }
             const Result code = kept->waits ? wait(d, device, *kept->words[i], value) : signal(*kept->words[i], value);
             if (code != result::ok) return code;
         }

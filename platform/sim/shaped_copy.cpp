@@ -155,12 +155,11 @@ bool is_line(const Copy3D& copy) {
 
 }  // namespace
 
-// Observed (580, H200): a copy node without a context is taken beside a current one. Assumed: it has that one.
 Result add_copy_node(Driver& d, const NodePlace& place, const Copy3D* copy, Context* context) {
     if (!copy) return result::invalid_value;
-    return add_memory_node(
-        d, place, context ? context : current_context(d),
-        [&](const GpuAgent& agent, engine::Operation& made) { return copy_of_node(d, agent, *copy, made); });
+    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
+        return copy_of_node(d, agent, *copy, made);
+    });
 }
 
 Result set_copy_node(Driver& d, const NodeChange& change, const Copy3D* copy, Context* context) {

@@ -293,6 +293,9 @@ TEST(PtxBarriers, OtherAsynchronousCopiesAreRefusedByName) {  // keeps W8
         const std::string name = std::string(instruction).substr(0, std::string(instruction).find(' '));
         EXPECT_TRUE(entry->refusal.what.starts_with(name + " is not modelled")) << entry->refusal.what;
         EXPECT_EQ(entry->refusal.line, 9u);
+        const bool has_remedy = entry->refusal.what.find("; instead, ") != std::string::npos;
+        EXPECT_EQ(has_remedy, name.find("tensor") != std::string::npos || name.starts_with("cp.reduce"))
+            << entry->refusal.what;
     }
 }
 

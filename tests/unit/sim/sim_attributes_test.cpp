@@ -340,6 +340,19 @@ TEST(SimClusters, AreCountedByTheirSize) {
             one.value = size(4);
             REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
             REQUIRE_THAT(found == 248);
+            // Threads, bytes of dynamic shared memory, blocks of a cluster, clusters: as a driver 580 answered.
+            const int rows[][4] = {{32, 22528, 1, 1056}, {32, 33792, 1, 792},  {32, 33792, 2, 396},
+                                   {64, 33792, 4, 186},  {64, 33792, 8, 92},   {128, 45056, 4, 154},
+                                   {256, 45056, 8, 77},  {512, 45056, 1, 528}, {1024, 0, 8, 30}};
+            for (const auto& [threads, bytes, blocks, clusters_held] : rows) {
+                config.block_x = static_cast<unsigned>(threads);
+                config.shared_bytes = static_cast<unsigned>(bytes);
+                one.value = size(static_cast<unsigned>(blocks));
+                REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
+                REQUIRE_THAT(found == clusters_held);
+            }
+            config.block_x = 128;
+            config.shared_bytes = 0;
         }
         one.value = size(16);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 912);
@@ -348,7 +361,8 @@ TEST(SimClusters, AreCountedByTheirSize) {
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, kernel, &config), 0);
         REQUIRE_THAT(found == 16);
         config.attribute_count = 0;
-        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);  // 580, H200: no size
+        REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);  // 580: no size
+        REQUIRE_THAT(found == 0);
         for (int axis = 0; axis < 3; ++axis) REQUIRE_CODE(cuFuncSetAttribute(kernel, cluster_width + axis, 1), 0);
         REQUIRE_CODE(cuFuncSetAttribute(kernel, cluster_width, 4), 0);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
@@ -356,7 +370,7 @@ TEST(SimClusters, AreCountedByTheirSize) {
         config.attribute_count = 1;
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 912);  // not the required size
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, kernel, &config), 0);
-        REQUIRE_THAT(found == 4);
+        REQUIRE_THAT(found == 16);
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(nullptr, kernel, &config), 1);
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, kernel, nullptr), 1);
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, nullptr, &config), 400);

@@ -134,7 +134,10 @@ TEST(SimFillNodes, WrongOnesAreRefused) {
         refused({g.scene.memory, 4, 1, 4, 4, 2});       // rows overlap
         refused({g.scene.memory, 0, 1, 4, 100000, 1});  // beyond the allocation
         const FillNodeParameters good = {g.scene.memory, 0, 1, 4, 4, 1};
-        REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, &good, nullptr), 201);
+        REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, &good, nullptr), 0);  // 580
+        REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
+        REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, &good, nullptr), 0);
+        REQUIRE_CODE(cuCtxSetCurrent(g.scene.context), 0);
         REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, nullptr, g.scene.context), 1);
         REQUIRE_CODE(cuGraphAddMemsetNode(&g.node, g.graph, nullptr, 0, &good, g.scene.context), 0);
     });

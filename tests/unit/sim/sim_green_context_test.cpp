@@ -258,6 +258,7 @@ TEST(SimContextEvents, LaterWorkOfAContextWaits) {
         REQUIRE_CODE(cuStreamSynchronize(after), 0);
         REQUIRE_CODE(cuStreamSynchronize(before), 0);
         REQUIRE_CODE(cuCtxWaitEvent(context, nullptr), 400);
+        REQUIRE_CODE(cuCtxWaitEvent(nullptr, event), 201);  // 580: not the current one
         REQUIRE_CODE(cuCtxWaitEvent(reinterpret_cast<Context*>(&gate), event), 201);
     });
 }

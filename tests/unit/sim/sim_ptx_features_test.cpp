@@ -450,6 +450,48 @@ TEST(SimKernelClusters, TheSizeThatAFunctionRequiresIsTaken) {  // keeps W8
     });
 }
 
+// .explicitcluster: a launch states its clusters; .maxclusterrank: how large they are at most.
+TEST(SimKernelClusters, AnEntryMayNeedAndBoundThem) {  // keeps W8
+    in_own_process(
+        [] {
+            open_device();
+            if (capability() < 90) {
+                std::fputs("explicit states .explicitcluster\n", stderr);
+                return;
+            }
+            Module* module = nullptr;
+            REQUIRE_CODE(cuModuleLoadData(&module,
+                                          ".version 7.8\n.target sm_90\n.address_size 64\n"
+                                          ".visible .entry explicit() .explicitcluster { ret; }\n"
+                                          ".visible .entry bound() .maxclusterrank 4 { ret; }\n"
+                                          ".visible .entry both() .explicitcluster .reqnctapercluster 2 { ret; }"),
+                         0);
+            int value = -1;
+            for (const auto& [name, needs] : {std::pair{"explicit", 1}, {"bound", 0}, {"both", 1}}) {
+                REQUIRE_CODE(cuFuncGetAttribute(&value, 10, entry(module, name)), 0);
+                REQUIRE_THAT(value == needs);
+            }
+            REQUIRE_CODE(launch_in_clusters(entry(module, "explicit"), 8, 32, 0, nullptr), 912);
+            const LaunchConfig plain = {8, 1, 1, 32, 1, 1, 0, nullptr, nullptr, 0};
+            REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&value, entry(module, "explicit"), &plain), 912);
+            REQUIRE_CODE(cuOccupancyMaxActiveClusters(&value, entry(module, "explicit"), &plain), 912);
+            REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&value, entry(module, "bound"), &plain), 0);
+            REQUIRE_THAT(value == 8);
+            REQUIRE_CODE(cuOccupancyMaxActiveClusters(&value, entry(module, "both"), &plain), 0);
+            REQUIRE_THAT(value > 0);
+            REQUIRE_CODE(cuLaunchKernel(entry(module, "explicit"), 8, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr),
+                         912);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "explicit"), 8, 32, 1, nullptr), 0);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "explicit"), 8, 32, 4, nullptr), 0);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "both"), 8, 32, 0, nullptr), 0);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "bound"), 8, 32, 0, nullptr), 0);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "bound"), 8, 32, 4, nullptr), 0);
+            REQUIRE_CODE(launch_in_clusters(entry(module, "bound"), 8, 32, 8, nullptr), 912);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+        },
+        "explicit states .explicitcluster");
+}
+
 // The size of __cluster_dims__ is told, counted, and not changed.
 TEST(SimKernelClusters, TheSizeThatAnEntryStatesIsTold) {  // keeps W8
     in_own_process([] {
@@ -478,7 +520,7 @@ TEST(SimKernelClusters, TheSizeThatAnEntryStatesIsTold) {  // keeps W8
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, histogram, &plain), 0);
         REQUIRE_THAT(of_four > 0 && found == of_four);
         REQUIRE_CODE(cuOccupancyMaxPotentialClusterSize(&found, histogram, &plain), 0);
-        REQUIRE_THAT(found == 4);
+        REQUIRE_THAT(found == 8);  // 580: whatever the entry states
         stated.attributes = &two;
         REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, histogram, &stated), 912);
     });

@@ -267,6 +267,38 @@ TEST(SimPtx, WhatCannotRunIsRefusedByNameAndLine) {
         "the entry k cannot run from its PTX: line 5: wgmma");
 }
 
+// Launches by kernels and tensor copies: refused when the module is loaded, with instruction, line and what to do.
+TEST(SimPtx, LaunchesByKernelsAndTensorCopiesAreRefusedWhenTheyAreLoaded) {  // keeps W8
+    const auto says = [](const char* version, const std::string& text, const char* words) {
+        in_own_process(
+            [&] {
+                open_device();
+                const std::string whole = std::string(version) + "\n.address_size 64\n" + text;
+                Module* module = nullptr;
+                const Result code = cuModuleLoadData(&module, whole.c_str());
+                std::fputs("loaded\n", stderr);
+                if (code == 0) REQUIRE_CODE(launch(entry(module, "k"), {1, 1}), 801);
+                // A device that is too old has no such instructions: as from the driver.
+                if (code != 0) REQUIRE_CODE(code, 218);
+                if (code != 0) std::fprintf(stderr, "%s\nloaded\n", words);
+            },
+            (std::string(words) + "(.|\n)*loaded").c_str());
+    };
+    says(".version 6.0\n.target sm_50",
+         ".extern .func (.param .b32 code) cudaLaunchDeviceV2(.param .b64 block, .param .b64 stream);\n"
+         ".visible .entry k() {\n.param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], 0; st.param.b64 [b], "
+         "0;\n"
+         "call.uni (c), cudaLaunchDeviceV2, (a, b);\nret; }\n",
+         "the entry k cannot run from its PTX: line 7: call.uni of cudaLaunchDeviceV2 is not modelled; instead, launch "
+         "the kernel from the host");
+    says(".version 8.0\n.target sm_90",
+         ".visible .entry k(.param .u64 m) {\n.reg .b64 %m; .reg .b32 %a; .shared .align 128 .b8 s[256];\n"
+         "mov.u32 %a, s; ld.param.u64 %m, [m];\n"
+         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%a], [%m, {0}], [%a];\nret; }\n",
+         "the entry k cannot run from its PTX: line 7: cp.async.bulk.tensor.1d.* is not modelled; instead, copy with "
+         "cp.async.bulk");
+}
+
 Module* of_body(const std::string& entries) {
     return loaded(".version 6.0\n.target sm_50\n.address_size 64\n" + entries);
 }
@@ -283,6 +315,56 @@ TEST(SimPtx, AKernelWithoutParametersNeedsNoList) {
         REQUIRE_CODE(cuLaunchKernel(entry(module, "k"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 0);
         REQUIRE_CODE(cuLaunchKernel(entry(module, "one"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 1);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+// The answers of cuda_occupancy.h for what the entry's PTX needs.
+TEST(SimPtx, AMultiprocessorHoldsAsManyBlocksAsHaveTheirShare) {  // keeps W8
+    in_own_process([] {
+        open_device();
+        std::string greedy = ".visible .entry greedy(.param .u64 p) { .reg .b64 %d<200>, %o; ld.param.u64 %o, [p];\n";
+        for (int at = 0; at < 200; ++at) greedy += "ld.global.u64 %d" + std::to_string(at) + ", [%o];\n";
+        for (int at = 0; at < 200; ++at) greedy += "st.global.u64 [%o], %d" + std::to_string(at) + ";\n";
+        Module* const module = of_body(
+            greedy + "ret; }\n.visible .entry small() { ret; }\n" + ".visible .entry bounded() .maxntid 96 { ret; }\n" +
+            ".visible .entry sharing(.param .u64 p) { .reg .b32 %a; .shared .b8 s[32768]; mov.u32 %a, s; " +
+            "st.shared.u32 [%a], 1; ret; }\n.visible .entry bound(.param .u64 p) .maxnreg 32 { ret; }");
+        constexpr int shared = 1, local = 3, registers = 4, most = 0;
+        REQUIRE_THAT(attribute_of(entry(module, "greedy"), registers) == 255);
+        REQUIRE_THAT(attribute_of(entry(module, "small"), registers) == 4);
+        REQUIRE_THAT(attribute_of(entry(module, "small"), local) == 0);
+        REQUIRE_THAT(attribute_of(entry(module, "sharing"), shared) == 32768);
+        REQUIRE_THAT(attribute_of(entry(module, "bounded"), most) == 96);
+        const auto held = [&](const char* name, int block, std::size_t dynamic_bytes = 0) {
+            int blocks = -1, again = -1;
+            Function* const function = entry(module, name);
+            REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, block, dynamic_bytes), 0);
+            REQUIRE_CODE(
+                cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&again, function, block, dynamic_bytes, 1), 0);
+            REQUIRE_THAT(again == blocks);
+            return blocks;
+        };
+        // Registers: 8192 for a warp, of 65536.
+        REQUIRE_THAT(held("greedy", 32) == 8 && held("greedy", 256) == 1 && held("greedy", 257) == 0);
+        REQUIRE_THAT(held("bounded", 97) == 0 && held("bounded", 96) > 0);
+        REQUIRE_THAT(held("small", 1) == fact(attribute::max_blocks_per_multiprocessor));
+        REQUIRE_THAT(held("small", 1024) == fact(attribute::max_threads_per_multiprocessor) / 1024);
+        const int reserved = fact(attribute::reserved_shared), all = fact(attribute::shared_per_multiprocessor);
+        REQUIRE_THAT(held("sharing", 32) == all / (32768 + reserved));
+        REQUIRE_THAT(held("sharing", 32, 16384) == all / (49152 + reserved));
+        REQUIRE_THAT(held("sharing", 32, 16385) == 0);
+        int grid = -1, block = -1;
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, entry(module, "greedy"), nullptr, 0, 0), 0);
+        REQUIRE_THAT(block == 256 && grid == fact(attribute::multiprocessors));
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, entry(module, "greedy"), nullptr, 0, 100), 0);
+        REQUIRE_THAT(block == 64 && grid == 4 * fact(attribute::multiprocessors));
+        const auto of_threads = [](int threads) { return std::size_t{static_cast<unsigned>(threads)} * 512; };
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, entry(module, "small"), of_threads, 0, 0), 0);
+        REQUIRE_THAT(block <= 96);  // 48 KiB for a block
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(nullptr, entry(module, "small"), 32, 0), 1);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&block, entry(module, "small"), 0, 0), 1);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&block, entry(module, "small"), 32, 0, 2), 1);
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(nullptr, &block, entry(module, "small"), nullptr, 0, 0), 1);
     });
 }
 

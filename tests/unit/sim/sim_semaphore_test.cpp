@@ -211,7 +211,7 @@ TEST(SimSemaphores, AreNodesOfGraphs) {
     in_own_process([] {
         const CaptureScene s = open_scene();
         Word word(isthmus_sim_semaphore_binary), other(isthmus_sim_semaphore_binary, 1);
-        Semaphore* both[2] = {imported(word, opaque), imported(other, opaque)};
+        Semaphore *both[2] = {imported(word, opaque), imported(other, opaque)}, *none_of_them = nullptr;
         SemaphoreParameters parameters[2] = {};
         const SemaphoreNodeParameters signal = {both, parameters, 1}, wait = {&both[1], parameters, 1};
         SemaphoreNodeParameters known = {};
@@ -255,8 +255,19 @@ TEST(SimSemaphores, AreNodesOfGraphs) {
         REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graph, &update), 910);
         REQUIRE_CODE(cuGraphExternalSemaphoresSignalNodeSetParams(signals, &signal), 0);
         REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graph, &update), 0);
-        const SemaphoreNodeParameters empty = {both, parameters, 0};
-        REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&none, graph, nullptr, 0, &empty), 1);
+        // 580: nodes of no semaphores, and of one that is null. Here they do nothing.
+        const SemaphoreNodeParameters empty = {}, null = {&none_of_them, parameters, 1};
+        GraphObject* other_graph = nullptr;
+        NodeObject* last = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&other_graph, 0), 0);
+        REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&last, other_graph, nullptr, 0, &empty), 0);
+        REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&last, other_graph, &last, 1, &null), 0);
+        REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&last, other_graph, &last, 1, &signal), 0);
+        REQUIRE_CODE(cuGraphInstantiate_v2(&instance, other_graph, nullptr, nullptr, 0), 0);
+        word.set(0);
+        REQUIRE_CODE(cuGraphLaunch(instance, s.stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(s.stream), 0);
+        REQUIRE_THAT(word.value() == 1);
         REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&none, graph, nullptr, 0, nullptr), 1);
         REQUIRE_CODE(cuDestroyExternalSemaphore(both[0]), 0);
         REQUIRE_CODE(cuGraphAddExternalSemaphoresSignalNode(&none, graph, nullptr, 0, &signal), 400);
