@@ -15,7 +15,7 @@ namespace isthmus::ptx {
 struct Barrier {
     std::uint32_t arrived = 0;
     std::uint32_t expected = 0;  // 0: all threads of the block
-    std::uint32_t absent = 0;    // lanes without a thread, of warps that have come
+    std::uint32_t absent = 0;    // lanes without a thread or that have ended, of warps that have come
     std::uint32_t waiting = 0;
     std::uint32_t count = 0;  // of bar.red: threads whose predicate is true
     std::uint32_t result_count = 0, result_threads = 0;

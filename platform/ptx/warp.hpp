@@ -78,6 +78,8 @@ struct Warp {
     LaneMask all = 0;  // lanes that exist
     LaneMask exited = 0;
     LaneMask carry = 0;  // CC.CF
+    // By barrier with a stated count: lanes that count in its phase, because they have come or never will.
+    std::array<LaneMask, 16> counted = {};
     std::vector<Group> others;
     std::deque<Frame> frames;
     std::vector<Frame*> free_frames;

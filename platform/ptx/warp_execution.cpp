@@ -418,7 +418,10 @@ private:
         w_.now.mask &= ~mask;
         w_.exited |= mask;
         w_.block->exited += static_cast<std::uint32_t>(std::popcount(mask));
-        for (std::uint32_t id = 0; id < w_.block->barriers.size(); ++id) complete(id);
+        for (std::uint32_t id = 0; id < w_.block->barriers.size(); ++id) {
+            if (w_.counted[id] != 0) count_absent(id, mask);
+            complete(id);
+        }
         leave_cluster(mask);
     }
     // Copies that were not waited for are done, and barrier.cluster expects fewer threads.
@@ -465,10 +468,10 @@ private:
         barrier.expected = op.flag ? static_cast<std::uint32_t>(w_.in(op.b)[lane]) : 0;
         barrier.arrived += threads;
         // PTX ISA, bar: a warp counts as 32 threads. Lanes that do not exist or have ended come with the first other
-        // one.
-        const LaneMask present = w_.all & ~w_.exited;
-        if (op.flag && (mask & present & (0 - present)) != 0) {
-            barrier.absent += static_cast<std::uint32_t>(std::popcount(~present));
+        // one; lanes that end later come when they end.
+        if (op.flag) {
+            w_.counted[id] |= mask;
+            count_absent(id, ~(w_.all & ~w_.exited));
         }
         w_.block->progressed = true;
         if (op.value2 == 2) {
@@ -485,6 +488,13 @@ private:
         complete(id);
     }
 
+    // Lanes that never come to the barrier, of a warp of which others have come in this phase.
+    void count_absent(std::uint32_t id, LaneMask mask) {
+        const LaneMask absent = mask & ~w_.counted[id];
+        w_.block->barriers[id].absent += static_cast<std::uint32_t>(std::popcount(absent));
+        w_.counted[id] |= absent;
+    }
+
     void complete(std::uint32_t id) {
         Block& block = *w_.block;
         Barrier& barrier = block.barriers[id];
@@ -496,6 +506,7 @@ private:
         barrier.result_threads = barrier.arrived;
         barrier.arrived = barrier.absent = barrier.waiting = barrier.count = 0;
         for (Warp& warp : block.warps) {
+            warp.counted[id] = 0;
             for (Group& group : warp.others) release(warp, group, id);
             if (warp.now.mask != 0) release(warp, warp.now, id);
         }
@@ -536,6 +547,7 @@ void start_warp(Warp& warp, const FunctionCode& function, LaneMask lanes_of_warp
     warp.waits = false;
     warp.copies.reset();
     warp.cluster_tickets = {};
+    warp.counted = {};
     warp.stack_end = local_bytes;
     warp.stack_ends.fill(local_bytes);
     warp.local_bytes = local_bytes;

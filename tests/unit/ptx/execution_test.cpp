@@ -222,6 +222,35 @@ TEST(PtxExecution, ACountedBarrierCountsWholeWarps) {
     for (u32 thread = 0; thread < 48; ++thread) EXPECT_EQ(out[thread], 47 - thread);
 }
 
+// PTX ISA, bar: the arrival count grows by the size of the warp, not by its active threads. Lanes come to their end
+// behind the barrier's arrivals where a compiler puts `return` at the end of the text.
+TEST(PtxExecution, LanesThatEndAfterTheirWarpHasArrivedDoNotHoldABarrierUp) {  // keeps W8
+    const auto end_of = [](const std::string& body, std::uint32_t threads) {
+        Buffers buffers;
+        std::vector<std::uint32_t> out(1);
+        const std::uint64_t place = buffers.add(out);
+        Loaded loaded(module_of(".visible .entry k(.param .u64 o) { .reg .pred %p<3>; .reg .b32 %r<3>; .reg .b64 %o; "
+                                "ld.param.u64 %o, [o]; mov.u32 %r1, %tid.x; " +
+                                body + " setp.ne.u32 %p2, %r1, 0; @%p2 bra END; st.global.u32 [%o], 5; END: ret; }"),
+                      buffers);
+        ExecutionShape shape;
+        shape.block.x = threads;
+        const Fault fault = loaded.run("k", shape, place);
+        return fault.kind == FaultKind::none ? std::to_string(out[0]) : fault.message;
+    };
+    EXPECT_EQ(end_of("setp.ge.u32 %p1, %r1, 48; @%p1 bra END; bar.sync 1, 64;", 64), "5");
+    EXPECT_EQ(end_of("setp.ge.u32 %p1, %r1, 48; @%p1 ret; bar.sync 1, 64;", 64), "5");
+    // A second phase, and lanes that end between the two.
+    EXPECT_EQ(end_of("setp.ge.u32 %p1, %r1, 60; @%p1 bra END; bar.sync 1, 64; setp.ge.u32 %p1, %r1, 40; "
+                     "@%p1 bra END; bar.sync 1, 64;",
+                     64),
+              "5");
+    // A warp of which nobody came does not count, and lanes that arrived count once although they end then.
+    EXPECT_NE(end_of("setp.ge.u32 %p1, %r1, 32; @%p1 bra END; bar.sync 1, 64;", 64), "5");
+    EXPECT_NE(end_of("setp.lt.u32 %p1, %r1, 32; @%p1 bra WAIT; bar.arrive 1, 96; bra END; WAIT: bar.sync 1, 96;", 64),
+              "5");
+}
+
 std::string atomics_module() {
     return module_of(R"(
 .visible .entry k(.param .u64 w) {
