@@ -76,8 +76,8 @@ struct CallSite {
 };
 
 struct Symbol {
-    enum class Kind : std::uint8_t { variable, function, shared } kind = Kind::variable;
-    std::uint32_t index = 0;   // of the variable or function; shared memory: 1: it is dynamic
+    enum class Kind : std::uint8_t { variable, function, shared, refused } kind = Kind::variable;
+    std::uint32_t index = 0;   // of the variable, function or refusal; shared memory: 1: it is dynamic
     std::uint64_t offset = 0;  // in shared memory
     std::uint32_t bytes = 0;   // of static shared memory
 };
@@ -103,6 +103,7 @@ struct FunctionCode {
     std::uint32_t local_bytes = 0;  // of a frame, with its parameters
     std::uint32_t declared_local_bytes = 0;
     std::vector<LocalPlace> returns, parameters;
+    std::vector<Type> parameter_types;
     std::vector<CallSite> sites;
     std::vector<std::uint32_t> calls;  // functions
     std::uint32_t own_shared_bytes = 0;
@@ -129,6 +130,7 @@ struct ProgramCode {
     std::vector<GlobalVariable> variables;
     std::vector<FunctionCode> functions;
     std::map<std::string, Symbol, std::less<>> symbols;
+    std::vector<Refusal> refused_names;    // of symbols whose declaration cannot be honoured
     std::vector<std::uint64_t> addresses;  // of the variables
     std::map<std::uint32_t, std::string> files;
     std::uint32_t memory_slots = 0;
@@ -139,6 +141,8 @@ struct ProgramCode {
             std::uint64_t at = 0;
             Symbol symbol;
             std::int64_t offset = 0;
+            std::uint64_t mask = 0;  // the byte that is stored, in an element of so many bytes; 0: all 8
+            std::uint32_t bytes = 8;
         };
         std::vector<Place> symbols;
     };

@@ -116,6 +116,11 @@ void Lowering::declare_parameters() {
         binding.bytes = static_cast<std::uint32_t>(variable.bytes());
         scopes_[0].names[variable.name] = binding;
     };
+    const auto bind_register = [&](const Variable& variable, std::uint32_t place) {
+        const Passed made{new_row(), place, variable.type};
+        bind(variable, Binding::Kind::row, static_cast<std::uint32_t>(made.row));
+        return made;
+    };
     for (const Variable& parameter : syntax_.parameters) {
         if (parameter.bytes() > 65536 || parameter.unsized) return refuse("a parameter of no size", parameter.line);
         const auto bytes = static_cast<std::uint32_t>(parameter.bytes());
@@ -129,13 +134,21 @@ void Lowering::declare_parameters() {
             if (offset > most_parameter_bytes) return refuse("more than 32764 bytes of parameters", parameter.line);
         } else {
             const std::uint32_t place = local_place(bytes, parameter.alignment);
-            bind(parameter, Binding::Kind::local, place);
             out_.parameters.push_back({place, bytes});
+            if (parameter.in_register) {
+                pass(bind_register(parameter, place), true);
+            } else {
+                bind(parameter, Binding::Kind::local, place);
+            }
         }
     }
     for (const Variable& result : syntax_.returns) {
         const std::uint32_t place = local_place(result.bytes(), result.alignment);
-        bind(result, Binding::Kind::local, place);
+        if (result.in_register) {
+            results_.push_back(bind_register(result, place));
+        } else {
+            bind(result, Binding::Kind::local, place);
+        }
         out_.returns.push_back({place, static_cast<std::uint32_t>(result.bytes())});
     }
 }
@@ -216,6 +229,11 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
     const auto symbol = program_.symbols.find(name);
     if (symbol == program_.symbols.end()) {
         refuse_this("names " + std::string(name) + ", which is not declared");
+        return 0;
+    }
+    if (symbol->second.kind == Symbol::Kind::refused) {
+        refuse_this("names " + std::string(name) +
+                    ", which is refused: " + program_.refused_names[symbol->second.index].what);
         return 0;
     }
     if (symbol->second.kind == Symbol::Kind::shared) {
@@ -427,6 +445,7 @@ void Lowering::lower() {
 
 void Lowering::statements() {
     line_ = syntax_.line;
+    if (syntax_.refusal.refused()) refuse(syntax_.refusal.what, syntax_.refusal.line);
     if (!syntax_.refused_directive.empty()) refuse(syntax_.refused_directive + " is not modelled");
     declare_parameters();
     if (takes_stack()) {
@@ -457,6 +476,7 @@ void Lowering::statements() {
     if (refused()) return;
     now_ = nullptr;
     guard_ = -1;
+    store_results();
     end_stack();
     emit(nullptr, OpKind::return_);  // where the text has none
     resolve_labels();

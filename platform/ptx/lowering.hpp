@@ -58,6 +58,12 @@ private:
         std::int32_t extra = -1;  // index of a table's element; -1: the operation's target
         std::uint32_t line = 0;
     };
+    // A parameter or result of a call that is a register on this side: it goes through local memory.
+    struct Passed {
+        Place row = 0;
+        std::uint32_t place = 0;
+        Type type = Type::none;
+    };
     struct AddressParts {
         Space space = Space::generic;
         Place base = 0;
@@ -121,6 +127,10 @@ private:
     bool barrier();
     bool control();
     bool call();
+    std::vector<Type> parameter_types(const std::vector<Operand>& operands, std::size_t target) const;
+    std::optional<LocalPlace> argument(const Operand& operand, Type type);
+    void pass(const Passed& one, bool loads);
+    void store_results();
     bool branch_table();
     bool simple(Run run, Type to, std::initializer_list<Type> from);
     void element_places(const Operand& operand, Type type, bool written, Op& op);
@@ -140,6 +150,7 @@ private:
     std::uint32_t line_ = 0;
     std::int32_t guard_ = -1;
     bool predicate_negated_ = false;     // of the last predicate()
+    std::vector<Passed> results_;        // of the function, that are registers
     std::optional<Place> stack_before_;  // where the stack ended when the function began, if it has alloca
 };
 

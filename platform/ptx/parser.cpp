@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads PTX text into a tree. The first error moves the cursor to the end, so that every loop ends.
+// Reads PTX text into a tree. An error moves the cursor to the end, so that every loop ends. Then the statement that
+// was not understood is passed over, and what it belongs to is refused; the whole text where its end is not found.
 #include "syntax.hpp"
 #include "tokens.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -16,13 +18,17 @@ constexpr std::uint64_t most_registers = 1u << 16;  // of one declaration
 class Parser {
 public:
     explicit Parser(std::string_view text) : list_(read_tokens(text)) {
-        if (!list_.error.empty()) fail(list_.error_line, list_.error);
+        if (!list_.error.empty()) give_up({list_.error, list_.error_line});
     }
 
     ModuleSyntax parse() {
-        if (!next().is(".version")) fail("the text does not begin with .version");
+        if (!next().is(".version")) give_up({"the text does not begin with .version", next().line});
         read_version();
-        while (!at_end()) top_level();
+        while (!at_end()) {
+            const std::size_t start = at_;
+            top_level();
+            if (failure_.refused()) pass_over_definition(start);
+        }
         return std::move(out_);
     }
 
@@ -45,11 +51,74 @@ private:
     }
     void fail(std::string why) { fail(next().line, std::move(why)); }
     void fail(std::uint32_t line, std::string why) {
-        if (out_.error.empty()) {
-            out_.error = std::move(why);
-            out_.error_line = line;
-        }
+        if (!failure_.refused()) failure_ = {std::move(why), line};
         at_ = list_.tokens.size() - 1;
+    }
+    void give_up(Refusal why) {
+        if (out_.error.empty()) {
+            out_.error = std::move(why.what);
+            out_.error_line = why.line;
+        }
+        failure_ = {};
+        at_ = list_.tokens.size() - 1;
+    }
+
+    // From an opening bracket to behind its partner.
+    void pass_over_brackets() {
+        int depth = 0;
+        do {
+            const Token token = take();
+            if (token.is("{") || token.is("(") || token.is("[")) ++depth;
+            if (token.is("}") || token.is(")") || token.is("]")) --depth;
+        } while (depth > 0 && !at_end());
+    }
+    bool at_bracket() const { return next().is("{") || next().is("(") || next().is("["); }
+    // A statement of a body that was not understood. It ends with its semicolon, or before the end of its scope.
+    void pass_over_statement(std::size_t start, Refusal& refusal) {
+        if (!refusal.refused()) refusal = std::move(failure_);
+        failure_ = {};
+        nested_ = 0;
+        at_ = start;
+        if (next().is("{")) return pass_over_brackets();
+        while (!at_end() && !next().is("}") && !take_if(";")) at_bracket() ? pass_over_brackets() : void(take());
+    }
+    // The same outside of functions: what names the variable or function is refused.
+    void pass_over_definition(std::size_t start) {
+        const Refusal why = std::exchange(failure_, {});
+        nested_ = 0;
+        at_ = start;
+        FunctionSyntax function;
+        function.line = next().line;
+        if (next().kind != TokenKind::dotted) return give_up(why);
+        bool is_function = false;
+        while (!at_end() && !next().is(";") && !next().is("{") && !next().is("=")) {
+            if (at_bracket()) {
+                pass_over_brackets();
+                continue;
+            }
+            const Token token = take();
+            is_function = is_function || token.is(".func") || token.is(".entry");
+            function.is_entry = function.is_entry || token.is(".entry");
+            if (token.kind == TokenKind::name && function.name.empty()) function.name = token.text;
+        }
+        while (!is_function && !at_end() && !next().is(";")) {
+            // The end of a directive that is not known is not that of a function behind it.
+            if (next().is(".entry") || next().is(".func")) return give_up(why);
+            at_bracket() ? pass_over_brackets() : void(take());
+        }
+        if (is_function && next().is("{")) {
+            function.has_body = true;
+            pass_over_brackets();
+        } else if (!take_if(";")) {
+            return give_up(why);
+        }
+        if (function.name.empty()) return;
+        if (function.is_entry) {
+            function.refusal = why;
+            out_.functions.push_back(std::move(function));
+        } else {
+            out_.refused_names.emplace(function.name, why);
+        }
     }
     std::string_view name() {
         if (next().kind != TokenKind::name) {
@@ -65,11 +134,154 @@ private:
         }
         return take().value;
     }
-    std::int64_t signed_integer() {
-        const bool minus = take_if("-");
-        const std::uint64_t value = integer();
-        return static_cast<std::int64_t>(minus ? 0 - value : value);
+    // PTX ISA, constant expressions: of 64-bit integers with and without a sign, or of floats.
+    struct Constant {
+        OperandKind kind = OperandKind::integer;
+        std::uint64_t bits = 0;
+        bool is_unsigned = false;
+    };
+    // The operator that comes next, with how strongly it binds; 0: none comes.
+    std::pair<std::string_view, int> binary_operator() const {
+        constexpr std::pair<std::string_view, int> rows[] = {
+            {"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8}, {"|", 3},
+            {"^", 4},  {"&", 5},  {"<", 7},  {">", 7},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
+        const Token &first = next(), &second = ahead(1);
+        if (first.kind != TokenKind::sign) return {};
+        const bool adjoin = second.kind == TokenKind::sign && second.text.data() == first.text.data() + 1;
+        const std::string_view two(first.text.data(), adjoin ? 2 : 1);
+        for (const auto& row : rows) {
+            if (row.first == two || row.first == first.text) return row;
+        }
+        return {};
     }
+    Constant expression() {
+        if (++nested_ > 64) {
+            fail("a constant expression that is nested too deeply");
+            return {};
+        }
+        Constant out = binary(1);
+        if (take_if("?")) {
+            const Constant yes = expression();
+            if (!take_if(":")) fail("a constant expression without ':'");
+            const Constant no = expression();
+            if (out.kind != OperandKind::integer || yes.kind != no.kind) fail("a constant expression of two types");
+            const bool is_unsigned = yes.is_unsigned || no.is_unsigned;
+            out = out.bits != 0 ? yes : no;
+            out.is_unsigned = is_unsigned;
+        }
+        --nested_;
+        return out;
+    }
+    Constant binary(int least) {
+        Constant left = unary();
+        for (;;) {
+            const auto [sign, strength] = binary_operator();
+            if (strength == 0 || strength < least) return left;
+            for (std::size_t taken = 0; taken < sign.size(); ++taken) take();
+            left = combined(sign, left, binary(strength + 1));
+        }
+    }
+    Constant unary() {
+        if (++nested_ > 64) fail("a constant expression that is nested too deeply");
+        Constant out = signed_constant();
+        --nested_;
+        return out;
+    }
+    Constant signed_constant() {
+        if (take_if("+")) return unary();
+        for (const std::string_view sign : {"-", "~", "!"}) {
+            if (!take_if(sign)) continue;
+            if (next().kind == TokenKind::name && !next().is("WARP_SZ")) fail("a minus or another sign before a name");
+            Constant out = unary();
+            if (sign == "-" && out.kind != OperandKind::integer) {
+                out.bits ^= std::uint64_t{1} << (out.kind == OperandKind::single_float ? 31 : 63);
+            } else if (sign == "-") {
+                out.bits = 0 - out.bits;
+            } else if (out.kind != OperandKind::integer) {
+                fail("an operator of integers before a float");
+            } else {
+                out = sign == "~" ? Constant{OperandKind::integer, ~out.bits, true}
+                                  : Constant{OperandKind::integer, std::uint64_t{out.bits == 0}, false};
+            }
+            return out;
+        }
+        if (take_if("(")) {
+            const bool is_cast = next().is(".s64") || next().is(".u64");
+            const bool to_unsigned = is_cast && take().is(".u64");
+            Constant out;
+            if (!is_cast) out = expression();
+            expect(")");
+            if (!is_cast) return out;
+            out = unary();
+            if (out.kind != OperandKind::integer) fail("a cast of a float");
+            out.is_unsigned = to_unsigned;
+            return out;
+        }
+        const Token token = take();
+        switch (token.kind) {
+            case TokenKind::integer:
+                return {OperandKind::integer, token.value, token.value >> 63 != 0 || token.text.ends_with('U')};
+            case TokenKind::single_float: return {OperandKind::single_float, token.value, false};
+            case TokenKind::double_float: return {OperandKind::double_float, token.value, false};
+            default: break;
+        }
+        if (token.is("WARP_SZ")) return {OperandKind::integer, 32, false};
+        fail(token.line, "an operand is missing before '" + std::string(token.text) + "'");
+        return {};
+    }
+    Constant combined(std::string_view sign, const Constant& left, const Constant& right) {
+        if (left.kind != right.kind || left.kind == OperandKind::single_float) {
+            fail("a constant expression of two types, or of 0f numbers");
+            return {};
+        }
+        if (left.kind == OperandKind::double_float) {
+            const double a = std::bit_cast<double>(left.bits), b = std::bit_cast<double>(right.bits);
+            if (sign.size() != 1 || std::string_view("+-*/").find(sign[0]) == std::string_view::npos) {
+                fail("an operator of integers between floats");
+            }
+            const double made = sign == "+" ? a + b : sign == "-" ? a - b : sign == "*" ? a * b : a / b;
+            return {OperandKind::double_float, std::bit_cast<std::uint64_t>(made), false};
+        }
+        const std::uint64_t a = left.bits, b = right.bits;
+        const auto c = static_cast<std::int64_t>(a), d = static_cast<std::int64_t>(b);
+        const bool is_unsigned = left.is_unsigned || right.is_unsigned;
+        const auto number = [&](std::uint64_t bits) { return Constant{OperandKind::integer, bits, is_unsigned}; };
+        const auto truth = [](bool is_true) { return Constant{OperandKind::integer, std::uint64_t{is_true}, false}; };
+        const auto less = [&](std::int64_t x, std::int64_t y) {
+            return is_unsigned ? static_cast<std::uint64_t>(x) < static_cast<std::uint64_t>(y) : x < y;
+        };
+        if ((sign == "/" || sign == "%") && b == 0) {
+            fail("a division by 0 in a constant expression");
+            return {};
+        }
+        if (sign == "*") return number(a * b);
+        if (sign == "/") return number(is_unsigned ? a / b : d == -1 ? 0 - a : static_cast<std::uint64_t>(c / d));
+        if (sign == "%") return number(a % b);  // without a sign (ptxas 13.0)
+        if (sign == "+") return number(a + b);
+        if (sign == "-") return number(a - b);
+        if (sign == "<<" || sign == ">>") {
+            const std::uint64_t fill = !left.is_unsigned && c < 0 && sign == ">>" ? ~std::uint64_t{0} : 0;
+            if (b > 63) return {OperandKind::integer, fill, left.is_unsigned};
+            const std::uint64_t made = sign == "<<" ? a << b : (a >> b) | (b == 0 ? 0 : fill << (64 - b));
+            return {OperandKind::integer, made, left.is_unsigned};
+        }
+        if (sign == "<") return truth(less(c, d));
+        if (sign == ">") return truth(less(d, c));
+        if (sign == "<=") return truth(!less(d, c));
+        if (sign == ">=") return truth(!less(c, d));
+        if (sign == "==") return truth(a == b);
+        if (sign == "!=") return truth(a != b);
+        if (sign == "&&") return truth(a != 0 && b != 0);
+        if (sign == "||") return truth(a != 0 || b != 0);
+        return number(sign == "&" ? a & b : sign == "|" ? a | b : a ^ b);
+    }
+    std::uint64_t constant() {
+        const Constant out = expression();
+        if (out.kind != OperandKind::integer) fail("a float where an integer is needed");
+        return out.bits;
+    }
+    // +4*2 or -4 behind a name.
+    std::int64_t offset() { return next().is("+") || next().is("-") ? static_cast<std::int64_t>(constant()) : 0; }
 
     void read_version() {
         expect(".version");
@@ -95,8 +307,14 @@ private:
             return;
         }
         if (take_if(".address_size")) {
-            if (integer() != 64) fail(".address_size other than 64");
+            if (integer() != 64) give_up({".address_size other than 64", next().line});
             return;
+        }
+        if (take_if(".alias")) {
+            const std::string_view alias = name();
+            expect(",");
+            out_.aliases.emplace_back(alias, name());
+            return expect(";");
         }
         if (take_if(".entry")) return function(true);
         if (take_if(".func")) return function(false);
@@ -167,7 +385,14 @@ private:
         bool pointer = false;
         while (next().kind == TokenKind::dotted && !at_end()) {
             const Token token = take();
-            if (token.is(".align")) {
+            if (token.is(".attribute")) {
+                expect("(");
+                for (int depth = 1; depth > 0 && !at_end();) {
+                    const Token word = take();
+                    depth += word.is("(") ? 1 : word.is(")") ? -1 : 0;
+                    out.is_managed = out.is_managed || word.is(".managed");
+                }
+            } else if (token.is(".align")) {
                 const auto alignment = static_cast<std::uint32_t>(integer());
                 if (alignment == 0 || (alignment & (alignment - 1)) != 0) fail("an alignment that is not a power of 2");
                 if (!pointer) out.alignment = alignment;
@@ -182,6 +407,12 @@ private:
             }
         }
         if (out.type == Type::none) fail("a variable without a type");
+        if (out.is_managed && space != Space::global) fail("a managed variable that is not in .global");
+        if (out.alignment == 0) out.alignment = size_bytes(out.type) * out.vector;
+        name_and_size(out);
+        return out;
+    }
+    void name_and_size(Variable& out) {
         if (next().kind == TokenKind::name) out.name = take().text;
         while (take_if("[")) {
             if (take_if("]")) {
@@ -189,49 +420,44 @@ private:
                 out.dimensions.push_back(0);
                 continue;
             }
-            const std::uint64_t count = integer();
+            const std::uint64_t count = constant();
             if (count != 0 && out.count > most_elements / count) fail("a variable that is too large");
             out.count *= count;
             out.dimensions.push_back(count);
             expect("]");
         }
-        if (out.alignment == 0) out.alignment = size_bytes(out.type) * out.vector;
-        return out;
     }
 
     Initial initial_value() {
         Initial out;
-        const bool minus = take_if("-");
-        const Token token = take();
-        out.value = token.value;
-        switch (token.kind) {
-            case TokenKind::integer: out.value = minus ? 0 - token.value : token.value; break;
-            case TokenKind::single_float:
-                out.kind = Initial::Kind::single_float;
-                if (minus) out.value ^= std::uint64_t{1} << 31;
-                break;
-            case TokenKind::double_float:
-                out.kind = Initial::Kind::double_float;
-                if (minus) out.value ^= std::uint64_t{1} << 63;
-                break;
-            case TokenKind::name:
-                if (minus) fail("a minus before a name");
-                out.kind = Initial::Kind::symbol;
-                out.symbol = token.text;
-                if (token.is("generic") && take_if("(")) {
-                    out.symbol = name();
-                    expect(")");
-                } else if (next().is("(")) {
-                    fail("an initialiser " + std::string(token.text) + "()");
-                }
-                if (next().is("+") || next().is("-")) {
-                    if (next().is("+")) take();
-                    out.offset = signed_integer();
-                }
-                break;
-            default: fail("an initialiser that is not known");
+        if (next().kind == TokenKind::integer && ahead(1).is("(")) {  // 0xff00(name)
+            out.mask = take().value;
+            const int place = out.mask == 0 ? 1 : std::countr_zero(out.mask);
+            if (place % 8 != 0 || out.mask >> place != 0xff) fail("a mask of an initialiser that is not one byte");
+            expect("(");
+            symbol_value(out);
+            expect(")");
+        } else if (next().kind == TokenKind::name && !next().is("WARP_SZ")) {
+            symbol_value(out);
+        } else {
+            const Constant value = expression();
+            out.value = value.bits;
+            out.kind = value.kind == OperandKind::single_float   ? Initial::Kind::single_float
+                       : value.kind == OperandKind::double_float ? Initial::Kind::double_float
+                                                                 : Initial::Kind::integer;
         }
         return out;
+    }
+    void symbol_value(Initial& out) {
+        out.kind = Initial::Kind::symbol;
+        out.symbol = name();
+        if (out.symbol == "generic" && take_if("(")) {
+            out.symbol = name();
+            expect(")");
+        } else if (next().is("(")) {
+            fail("an initialiser " + std::string(out.symbol) + "()");
+        }
+        out.offset = offset();
     }
 
     // Values are kept one after the other, so that only the last row may have too few.
@@ -255,20 +481,46 @@ private:
         row_is_short_ = row_is_short_ || out.initial.size() - before < most;
     }
 
+    // A name that the text does not have.
+    std::string_view made_name(std::string name) { return out_.made_names.emplace_back(std::move(name)); }
+
     void variable(bool is_extern, std::vector<Variable>& into) {
         const Space space = *space_named(take().text);
-        Variable made = declared(space);
-        made.is_extern = is_extern;
-        if (made.name.empty()) return fail("a variable without a name");
-        row_is_short_ = false;
-        if (take_if("=")) initialisers(made, 0);
-        if (made.unsized && !made.initial.empty()) {
-            made.count = made.initial.size();
+        const Variable first = declared(space);
+        Variable made = first;
+        std::vector<Variable> all;
+        for (;;) {
+            made.is_extern = is_extern;
+            if (made.name.empty()) return fail("a variable without a name");
+            row_is_short_ = false;
+            if (take_if("=")) initialisers(made, 0);
+            if (made.unsized && !made.initial.empty()) {
+                made.count = made.initial.size();
+                made.unsized = false;
+            }
+            if (take_if("<")) {
+                const std::uint64_t count = integer();
+                if (count == 0 || count > most_registers || !made.dimensions.empty() || !made.initial.empty())
+                    return fail("a range of variables that are arrays, have values, or are too many");
+                expect(">");
+                const std::string prefix(made.name);
+                for (std::uint64_t at = 0; at < count; ++at) {
+                    made.name = made_name(prefix + std::to_string(at));
+                    all.push_back(made);
+                }
+            } else {
+                all.push_back(made);
+            }
+            if (!take_if(",")) break;
+            made = first;
+            made.name = {};
+            made.count = 1;
             made.unsized = false;
+            made.dimensions.clear();
+            name_and_size(made);
         }
-        if (next().is("<")) return fail("a range of variables");
         expect(";");
-        into.push_back(std::move(made));
+        if (!failure_.refused()) into.insert(into.end(), all.begin(), all.end());
     }
 
     std::vector<Variable> parameters() {
@@ -276,12 +528,13 @@ private:
         if (!take_if("(")) return out;
         if (take_if(")")) return out;
         do {
-            if (take_if(".reg")) {
-                fail("a parameter in a register");
-                break;
-            }
-            expect(".param");
+            const bool in_register = take_if(".reg");
+            if (!in_register) expect(".param");
             out.push_back(declared(Space::param));
+            out.back().in_register = in_register;
+            const bool is_simple =
+                out.back().dimensions.empty() && out.back().vector == 1 && out.back().type != Type::b128;
+            if (in_register && !is_simple) fail("a parameter in a register that is a vector or has 128 bits");
         } while (take_if(","));
         expect(")");
         return out;
@@ -296,6 +549,11 @@ private:
         made.parameters = parameters();
         while (next().kind == TokenKind::dotted) attribute(made);
         source_ = {};
+        vectors_.clear();
+        const auto in_register = [](const Variable& one) { return one.in_register; };
+        if (is_entry && std::any_of(made.parameters.begin(), made.parameters.end(), in_register))
+            fail("a parameter of an entry in a register");
+        if (failure_.refused()) return;
         if (take_if("{")) {
             made.has_body = true;
             body(made);
@@ -345,33 +603,44 @@ private:
 
     void body(FunctionSyntax& made) {
         int depth = 0;
+        while (!at_end()) {
+            const std::size_t start = at_;
+            statement(made, depth);
+            if (depth < 0) return;
+            if (failure_.refused()) pass_over_statement(start, made.refusal);
+        }
+        give_up({"the function " + std::string(made.name) + " has no end", next().line});
+    }
+    // `depth`: of the scopes; -1: the body has ended.
+    void statement(FunctionSyntax& made, int& depth) {
         const auto add = [&](StatementKind kind, std::size_t at, std::string_view label = {}) {
             made.statements.push_back({kind, static_cast<std::uint32_t>(at), label});
         };
-        while (!at_end()) {
-            if (take_if("}")) {
-                if (depth-- == 0) return;
-                add(StatementKind::close_scope, 0);
-            } else if (take_if("{")) {
-                if (++depth > 64) return fail("scopes that are nested too deeply");
-                add(StatementKind::open_scope, 0);
-            } else if (take_if(".reg")) {
-                const std::size_t before = made.registers.size();
-                registers(made);
-                for (std::size_t at = before; at < made.registers.size(); ++at) add(StatementKind::registers, at);
-            } else if (space_named(next().text) && next().kind == TokenKind::dotted) {
-                add(StatementKind::variable, made.variables.size());
-                variable(false, made.variables);
-            } else if (next().kind == TokenKind::name && ahead(1).is(":")) {
-                labelled(made, add);
-            } else if (next().kind == TokenKind::dotted || next().is(";")) {
-                if (!passed_over(&made)) return fail("'" + std::string(next().text) + "' is not known in a function");
-            } else {
-                add(StatementKind::instruction, made.instructions.size());
-                made.instructions.push_back(instruction());
-            }
+        if (take_if("}")) {
+            if (depth-- > 0) add(StatementKind::close_scope, 0);
+        } else if (next().is("{")) {
+            if (depth >= 64) return fail("scopes that are nested too deeply");
+            take();
+            ++depth;
+            add(StatementKind::open_scope, 0);
+        } else if (take_if(".reg")) {
+            const std::size_t before = made.registers.size();
+            registers(made);
+            for (std::size_t at = before; at < made.registers.size(); ++at) add(StatementKind::registers, at);
+        } else if (space_named(next().text) && next().kind == TokenKind::dotted) {
+            const std::size_t before = made.variables.size();
+            variable(false, made.variables);
+            for (std::size_t at = before; at < made.variables.size(); ++at) add(StatementKind::variable, at);
+        } else if (next().kind == TokenKind::name && ahead(1).is(":")) {
+            labelled(made, add);
+        } else if (next().kind == TokenKind::dotted || next().is(";")) {
+            if (!passed_over(&made)) fail("'" + std::string(next().text) + "' is not known in a function");
+        } else {
+            Instruction read = instruction();
+            if (failure_.refused()) return;
+            add(StatementKind::instruction, made.instructions.size());
+            made.instructions.push_back(std::move(read));
         }
-        fail("the function " + std::string(made.name) + " has no end");
     }
 
     template <class Add>
@@ -400,10 +669,16 @@ private:
     }
 
     void registers(FunctionSyntax& made) {
+        std::size_t elements = 1;
+        if (next().is(".v2") || next().is(".v4")) elements = static_cast<std::size_t>(take().text[2] - '0');
         const std::optional<Type> type = type_named(take().text);
         if (!type) return fail("registers of a type that is not known");
         do {
             Register one{name(), *type, 0};
+            if (elements > 1 || vectors_.count(one.name) != 0) {
+                vector_register(made, one, elements);
+                continue;
+            }
             if (take_if("<")) {
                 const std::uint64_t count = integer();
                 if (count == 0 || count > most_registers)
@@ -414,6 +689,42 @@ private:
             made.registers.push_back(one);
         } while (take_if(","));
         expect(";");
+    }
+    // A vector is a register for each element; operands are given the elements' names.
+    void vector_register(FunctionSyntax& made, Register one, std::size_t elements) {
+        const auto same = [&](const Register& other) { return other.name == one.name; };
+        const bool again =
+            vectors_.count(one.name) != 0 || std::any_of(made.registers.begin(), made.registers.end(), same);
+        if (again || next().is("<")) return fail("a vector of registers in a range, or of a name that is there");
+        std::vector<std::string_view>& names = vectors_[one.name];
+        for (std::size_t at = 0; at < elements; ++at) {
+            names.push_back(made_name(std::string(one.name) + "." + "xyzw"[at]));
+            made.registers.push_back({names.back(), one.type, 0});
+        }
+    }
+    // false: the name is no vector.
+    bool vector_operand(std::string_view name, Operand& out) {
+        const auto known = vectors_.find(name);
+        if (known == vectors_.end()) return false;
+        if (next().kind == TokenKind::dotted) {
+            const std::string_view part = take().text;
+            const std::string_view places = part.size() == 2 ? "xyzwrgba" : "";
+            const std::size_t at = places.empty() ? places.npos : places.find(part[1]) % 4;
+            if (at >= known->second.size()) {
+                fail("'" + std::string(part) + "' of a vector of registers");
+                return true;
+            }
+            out.kind = OperandKind::name;
+            out.name = known->second[at];
+            return true;
+        }
+        out.kind = OperandKind::vector;
+        for (const std::string_view element : known->second) {
+            Operand& one = out.elements.emplace_back();
+            one.kind = OperandKind::name;
+            one.name = element;
+        }
+        return true;
     }
 
     Instruction instruction() {
@@ -427,6 +738,8 @@ private:
         out.opcode = name();
         while (next().kind == TokenKind::dotted) out.qualifiers.push_back(take().text);
         if (take_if(";")) return out;
+        in_call_ = out.opcode == "call";
+        nested_ = 0;
         do out.operands.push_back(operand(0));
         while (take_if(","));
         expect(";");
@@ -463,14 +776,13 @@ private:
         }
         if (take_if("[")) {
             out.kind = OperandKind::address;
-            if (next().kind == TokenKind::name) {
+            if (next().kind == TokenKind::name && !next().is("WARP_SZ")) {
                 out.name = take().text;
-                if (next().is("+") || next().is("-")) {
-                    if (next().is("+")) take();
-                    out.offset = signed_integer();
-                }
+                if (Operand element; next().kind == TokenKind::dotted && vector_operand(out.name, element))
+                    out.name = element.name;
+                out.offset = offset();
             } else {
-                out.offset = signed_integer();
+                out.offset = static_cast<std::int64_t>(constant());
             }
             if (next().is(",")) {  // of textures, surfaces and tensors
                 take();
@@ -486,47 +798,36 @@ private:
             out.elements = elements("}", depth);
             return out;
         }
-        if (take_if("(")) {
+        if (in_call_ && take_if("(")) {
             out.kind = OperandKind::list;
             out.elements = elements(")", depth);
             return out;
         }
-        out.negated = take_if("!");
-        const bool minus = take_if("-");
-        const Token token = take();
-        out.value = token.value;
-        switch (token.kind) {
-            case TokenKind::integer:
-                out.kind = OperandKind::integer;
-                if (minus) out.value = 0 - token.value;
-                break;
-            case TokenKind::single_float:
-                out.kind = OperandKind::single_float;
-                if (minus) out.value ^= std::uint64_t{1} << 31;
-                break;
-            case TokenKind::double_float:
-                out.kind = OperandKind::double_float;
-                if (minus) out.value ^= std::uint64_t{1} << 63;
-                break;
-            case TokenKind::name:
-                if (minus) fail("a minus before a name");
-                if (token.is("_")) break;
-                out.kind = OperandKind::name;
-                out.name = token.text;
-                if (next().kind == TokenKind::dotted) out.part = take().text;
-                if (next().is("+") || (next().is("-") && ahead(1).kind == TokenKind::integer)) {
-                    if (next().is("+")) take();
-                    out.offset = signed_integer();
-                }
-                break;
-            default: fail("an operand is missing before '" + std::string(token.text) + "'");
+        const bool negates = next().is("!") && ahead(1).kind == TokenKind::name && !ahead(1).is("WARP_SZ");
+        if (negates) take();
+        out.negated = negates;
+        if (next().kind != TokenKind::name || next().is("WARP_SZ")) {
+            const Constant value = expression();
+            out.kind = value.kind;
+            out.value = value.bits;
+            return out;
         }
+        const Token token = take();
+        if (token.is("_") || vector_operand(token.text, out)) return out;
+        out.kind = OperandKind::name;
+        out.name = token.text;
+        if (next().kind == TokenKind::dotted) out.part = take().text;
+        out.offset = offset();
         return out;
     }
 
     TokenList list_;
     std::size_t at_ = 0;
-    bool row_is_short_ = false;  // of the initialisers that are read
+    bool row_is_short_ = false;                                          // of the initialisers that are read
+    bool in_call_ = false;                                               // whose lists stand in round brackets
+    int nested_ = 0;                                                     // of the constant expression that is read
+    Refusal failure_;                                                    // of the statement that is read
+    std::map<std::string_view, std::vector<std::string_view>> vectors_;  // of the function: elements by name
     SourceLine source_;
     ModuleSyntax out_;
 };

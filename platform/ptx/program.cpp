@@ -35,7 +35,9 @@ public:
             if (c >= '0' && c <= '9') out_.target = out_.target * 10 + static_cast<std::uint32_t>(c - '0');
         }
         declare_functions();
+        declare_aliases();
         declare_variables();
+        for (const auto& [name, why] : syntax_.refused_names) refuse_name(name, why);
         if (!out_.refusal.refused()) fill_contents();
         if (out_.refusal.refused()) return;
         lower(false);
@@ -58,6 +60,7 @@ private:
                 FunctionCode& code = out_.functions.emplace_back();
                 code.name = one.name;
                 code.is_entry = one.is_entry;
+                for (const Variable& parameter : one.parameters) code.parameter_types.push_back(parameter.type);
                 bodies_.push_back(nullptr);
             }
             if (!one.has_body) continue;
@@ -71,6 +74,23 @@ private:
             FunctionCode& code = out_.functions[at];
             if (!code.has_body) code.intrinsic = intrinsic_named(code.name);
         }
+    }
+
+    void declare_aliases() {
+        for (const auto& [alias, function] : syntax_.aliases) {
+            const auto symbol = out_.symbols.find(function);
+            if (symbol == out_.symbols.end()) {
+                refuse_name(alias, {"an alias of " + std::string(function) + ", which is not declared", 0});
+            } else {
+                out_.symbols[std::string(alias)] = Symbol(symbol->second);
+            }
+        }
+    }
+    // Entries that name it are refused.
+    void refuse_name(std::string_view name, const Refusal& why) {
+        out_.symbols[std::string(name)] = {Symbol::Kind::refused,
+                                           static_cast<std::uint32_t>(out_.refused_names.size())};
+        out_.refused_names.push_back(why);
     }
 
     void declare_variables() {
@@ -98,8 +118,8 @@ private:
                     continue;
                 }
                 symbol.index = static_cast<std::uint32_t>(out_.variables.size());
-                out_.variables.push_back(
-                    {std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant, one.is_extern});
+                out_.variables.push_back({std::string(one.name), one.bytes(), one.alignment,
+                                          one.space == Space::constant, one.is_extern, one.is_managed});
                 declared_.push_back(&one);
             }
             out_.symbols[std::string(one.name)] = symbol;
@@ -116,8 +136,8 @@ private:
     void declare_again(std::uint32_t index, const Variable& one) {
         if (one.is_extern) return;
         if (!declared_[index]->is_extern) return refuse("the variable " + std::string(one.name) + " again", one.line);
-        out_.variables[index] = {std::string(one.name), one.bytes(), one.alignment, one.space == Space::constant,
-                                 false};
+        out_.variables[index] = {std::string(one.name),        one.bytes(), one.alignment,
+                                 one.space == Space::constant, false,       one.is_managed};
         declared_[index] = &one;
     }
 
@@ -141,10 +161,13 @@ private:
         std::uint64_t value = initial.value;
         if (initial.kind == Initial::Kind::symbol) {
             const auto symbol = out_.symbols.find(initial.symbol);
-            if (symbol == out_.symbols.end() || bytes != 8 || symbol->second.kind == Symbol::Kind::shared) {
-                return refuse("the address of " + std::string(initial.symbol) + " as a value", variable.line);
+            const bool has_address = symbol != out_.symbols.end() && (symbol->second.kind == Symbol::Kind::variable ||
+                                                                      symbol->second.kind == Symbol::Kind::function);
+            if (!has_address || (bytes != 8 && initial.mask == 0)) {
+                return refuse_name(variable.name,
+                                   {"the address of " + std::string(initial.symbol) + " as a value", variable.line});
             }
-            content.symbols.push_back({at, symbol->second, initial.offset});
+            content.symbols.push_back({at, symbol->second, initial.offset, initial.mask, bytes});
             value = 0;
         } else if (initial.kind == Initial::Kind::single_float && bytes == 8) {
             value = std::bit_cast<std::uint64_t>(
@@ -152,9 +175,9 @@ private:
         } else if (initial.kind == Initial::Kind::double_float && bytes == 4) {
             value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(value)));
         } else if (initial.kind != Initial::Kind::integer && bytes < 4) {
-            return refuse("a float as a value of fewer bytes", variable.line);
+            return refuse_name(variable.name, {"a float as a value of fewer bytes", variable.line});
         } else if (initial.kind == Initial::Kind::integer && is_float(variable.type) && bytes >= 4) {
-            return refuse("an integer as a value of a float", variable.line);
+            return refuse_name(variable.name, {"an integer as a value of a float", variable.line});
         }
         std::memcpy(content.bytes.data() + at, &value, std::min<std::size_t>(bytes, sizeof value));
     }
@@ -286,7 +309,8 @@ std::uint64_t ProgramCode::address_of(const Symbol& symbol) const noexcept {
     switch (symbol.kind) {
         case Symbol::Kind::variable: return addresses[symbol.index];
         case Symbol::Kind::function: return function_window | (std::uint64_t{symbol.index} << 4);
-        case Symbol::Kind::shared: break;
+        case Symbol::Kind::shared:
+        case Symbol::Kind::refused: break;
     }
     return symbol.offset;
 }
@@ -340,8 +364,9 @@ std::vector<std::byte> Program::content(std::size_t variable) const {
     const ProgramCode::Content& content = code_->contents[variable];
     std::vector<std::byte> out = content.bytes;
     for (const auto& place : content.symbols) {
-        const std::uint64_t address = code_->address_of(place.symbol) + static_cast<std::uint64_t>(place.offset);
-        std::memcpy(out.data() + place.at, &address, sizeof address);
+        std::uint64_t address = code_->address_of(place.symbol) + static_cast<std::uint64_t>(place.offset);
+        if (place.mask != 0) address = (address & place.mask) >> std::countr_zero(place.mask);
+        std::memcpy(out.data() + place.at, &address, std::min<std::size_t>(place.bytes, sizeof address));
     }
     return out;
 }

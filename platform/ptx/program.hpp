@@ -50,7 +50,8 @@ struct GlobalVariable {
     std::uint64_t size_bytes = 0;
     std::uint32_t alignment_bytes = 1;
     bool is_constant = false;
-    bool is_extern = false;  // defined elsewhere: it needs a place, but has no content
+    bool is_extern = false;   // defined elsewhere: it needs a place, but has no content
+    bool is_managed = false;  // .attribute(.managed): it lies in managed memory
 };
 
 struct ProgramCode;

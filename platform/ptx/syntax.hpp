@@ -2,13 +2,16 @@
 // PTX text as a tree: what was written, not yet checked. Views into the text.
 #pragma once
 
+#include "program.hpp"
 #include "types.hpp"
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace isthmus::ptx {
@@ -46,6 +49,7 @@ struct Initial {
     std::uint64_t value = 0;
     std::string_view symbol;
     std::int64_t offset = 0;
+    std::uint64_t mask = 0;  // 0xff00(symbol): the byte of the address that is meant; 0: all of it
 };
 
 struct Variable {
@@ -57,6 +61,8 @@ struct Variable {
     std::vector<std::uint64_t> dimensions;
     bool unsized = false;  // name[]
     bool is_extern = false;
+    bool is_managed = false;      // .attribute(.managed)
+    bool in_register = false;     // a parameter of a function: .reg
     std::uint32_t alignment = 0;  // bytes
     std::vector<Initial> initial;
     std::uint32_t line = 0;
@@ -107,6 +113,7 @@ struct FunctionSyntax {
     std::uint64_t most_cluster_blocks = 0;                                  // .maxclusterrank; 0: not stated
     std::uint64_t most_registers = 0, least_blocks = 0;                     // .maxnreg, .minnctapersm; 0: not stated
     std::string refused_directive;                                          // a directive that cannot be honoured
+    Refusal refusal;                                                        // the first statement that was not read
     std::uint32_t line = 0;
 };
 
@@ -115,8 +122,11 @@ struct ModuleSyntax {
     std::string_view target;
     std::vector<Variable> variables;
     std::vector<FunctionSyntax> functions;
+    std::vector<std::pair<std::string_view, std::string_view>> aliases;  // and the functions that they name
+    std::map<std::string_view, Refusal> refused_names;  // variables and functions whose declaration was not read
+    std::deque<std::string> made_names;                 // that views above name and the text does not have
     std::map<std::uint32_t, std::string> files;
-    std::string error;  // empty: all of the text was read
+    std::string error;  // empty: the ends of all statements were found
     std::uint32_t error_line = 0;
 };
 

@@ -86,7 +86,7 @@ private:
             if (here() != '"') return fail("a string has no end");
             ++at_;
             out_.tokens.push_back({TokenKind::string, text_.substr(from + 1, at_ - from - 2), 0, line_});
-        } else if (std::string_view(",;:{}()[]<>+-@!|=*").find(c) != std::string_view::npos) {
+        } else if (std::string_view(",;:{}()[]<>+-@!|=*/%&^~?").find(c) != std::string_view::npos) {
             ++at_;
             add(TokenKind::sign, from, at_);
         } else {
@@ -104,8 +104,8 @@ private:
             if (word.size() != (is_single ? 10u : 18u)) return fail("a float must have 8 or 16 hexadecimal digits");
             return whole(is_single ? TokenKind::single_float : TokenKind::double_float, word, 2, 16);
         }
-        if (end < text_.size() && text_[end] == '.' && end + 1 < text_.size() && is_digit(text_[end + 1]))
-            return decimal(from);
+        const char behind = end + 1 < text_.size() ? text_[end + 1] : '\0';
+        if (end < text_.size() && text_[end] == '.' && !is_letter(behind) && behind != '.') return decimal(from);
         if (second != 'x' && second != 'X' && word.find_first_of("eE") != std::string_view::npos) return decimal(from);
         if (second == 'x' || second == 'X') return whole(TokenKind::integer, word, 2, 16);
         if (second == 'b' || second == 'B') return whole(TokenKind::integer, word, 2, 2);

@@ -11,6 +11,17 @@ Refusal refusal_of(const std::string& text) {
     return program.entries().empty() ? Refusal{} : program.entries()[0].refusal;
 }
 
+// Of an entry that names the variable x, beside one that does not and is not refused.
+Refusal refusal_of_x(const std::string& declaration) {
+    const Program program(module_of(declaration + "\n.visible .entry uses() { .reg .b64 %d; mov.u64 %d, x; ret; }\n"
+                                                  ".visible .entry fine() { ret; }"));
+    EXPECT_FALSE(program.refusal().refused()) << declaration << ": " << program.refusal().what;
+    const Entry *const uses = program.entry("uses"), *const fine = program.entry("fine");
+    if (uses == nullptr || fine == nullptr) return {"no entry", 0};
+    EXPECT_FALSE(fine->refusal.refused()) << declaration << ": " << fine->refusal.what;
+    return uses->refusal;
+}
+
 TEST(PtxParser, DeclaresParametersSharedMemoryAndVariables) {
     const Program program(module_of(R"(
 .extern .shared .align 16 .b8 dynamic[];
@@ -75,7 +86,7 @@ TEST(PtxParser, AMinusChangesTheSignOfAnInitialFloat) {
     EXPECT_EQ(number(2, 0, 0.0), -2.5);
     EXPECT_EQ(number(3, 0, 0.0f), -1.0f);
     EXPECT_EQ(number(3, 4, 0.0f), 1.0f);
-    EXPECT_NE(refusal_of(module_of(".global .u64 x;\n.global .u64 p = -x;")).what.find("minus"), std::string::npos);
+    EXPECT_NE(refusal_of_x(".global .u64 p;\n.global .u64 x = -p;").what.find("minus"), std::string::npos);
 }
 
 TEST(PtxParser, ADeclarationAndADefinitionAreOneVariable) {
@@ -93,7 +104,7 @@ TEST(PtxParser, ADeclarationAndADefinitionAreOneVariable) {
 // Rows are not filled up, so that a short one would move those behind it.
 TEST(PtxParser, OnlyTheLastRowOfInitialValuesMayBeShort) {
     const auto refused = [](const char* values) {
-        return refusal_of(module_of(std::string(".global .u32 x") + values + ";")).refused();
+        return refusal_of_x(std::string(".global .u32 x") + values + ";").refused();
     };
     EXPECT_FALSE(refused("[2][2] = {{1, 2}, {3}}"));
     EXPECT_FALSE(refused("[2][2] = {1, 2, 3, 4}"));
@@ -175,6 +186,178 @@ TEST(PtxParser, TextThatIsNoPtxIsRefusedAsAWhole) {
     EXPECT_TRUE(refusal_of(module_of(".visible .entry k() {{{{ }")).refused());
     EXPECT_TRUE(refusal_of(".version 9.0\n.target sm_90\n.address_size 32\n").refused());
     EXPECT_TRUE(refusal_of(module_of(".visible .entry k() .unheard 2, 1, 1 { ret; }")).refused());
+}
+
+// What one construct takes away are the entries that have or name it.
+TEST(PtxParser, OnlyTheEntriesWithWhatIsNotUnderstoodAreRefused) {
+    for (const char* const declaration :
+         {".global .texref x;", ".global .samplerref x;", ".global .surfref x;", ".global .unheard .u32 x = {1, {2}};",
+          ".global .u32 x[2] = {1, 5/0};", ".func (.param .unheard r) x(.param .u32 a) { ret; }",
+          ".global .u16 x[2] = {0xffff(x), 1};"}) {
+        const Refusal refusal = refusal_of_x(declaration);
+        EXPECT_NE(refusal.what.find("x, which is refused"), std::string::npos) << declaration << ": " << refusal.what;
+    }
+    const Program program(module_of(R"(
+.unheard 1, 2;
+.visible .entry header(.param .unheard a) { ret; }
+.visible .entry body() {
+    .reg .b32 %r;
+    { mov.b32 %r, {1, }; }
+    ret;
+}
+.visible .entry unheard_word() { .unheard x, {1, 2}; ret; }
+.visible .entry fine() { ret; }
+)"));
+    ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
+    ASSERT_EQ(program.entries().size(), 4u);
+    EXPECT_NE(program.entry("header")->refusal.what.find(".unheard"), std::string::npos);
+    EXPECT_EQ(program.entry("header")->refusal.line, 6u);
+    EXPECT_EQ(program.entry("body")->refusal.line, 9u);
+    EXPECT_NE(program.entry("unheard_word")->refusal.what.find(".unheard"), std::string::npos);
+    EXPECT_FALSE(program.entry("fine")->refusal.refused());
+    // Where no end of the statement is found, nothing is known of the rest.
+    EXPECT_TRUE(refusal_of(module_of(".unheard 1\n.visible .entry k() { ret; }")).refused());
+    EXPECT_TRUE(refusal_of(module_of(".visible .entry k(.param .unheard a)")).refused());
+}
+
+// Values as ptxas 13.0 gives them.
+TEST(PtxParser, ConstantExpressions) {
+    const std::pair<const char*, std::int64_t> rows[] = {{"(3+4)*2", 14},
+                                                         {"1<<4", 16},
+                                                         {"0xf0&0xcc|0x2a", 0xea},
+                                                         {"~5", -6},
+                                                         {"-7/2", -3},
+                                                         {"-7 % 3", 0},
+                                                         {"7 % -3", 7},
+                                                         {"-1 >> 1", -1},
+                                                         {"0xffffffffffffffff >> 63", 1},
+                                                         {"(~0) >> 63", 1},
+                                                         {"(-1 | 0) >> 63", -1},
+                                                         {"0xffffffffffffffff / 3", 0x5555555555555555},
+                                                         {"!5", 0},
+                                                         {"3 < 4", 1},
+                                                         {"-1 < 0U", 0},
+                                                         {"-8/2U", 0x7ffffffffffffffc},
+                                                         {"5 && 0", 0},
+                                                         {"0||2", 1},
+                                                         {"1 ? 2 : 3", 2},
+                                                         {"1+0xff&3", 0},
+                                                         {"6&3==2", 0},
+                                                         {"2 != 3 ^ 3", 2},
+                                                         {"WARP_SZ*2", 64},
+                                                         {"(.s64)-1 < 0", 1},
+                                                         {"2+3*4-1", 13}};
+    for (const auto& [text, wanted] : rows) {
+        Program program(module_of(".global .s64 g = " + std::string(text) + ";"));
+        ASSERT_FALSE(program.refusal().refused()) << text;
+        ASSERT_EQ(program.content(0).size(), 8u) << text;
+        std::int64_t found = 0;
+        std::memcpy(&found, program.content(0).data(), 8);
+        EXPECT_EQ(found, wanted) << text;
+    }
+    const auto float_of = [](const std::string& text) {
+        Program program(module_of(".global .f64 g = " + text + ";"));
+        double found = 0;
+        if (program.content(0).size() == 8) std::memcpy(&found, program.content(0).data(), 8);
+        return found;
+    };
+    EXPECT_EQ(float_of("1.5+2."), 3.5);
+    EXPECT_EQ(float_of("-(2.*3.0)"), -6.0);
+    for (const char* const refused : {"5/0", "1 %", "1.0+1", "0f3F800000*2.0", "~1.0", "1 ? 2", "3"}) {
+        EXPECT_TRUE(refusal_of_x(".global .f64 x = " + std::string(refused) + ";").refused()) << refused;
+    }
+    // In operands and addresses.
+    EXPECT_EQ(evaluate("mov.u32 %r3, (3+4)*2;", 'r', {0}, {0}, {0})[0], 14u);
+    EXPECT_EQ(evaluate("add.u32 %r3, %r0, 1<<4|3;", 'r', {1}, {0}, {0})[0], 20u);
+    EXPECT_EQ(evaluate("{ .local .align 8 .b8 m[16]; st.local.u64 [m], 0x700000009; .reg .b64 %l; mov.u64 %l, m; "
+                       "ld.local.u32 %r3, [%l+ -4+8]; ld.local.u32 %r2, [%l+4*0]; add.u32 %r3, %r3, %r2; }",
+                       'r', {0}, {0}, {0})[0],
+              16u);
+}
+
+TEST(PtxParser, BytesOfAddressesAndRangesOfVariables) {
+    Program program(
+        module_of(".global .u8 x;\n.global .u8 bytes[3] = {0xff(x), 0xff00(generic(x)+1), 7};\n"
+                  ".global .u32 a<3>;\n.global .u32 one = 5, two[2] = {6, 7};\n.global .u64 p = a2;"));
+    ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
+    ASSERT_EQ(program.variables().size(), 8u);
+    program.place({0x12345, 2, 3, 4, 5, 6, 7, 8});
+    EXPECT_EQ(program.content(1), (std::vector<std::byte>{std::byte{0x45}, std::byte{0x23}, std::byte{7}}));
+    EXPECT_EQ(program.variables()[4].name, "a2");
+    EXPECT_EQ(program.content(5).size(), 4u);
+    EXPECT_EQ(program.content(6).size(), 8u);
+    EXPECT_EQ(program.content(7)[0], std::byte{5});
+    EXPECT_TRUE(refusal_of_x(".global .u32 x<2>[3];").refused());
+}
+
+TEST(PtxParser, ManagedVariablesSayWhatTheyAre) {
+    const Program program(module_of(".global .attribute(.managed) .align 4 .u32 m = 7;\n.global .u32 g;"));
+    ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
+    EXPECT_TRUE(program.variables()[0].is_managed);
+    EXPECT_FALSE(program.variables()[1].is_managed);
+    EXPECT_TRUE(refusal_of_x(".const .attribute(.managed) .align 4 .u32 x = 7;").refused());
+}
+
+TEST(PtxParser, VectorsOfRegisters) {
+    EXPECT_EQ(evaluate(".reg .v2 .b32 v; .reg .v4 .u16 w; .local .align 8 .b8 m[8]; mov.u32 v.x, %r0; "
+                       "mov.u32 v.y, %r1; st.local.v2.b32 [m], v; mov.b64 %d3, v; ld.local.v4.u16 w, [m]; "
+                       "cvt.u32.u16 %r2, w.z; cvt.u64.u32 %d2, %r2; add.u64 %d3, %d3, %d2; cvt.u64.u16 %d2, w.r; "
+                       "add.u64 %d3, %d3, %d2;",
+                       'd', {0x10005}, {0x20007}, {0})[0],
+              0x2000700010005u + 7 + 5);
+    const auto refusal = [](const std::string& body) {
+        return refusal_of(module_of(".visible .entry k() { .reg .b32 %r; .reg .v2 .b32 v; " + body + " ret; }"));
+    };
+    EXPECT_FALSE(refusal("mov.u32 v.y, 1;").refused());
+    EXPECT_TRUE(refusal("mov.u32 v.z, 1;").refused());
+    EXPECT_TRUE(refusal("{ .reg .b32 v; }").refused());
+    EXPECT_TRUE(refusal("add.u32 %r, v, 1;").refused());
+}
+
+// The parameters of a function, and what a call passes, are variables of .param or registers.
+TEST(PtxParser, CallsPassRegistersAndNumbers) {
+    Buffers buffers;
+    std::vector<std::uint64_t> out(8);
+    const std::uint64_t place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.func (.reg .u32 rv) registers(.reg .u32 a, .reg .f64 b) {
+    .reg .u32 t; .reg .pred p;
+    cvt.rzi.u32.f64 t, b; add.u32 rv, a, t; setp.gt.u32 p, a, 100; @p ret; add.u32 rv, rv, 1000;
+}
+.func (.param .b32 r) variables(.param .u32 a, .param .u16 b) {
+    .reg .b32 %r<3>; .reg .b16 %h;
+    ld.param.u32 %r0, [a]; ld.param.u16 %h, [b]; cvt.u32.u16 %r1, %h; add.u32 %r0, %r0, %r1; st.param.b32 [r], %r0;
+}
+.visible .func second(.param .u32 a, .param .u16 b);
+.alias second, nothing;
+.func nothing(.param .u32 a, .param .u16 b) { ret; }
+.visible .entry k(.param .u64 o) {
+    .reg .b64 %o; .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .b16 %h; .reg .u32 t;
+    .param .b32 q; .param .b64 g;
+    ld.param.u64 %o, [o]; mov.u32 t, %tid.x; mov.u32 %r1, 7; mov.u16 %h, 3;
+    call (%r2), registers, (%r1, 2.5); cvt.u64.u32 %d1, %r2; st.global.u64 [%o], %d1;
+    call (%r2), registers, (101, 0d4000000000000000); cvt.u64.u32 %d1, %r2; st.global.u64 [%o+8], %d1;
+    call (%r2), variables, (9+1, %h); cvt.u64.u32 %d1, %r2; st.global.u64 [%o+16], %d1;
+    mov.u64 %d2, variables; prototype: .callprototype (.param .b32 _) _ (.param .u32 _, .param .u16 _);
+    call (q), %d2, (%r1, 4), prototype; ld.param.b32 %r3, [q]; cvt.u64.u32 %d1, %r3; st.global.u64 [%o+24], %d1;
+    call (_), variables, (1, 2); call second, (1, 2); st.global.u64 [%o+32], 5;
+    ret;
+}
+)"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    ExecutionShape shape;
+    const Fault fault = loaded.run("k", shape, place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(out, (std::vector<std::uint64_t>{1009, 103, 13, 11, 5, 0, 0, 0}));
+    EXPECT_TRUE(refusal_of(module_of(".visible .entry k(.reg .u32 a) { ret; }")).refused());
+    EXPECT_TRUE(refusal_of(module_of(".func f(.param .u32 a) { ret; } .visible .entry k() { .reg .pred %p; "
+                                     "call f, (%p); ret; }"))
+                    .refused());
+    EXPECT_NE(refusal_of(module_of(".func f() { ret; } .alias g, nowhere; .visible .entry k() { call g; ret; }"))
+                  .what.find("alias"),
+              std::string::npos);
 }
 
 }  // namespace
