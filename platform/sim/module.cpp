@@ -2,6 +2,7 @@
 // Loads images, finds functions, and answers queries about them.
 #include "module.hpp"
 
+#include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
 #include "packed_images.hpp"
@@ -68,6 +69,8 @@ Result load_ready_made(Driver& d, Context* context, Module** module, std::span<c
         }
     }
     std::shared_ptr<ptx::Program> program = read_program(image, capability);
+    const int device = context != nullptr ? context->device : 0;
+    if (has_managed_variables(program.get()) && d.fact(device, attribute::managed) == 0) return result::not_supported;
     const std::lock_guard lock(d.mutex);
     Module* const made = d.modules.create();
     bool placed = false;
@@ -109,7 +112,9 @@ Result load_any(Driver& d, Context* context, Module** module, const void* image,
 Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
     if (!module || !image) return result::invalid_value;
     try {
-        return load_any(d, context, module, image, log);
+        const Result code = load_any(d, context, module, image, log);
+        update_managed_access(d);
+        return code;
     } catch (const std::bad_alloc&) {
         return result::out_of_memory;
     }

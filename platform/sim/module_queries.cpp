@@ -97,11 +97,18 @@ Result cuLibraryGetGlobal(Address* address, std::size_t* bytes, Module* library,
     });
 }
 
-// A library from PTX or machine code that is loaded at run time has none: .managed variables need the runtime library.
-Result cuLibraryGetManaged(Address*, std::size_t*, Module* library, const char* name) {
+Result cuLibraryGetManaged(Address* address, std::size_t* bytes, Module* library, const char* name) {
     return call(CallId::cuLibraryGetManaged, [&](Driver& d) -> Result {
         if (const Result code = check_module(d, library)) return code;
-        return name && *name ? result::not_found : result::invalid_value;
+        Address found = 0;
+        std::size_t size = 0;
+        if (const Result code = find_variable(d, &found, &size, library, name)) return code;
+        const std::lock_guard lock(d.mutex);
+        const Found place = d.regions.find(found);
+        if (!place || place.region->kind != Kind::managed) return result::not_found;
+        if (address) *address = found;
+        if (bytes) *bytes = size;
+        return result::ok;
     });
 }
 

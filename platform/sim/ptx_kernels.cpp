@@ -101,7 +101,9 @@ bool place_program(Driver& d, Context* context, Module& module, ptx::Program& pr
     std::vector<std::uint64_t> addresses;
     for (const ptx::GlobalVariable& variable : program.variables()) {
         const std::size_t bytes = std::max<std::size_t>(static_cast<std::size_t>(variable.size_bytes), 1);
-        Region* const region = allocate_device_memory(d, device, context, bytes);
+        constexpr unsigned attach_global = 1;
+        Region* const region = variable.is_managed ? allocate_managed(d, device, context, bytes, attach_global)
+                                                   : allocate_device_memory(d, device, context, bytes);
         if (!region) return false;
         regions.push_back(region);
         addresses.push_back(region->base);
@@ -117,6 +119,11 @@ bool place_program(Driver& d, Context* context, Module& module, ptx::Program& pr
     }
     d.protection.gpu_work_ends();
     return true;
+}
+
+bool has_managed_variables(const ptx::Program* program) {
+    const auto managed = [](const ptx::GlobalVariable& variable) { return variable.is_managed; };
+    return program != nullptr && std::any_of(program->variables().begin(), program->variables().end(), managed);
 }
 
 bool can_run_ptx(const Twin& twin) {

@@ -18,6 +18,7 @@ bool ptx_always();
 bool has_program(const void* image);
 // nullptr: the image has no PTX, or none that is uncompressed (unpacked_image()). Says what of it is refused.
 std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability);
+bool has_managed_variables(const ptx::Program* program);  // false for nullptr
 // Gives each variable memory with its first content; those of a library (no context) lie on the first device. false:
 // there is no memory. Requires the driver's mutex.
 bool place_program(Driver& d, Context* context, Module& module, ptx::Program& program);
