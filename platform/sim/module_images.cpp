@@ -95,8 +95,16 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
     }
     if (capability == 0 || contents.suits(capability)) return result::ok;
     if (contents.format != images::ImageFormat::ptx) return result::no_binary;
-    log = "ptxas fatal   : SM version specified by .target is higher than default SM version assumed";
-    return result::invalid_ptx;  // observed
+    const std::uint32_t target = contents.ptx_targets.front();
+    const char suffix = contents.ptx_suffixes.empty() ? '\0' : contents.ptx_suffixes.front();
+    if (target > capability) {
+        log = "ptxas fatal   : SM version specified by .target is higher than default SM version assumed";  // observed
+    } else {
+        // The words of ptxas 13.0; the code is assumed to be that of a newer target.
+        log = "ptxas fatal   : Program with .target 'sm_" + std::to_string(target) + suffix +
+              "' cannot be compiled to " + (suffix == 'a' ? "future" : "different SM-family") + " architecture";
+    }
+    return result::invalid_ptx;
 }
 
 Result CompilerLogs::read(unsigned count, const int* options, void** values) {

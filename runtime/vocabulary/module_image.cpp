@@ -230,12 +230,19 @@ const ImageGlobal* ImageContents::global(std::string_view name) const noexcept {
     return found == globals.end() ? nullptr : &*found;
 }
 
-// Machine code runs within its major version, from its minor one on; PTX on every GPU from its target on.
+// Machine code runs within its major version, from its minor one on.
 bool ImageContents::suits(std::uint32_t capability) const noexcept {
     const auto runs = [&](std::uint32_t binary) { return binary / 10 == capability / 10 && binary <= capability; };
-    return std::any_of(binaries.begin(), binaries.end(), runs) ||
-           std::any_of(ptx_targets.begin(), ptx_targets.end(),
-                       [&](std::uint32_t target) { return target <= capability; });
+    for (std::size_t at = 0; at < ptx_targets.size(); ++at) {
+        const char suffix = at < ptx_suffixes.size() ? ptx_suffixes[at] : '\0';
+        if (ptx_runs_on(ptx_targets[at], suffix, capability)) return true;
+    }
+    return std::any_of(binaries.begin(), binaries.end(), runs);
+}
+
+bool ptx_runs_on(std::uint32_t target, char suffix, std::uint32_t capability) noexcept {
+    if (suffix == 'a') return target == capability;
+    return target <= capability && (suffix != 'f' || target / 10 == capability / 10);
 }
 
 void read_cubin(std::span<const std::byte> bytes, ImageContents& out) {
@@ -283,9 +290,11 @@ void read_fatbin(std::span<const std::byte> bytes, ImageContents& out) {
         } else if (member->kind == 1) {
             const std::string_view text(reinterpret_cast<const char*>(content->data()), content->size());
             out.ptx_targets.push_back(member->architecture);
+            out.ptx_suffixes.push_back('\0');
             if (member->compressed_bytes == 0 && begins_as_ptx(text)) {
                 ImageContents inner;
                 read_ptx(text, inner);
+                if (!inner.ptx_suffixes.empty()) out.ptx_suffixes.back() = inner.ptx_suffixes.front();
                 out.ptx_version = std::max(out.ptx_version, inner.ptx_version);
                 for (ImageEntry& entry : inner.entries) add_entry(out, std::move(entry));
                 for (ImageGlobal& global : inner.globals) {
@@ -315,10 +324,13 @@ std::string_view ptx_text(std::span<const std::byte> bytes, std::uint32_t capabi
         if (!member || member->header_bytes < sizeof(FatbinMember)) break;
         const std::optional<Bytes> content = part(bytes, at + member->header_bytes, member->bytes);
         if (!content) break;
-        const bool suits = capability == 0 || member->architecture <= capability;
-        if (member->kind == 1 && member->compressed_bytes == 0 && suits && member->architecture >= best_target) {
+        if (member->kind == 1 && member->compressed_bytes == 0 && member->architecture >= best_target) {
             const std::string_view text = text_of(*content);
-            if (!text.empty()) {
+            ImageContents inner;
+            if (capability != 0) read_ptx(text, inner);
+            const char suffix = inner.ptx_suffixes.empty() ? '\0' : inner.ptx_suffixes.front();
+            const bool suits = capability == 0 || ptx_runs_on(member->architecture, suffix, capability);
+            if (!text.empty() && suits) {
                 best = text;
                 best_target = member->architecture;
             }

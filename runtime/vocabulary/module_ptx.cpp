@@ -232,7 +232,11 @@ void read_ptx(std::string_view text, ImageContents& out) {
         if (word == ".version") {
             out.ptx_version = std::max(out.ptx_version, version_of(tokens.take()));
         } else if (word == ".target") {
-            if (const std::uint32_t target = target_of(tokens.take()); target != 0) out.ptx_targets.push_back(target);
+            const std::string_view name = tokens.take();
+            if (const std::uint32_t target = target_of(name); target != 0) {
+                out.ptx_targets.push_back(target);
+                out.ptx_suffixes.push_back(name.ends_with('a') ? 'a' : name.ends_with('f') ? 'f' : '\0');
+            }
         } else if (word == ".entry") {
             read_entry(tokens, out);
         } else if (word == ".global" || word == ".const") {

@@ -38,6 +38,7 @@ struct ImageContents {
     bool readable = true;                    // false: some of it is compressed, so that entries may be missing here
     std::vector<std::uint32_t> binaries;     // compute capabilities × 10 that it has machine code for
     std::vector<std::uint32_t> ptx_targets;  // and those that its PTX was written for
+    std::vector<char> ptx_suffixes;          // of each of ptx_targets: 'a', 'f' or '\0', as in sm_90a
     std::uint32_t ptx_version = 0;           // the greatest, × 10; 0: no PTX, or not readable
     std::vector<ImageEntry> entries;         // each name once
     std::vector<ImageGlobal> globals;        // variables of __device__ and __constant__
@@ -47,6 +48,10 @@ struct ImageContents {
     // Whether a GPU of this compute capability × 10 can run it, as far as that can be read.
     bool suits(std::uint32_t capability) const noexcept;
 };
+
+// PTX ISA, .target: PTX for sm_90a runs on that compute capability alone, for sm_100f on its major version from the
+// target on, and other PTX on every one from the target on.
+bool ptx_runs_on(std::uint32_t target, char suffix, std::uint32_t capability) noexcept;
 
 // Reads nothing beyond `bytes`, whatever they hold. PTX ends at its first NUL or with the bytes.
 ImageContents read_image(std::span<const std::byte> bytes);

@@ -185,6 +185,33 @@ TEST(Fatbin, CutAnywhereItIsDamaged) {
     }
 }
 
+// PTX ISA, .target; each row as ptxas 13.0 answers for the architecture with the suffix.
+TEST(Images, PtxForASpecificArchitectureOrFamilySuitsNoOther) {
+    const struct {
+        const char* target;
+        std::vector<std::uint32_t> suits, others;
+    } rows[] = {{"sm_90", {90, 100, 103, 110, 121}, {87, 75}}, {"sm_90a", {90}, {89, 100, 103, 110, 121}},
+                {"sm_100a", {100}, {90, 103, 110, 120}},       {"sm_100f", {100, 103}, {90, 110, 120, 121}},
+                {"sm_103f", {103}, {100, 110, 120}},           {"sm_120f", {120, 121}, {103, 110}}};
+    for (const auto& row : rows) {
+        const std::string text =
+            std::string(".version 8.8\n.target ") + row.target + "\n.address_size 64\n.entry k() { ret; }\n";
+        const ImageContents alone = read(text);
+        const auto number = alone.ptx_targets.at(0);
+        const Image older = made_images::text(".version 8.8\n.target sm_75\n.entry k() { ret; }\n");
+        const Image both = made_images::fatbin({{1, 75, older}, {1, number, made_images::text(text)}});
+        for (const std::uint32_t capability : row.suits) {
+            EXPECT_TRUE(alone.suits(capability)) << row.target << " on " << capability;
+            EXPECT_NE(ptx_text(both, capability).find(row.target), std::string_view::npos) << capability;
+        }
+        for (const std::uint32_t capability : row.others) {
+            EXPECT_FALSE(alone.suits(capability)) << row.target << " on " << capability;
+            EXPECT_EQ(ptx_text(both, capability).find(row.target), std::string_view::npos) << capability;
+        }
+        EXPECT_FALSE(read(made_images::fatbin({{1, number, made_images::text(text)}})).suits(row.others[0]));
+    }
+}
+
 TEST(Images, SuitADeviceByMajorAndMinorVersionOrByTheirPtx) {
     ImageContents code;
     code.binaries = {86};

@@ -122,5 +122,29 @@ TEST(SimPtxTexts, ALibraryTellsItsManagedVariables) {  // keeps W8's ground
     });
 }
 
+// PTX ISA, .target: with `a` for one architecture alone, with `f` for its family.
+TEST(SimPtxTexts, CodeForAnotherArchitectureIsRefused) {  // keeps W8's ground
+    in_own_process([] {
+        open_device();
+        const int capability = fact(attribute::cc_major) * 10 + fact(attribute::cc_minor);
+        const int ptx_of_driver = version() >= 13000 ? 90 : 70;
+        std::string log;
+        const auto load_for = [&](int target, const char* suffix) {
+            return load(".version " + std::string(ptx_of_driver == 90 ? "9.0" : "7.0") + "\n.target sm_" +
+                            std::to_string(target) + suffix + "\n.address_size 64\n.visible .entry k() { ret; }",
+                        nullptr, &log);
+        };
+        REQUIRE_CODE(load_for(capability, "a"), 0);
+        REQUIRE_CODE(load_for(capability, "f"), 0);
+        REQUIRE_CODE(load_for(70, ""), 0);
+        REQUIRE_CODE(load_for(70, "a"), 218);
+        REQUIRE_THAT(log.find("'sm_70a' cannot be compiled to future architecture") != std::string::npos);
+        REQUIRE_CODE(load_for(60, "f"), 218);
+        REQUIRE_THAT(log.find("different SM-family") != std::string::npos);
+        REQUIRE_CODE(load_for(capability + 10, "a"), 218);
+        REQUIRE_THAT(log.find("higher than") != std::string::npos);
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test
