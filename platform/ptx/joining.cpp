@@ -2,6 +2,7 @@
 // Finds what each text defines, renames what is its own, and puts the texts behind one head.
 #include "joining.hpp"
 
+#include "syntax.hpp"
 #include "tokens.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace isthmus::ptx {
 namespace {
 
-enum class Linkage { own, visible, outside, weak };
+enum class Linkage { own, visible, outside, weak, common };
 
 // A function or variable at the outermost level of a text.
 struct Definition {
@@ -91,7 +92,8 @@ private:
         if (here().is(".visible") || here().is(".extern") || here().is(".weak") || here().is(".common")) {
             made.linkage = here().is(".visible")  ? Linkage::visible
                            : here().is(".extern") ? Linkage::outside
-                                                  : Linkage::weak;  // of several .common ones, one stays
+                           : here().is(".common") ? Linkage::common
+                                                  : Linkage::weak;
             ++at_;
         }
         if (here().is(".func") || here().is(".entry")) {
@@ -155,7 +157,7 @@ private:
 
 struct Known {
     std::size_t part = 0, definition = 0;
-    bool is_weak = false;
+    Linkage linkage = Linkage::own;
 };
 
 class Joining {
@@ -187,20 +189,35 @@ private:
         for (std::size_t at = 0; at < parts_[part].definitions.size(); ++at) {
             const Definition& one = parts_[part].definitions[at];
             if (one.linkage == Linkage::own || !one.has_content) continue;
-            const bool is_weak = one.linkage == Linkage::weak;
-            const auto [known, is_new] = known_.try_emplace(one.name, Known{part, at, is_weak});
+            const auto [known, is_new] = known_.try_emplace(one.name, Known{part, at, one.linkage});
             if (is_new) continue;
-            if (is_weak) {
+            const Definition& earlier = parts_[known->second.part].definitions[known->second.definition];
+            const bool gives_way = one.linkage == Linkage::weak || one.linkage == Linkage::common;
+            const bool earlier_gives_way =
+                known->second.linkage == Linkage::weak || known->second.linkage == Linkage::common;
+            // Of several .common ones the largest stays.
+            const bool grows = one.linkage == Linkage::common && known->second.linkage == Linkage::common &&
+                               bytes_of(part, one) > bytes_of(known->second.part, earlier);
+            if (gives_way && !grows) {
                 dropped_[part].insert(at);
-            } else if (known->second.is_weak) {
+            } else if (earlier_gives_way) {
                 dropped_[known->second.part].insert(known->second.definition);
-                known->second = {part, at, false};
+                known->second = {part, at, one.linkage};
             } else {
                 return "Multiple definition of '" + one.name + "' in '" + texts_[part].name + "', first defined in '" +
                        texts_[known->second.part].name + "'";
             }
         }
         return "";
+    }
+
+    // Of a variable.
+    std::uint64_t bytes_of(std::size_t part, const Definition& one) const {
+        const std::string text = ".version 9.0\n" + texts_[part].text.substr(one.begin, one.end - one.begin);
+        for (const Variable& variable : parse_module(text).variables) {
+            if (variable.name == one.name) return variable.bytes();
+        }
+        return 0;
     }
 
     std::string_view newest(std::string_view Part::*member) const {

@@ -261,6 +261,35 @@ TEST(SimLinks, AWeakDefinitionGivesWay) {
     });
 }
 
+TEST(SimLinks, OfCommonVariablesTheLargestStays) {  // keeps W8's ground
+    in_own_process([] {
+        open_device();
+        const auto text = [](const char* entry, int words) {
+            return ".version 7.5\n.target sm_75\n.address_size 64\n.common .global .align 4 .u32 table[" +
+                   std::to_string(words) + "];\n.visible .entry " + entry +
+                   "() { .reg .b32 %r; mov.u32 %r, 9; st.global.u32 [table+" + std::to_string(4 * words - 4) +
+                   "], %r; ret; }\n";
+        };
+        for (const bool large_first : {false, true}) {
+            Linker link;
+            REQUIRE_CODE(link.add(text("one", large_first ? 4 : 1)), 0);
+            REQUIRE_CODE(link.add(text("two", large_first ? 1 : 4)), 0);
+            Module* module = nullptr;
+            REQUIRE_CODE(cuModuleLoadData(&module, link.complete()), 0);
+            Address place = 0;
+            std::size_t bytes = 0;
+            REQUIRE_CODE(cuModuleGetGlobal_v2(&place, &bytes, module, "table"), 0);
+            REQUIRE_THAT(bytes == 16);
+            for (const char* const name : {"one", "two"}) {
+                Function* function = nullptr;
+                REQUIRE_CODE(cuModuleGetFunction(&function, module, name), 0);
+                REQUIRE_CODE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 0);
+                REQUIRE_CODE(cuCtxSynchronize(), 0);
+            }
+        }
+    });
+}
+
 TEST(SimLinks, WhatNothingOrTwoTextsDefineIsNamed) {
     in_own_process([] {
         open_device();
