@@ -68,7 +68,7 @@ Conversion read_conversion(const std::string& format, std::size_t& at) {
         const char c = format[at];
         if (c == 'l' || c == 'j' || c == 'z' || c == 't') {
             out.longs += c == 'l' ? 1 : 2;
-        } else if (std::string_view("-+ #0123456789.").find(c) != std::string_view::npos) {
+        } else if (std::string_view("-+ #0123456789.*").find(c) != std::string_view::npos) {
             out.flags += c;
         } else if (c == 'h') {
             ++out.shorts;
@@ -119,9 +119,20 @@ std::optional<std::string> formatted(const Lane& lane, const std::string& format
             continue;
         }
         ++at;
-        const Conversion one = read_conversion(format, at);
-        const std::string flags = "%" + one.flags;
+        Conversion one = read_conversion(format, at);
         std::optional<std::uint64_t> value;
+        // A width or precision that is an argument. A negative width aligns to the left, a negative precision is none.
+        for (std::size_t star; (star = one.flags.find('*')) != std::string::npos;) {
+            if (!(value = next(4))) return std::nullopt;
+            const auto number = static_cast<std::int32_t>(*value);
+            const bool is_precision = star > 0 && one.flags[star - 1] == '.';
+            if (is_precision && number < 0) {
+                one.flags.erase(star - 1, 2);
+            } else {
+                one.flags.replace(star, 1, std::to_string(number));
+            }
+        }
+        const std::string flags = "%" + one.flags;
         switch (one.kind) {
             case '%': out += '%'; continue;
             case 'd':

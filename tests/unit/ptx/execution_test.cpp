@@ -222,6 +222,33 @@ TEST(PtxExecution, ACountedBarrierCountsWholeWarps) {
     for (u32 thread = 0; thread < 48; ++thread) EXPECT_EQ(out[thread], 47 - thread);
 }
 
+// CUDA C++ Programming Guide, formatted output: the width may be an argument. That a precision may be one is assumed.
+TEST(PtxExecution, WidthsOfPrintfMayBeArguments) {  // keeps W8
+    const std::string format = "%*d|%-*d|%*d|%.*f|%*.*f|%*c|%*s|%.*f|";
+    std::string bytes;
+    for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
+    Buffers buffers;
+    Loaded loaded(module_of(".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+                            ".global .align 1 .b8 format[] = {" +
+                            bytes + R"(0};
+.global .align 1 .b8 text[] = {97, 98, 0};
+.visible .entry k() {
+    .local .align 8 .b8 m[104]; .reg .b64 %d<5>; .param .b64 a; .param .b64 b; .param .b32 r;
+    st.local.u32 [m], 6; st.local.u32 [m+4], 7; st.local.u32 [m+8], 4; st.local.u32 [m+12], 9;
+    st.local.u32 [m+16], -3; st.local.u32 [m+20], 5; st.local.u32 [m+24], 3; mov.b64 %d1, 0d400921FB54442D18;
+    st.local.b64 [m+32], %d1; st.local.u32 [m+40], 8; st.local.u32 [m+44], 2; st.local.b64 [m+48], %d1;
+    st.local.u32 [m+56], 3; st.local.u32 [m+60], 65; st.local.u32 [m+64], 4; mov.u64 %d2, text; st.local.u64 [m+72], %d2;
+    st.local.u32 [m+80], -1; st.local.b64 [m+88], %d1;
+    mov.u64 %d3, format; mov.u64 %d4, m; cvta.local.u64 %d4, %d4; st.param.b64 [a], %d3; st.param.b64 [b], %d4;
+    call (r), vprintf, (a, b); ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 1));
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(buffers.printed, "     7|9   |5  |3.142|    3.14|  A|  ab|3.141593|");
+}
+
 // PTX ISA, bar: the arrival count grows by the size of the warp, not by its active threads. Lanes come to their end
 // behind the barrier's arrivals where a compiler puts `return` at the end of the text.
 TEST(PtxExecution, LanesThatEndAfterTheirWarpHasArrivedDoNotHoldABarrierUp) {  // keeps W8
