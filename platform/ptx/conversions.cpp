@@ -3,6 +3,7 @@
 #include "numbers.hpp"
 #include "warp.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -188,6 +189,34 @@ void convert_pair(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
+// PTX ISA, cvt.pack.
+void pack_integers(Warp& warp, const Op& op, LaneMask mask) {
+    const auto bits = static_cast<unsigned>(op.value);
+    const std::int64_t least = op.flag ? -(std::int64_t{1} << (bits - 1)) : 0;
+    const std::int64_t most = (std::int64_t{1} << (op.flag ? bits - 1 : bits)) - 1;
+    const std::uint32_t part = (1u << bits) - 1;
+    const Row &a = warp.in(op.a), &b = warp.in(op.b), &c = warp.in(op.c);
+    const auto saturated = [&](std::uint64_t slot) {
+        return static_cast<std::uint32_t>(std::clamp<std::int64_t>(from_slot<std::int32_t>(slot), least, most)) & part;
+    };
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        const std::uint32_t rest = bits < 16 ? static_cast<std::uint32_t>(c[lane]) << (2 * bits) : 0;
+        d[lane] = rest | (saturated(a[lane]) << bits) | saturated(b[lane]);
+    });
+}
+
+void tensor_float(Warp& warp, const Op& op, LaneMask mask) {
+    const Row& a = warp.in(op.a);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        const auto bits = static_cast<std::uint32_t>(a[lane]);
+        constexpr std::uint32_t infinity = 0x7f800000, half = 0x1000, dropped = 0x1fff;
+        const std::uint32_t magnitude = bits & 0x7fffffff;
+        d[lane] = magnitude > infinity ? 0x7fffffff : magnitude == infinity ? bits : (bits + half) & ~dropped;
+    });
+}
+
 void move(Warp& warp, const Op& op, LaneMask mask) {
     const Row& a = warp.in(op.a);
     Row& d = warp.out(op.d);
@@ -242,6 +271,13 @@ Run pair_conversion_run(Type to) {
     if (to == Type::f16x2) return convert_pair<F16>;
     if (to == Type::bf16x2) return convert_pair<Bf16>;
     return nullptr;
+}
+
+Run pack_integers_run() {
+    return pack_integers;
+}
+Run tensor_float_run() {
+    return tensor_float;
 }
 
 Run move_run() {

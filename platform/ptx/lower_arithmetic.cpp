@@ -155,7 +155,7 @@ bool Lowering::bits() {
         const std::int32_t a = predicate(now_->operands[1]);
         const bool negated = predicate_negated_;
         const std::int32_t b = one ? 0 : predicate(now_->operands[2]);
-        if (!one && predicate_negated_) refuse_this("has a negated operand");
+        const bool b_negated = !one && predicate_negated_;
         const std::int32_t p = predicate(now_->operands[0], true);
         if (p < 0) return true;
         Op& op = emit(predicate_run(opcode));
@@ -163,6 +163,7 @@ bool Lowering::bits() {
         op.b = b;
         op.p = p;
         op.flag = negated;
+        op.value2 = b_negated ? 1 : 0;
         return true;
     }
     if (opcode == "cnot") return simple(run(opcode), type, {type}), true;
@@ -192,19 +193,32 @@ bool Lowering::bits() {
     if (opcode == "lop3") {
         const Run logic = run(opcode);
         if (logic == nullptr) return refuse_this("is not modelled"), true;
-        if (!want(5, 5)) return true;
+        const bool with_or = words_->take(".or"), combines = with_or || words_->take(".and");
+        if (!want(combines ? 6 : 5, combines ? 6 : 5)) return true;
+        const Operand& result = now_->operands[0];
+        if (combines != (result.kind == OperandKind::pair)) return refuse_this("needs a predicate as its result"), true;
         const Operand& table = now_->operands[4];
         if (table.kind != OperandKind::integer || table.value > 255)
             return refuse_this("needs a table of 8 bits"), true;
         const Place a = value(now_->operands[1], type), b = value(now_->operands[2], type),
                     c = value(now_->operands[3], type);
-        const Place d = destination(now_->operands[0], type);
-        Op& op = emit(logic);
-        op.d = d;
-        op.a = a;
-        op.b = b;
-        op.c = c;
-        op.value = table.value;
+        const Place d = destination(combines ? result.elements[0] : result, type);
+        Op made;
+        made.d = d;
+        made.a = a;
+        made.b = b;
+        made.c = c;
+        made.value = table.value;
+        emit(logic, OpKind::plain, made);
+        if (!combines) return true;
+        // p = (d != 0) or/and q
+        Op test;
+        test.a = d;
+        test.b = constant(0);
+        test.mode = static_cast<std::uint8_t>(Comparison::ne);
+        end_parts(test, with_or ? Combine::or_ : Combine::and_, 5);
+        test.p = predicate(result.elements[1], true);
+        emit(compare_run(Type::b32, false), OpKind::plain, test);
         return true;
     }
     constexpr std::string_view ways[] = {".l", ".r"}, ends[] = {".wrap", ".clamp"};
@@ -265,9 +279,7 @@ bool Lowering::compare_parts(Comparison& comparison, Combine& combine) {
 void Lowering::end_parts(Op& op, Combine combine, std::size_t at) {
     op.value = static_cast<std::uint64_t>(combine);
     if (combine == Combine::none) return;
-    const std::int32_t with = predicate(now_->operands[at]);
-    if (with < 0) return refuse_this("needs a predicate in a register");
-    op.c = with;
+    op.c = predicate(now_->operands[at]);
     op.flag = predicate_negated_;
 }
 
@@ -341,7 +353,6 @@ bool Lowering::select() {
     if (type == Type::none || type == Type::pred) return refuse_this("is not modelled"), true;
     Place a = value(now_->operands[1], type), b = value(now_->operands[2], type);
     const std::int32_t p = predicate(now_->operands[3]);
-    if (p < 0) return refuse_this("needs a predicate in a register"), true;
     if (predicate_negated_) std::swap(a, b);
     const Place d = destination(now_->operands[0], type);
     Op& op = emit(select_run());
@@ -387,11 +398,27 @@ void Lowering::move_wide(const Operand& to, const Operand& from) {
     }
 }
 
+// mov.v4.u32 {a, b, c, d}, %tid: the fourth element is 0.
+void Lowering::move_special_vector(const Operand& to, const Operand& from, Type type) {
+    constexpr std::string_view parts[] = {".x", ".y", ".z"};
+    const bool is_known = special_run(from.name, ".x") != nullptr && from.kind == OperandKind::name &&
+                          from.part.empty() && to.kind == OperandKind::vector && to.elements.size() == 4 &&
+                          size_bytes(type) == 4;
+    if (!is_known) return refuse_this("is not modelled");
+    for (std::size_t at = 0; at < 4; ++at) {
+        Op made;
+        made.a = at < 3 ? emit_special(special_run(from.name, parts[at])) : constant(0);
+        made.d = destination(to.elements[at], type);
+        emit(move_run(), OpKind::plain, made);
+    }
+}
+
 bool Lowering::move() {
     if (now_->opcode != "mov") return false;
     if (!want(2, 2)) return true;
     const Type type = words_->type();
     const Operand &to = now_->operands[0], &from = now_->operands[1];
+    if (words_->take(".v4")) return move_special_vector(to, from, type), true;
     if (type == Type::pred && from.kind == OperandKind::name && from.name == "%is_explicit_cluster") {
         const std::int32_t p = predicate(to);
         if (p < 0) return refuse_this("needs a predicate"), true;
@@ -456,8 +483,40 @@ bool Lowering::convert_small() {
     return true;
 }
 
+// cvt.pack.sat.TYPE.s32 d, a, b: a lies above b; fewer than 16 bits each have the low bits of c above them.
+void Lowering::convert_and_pack() {
+    constexpr std::pair<std::string_view, std::uint32_t> small[] = {{".u2", 2}, {".s2", 2}, {".u4", 4}, {".s4", 4}};
+    PackedIntegers packed;
+    std::vector<Type> types = words_->types;
+    for (const auto& [name, bits] : small) {
+        if (packed.bits == 0 && words_->take(name)) packed = {bits, name[1] == 's'};
+    }
+    if (packed.bits == 0 && !types.empty()) {
+        packed = {8 * size_bytes(types[0]), is_signed(types[0])};
+        const bool is_integer =
+            types[0] == Type::u8 || types[0] == Type::s8 || types[0] == Type::u16 || types[0] == Type::s16;
+        if (!is_integer) return refuse_this("is not modelled");
+        types.erase(types.begin());
+    }
+    const bool has_rest = packed.bits < 16;
+    const bool right = packed.bits != 0 && words_->take(".sat") && !types.empty() && types[0] == Type::s32 &&
+                       types.size() == (has_rest ? 2u : 1u) && (!has_rest || types[1] == Type::b32);
+    if (!right) return refuse_this("is not modelled");
+    const Run run = pack_integers_run();
+    const bool done = has_rest ? simple(run, Type::u32, {Type::s32, Type::s32, Type::b32})
+                               : simple(run, Type::u32, {Type::s32, Type::s32});
+    if (!done) return;
+    out_.ops.back().value = packed.bits;
+    out_.ops.back().flag = packed.is_signed;
+}
+
 bool Lowering::convert() {
     if (now_->opcode != "cvt") return false;
+    if (words_->take(".pack")) return convert_and_pack(), true;
+    if (words_->types.size() == 1 && words_->type() == Type::f32 && words_->take(".tf32")) {
+        if (!words_->take(".rna")) return refuse_this("is not modelled"), true;
+        return simple(tensor_float_run(), Type::b32, {Type::f32}), true;
+    }
     if (convert_small()) return true;
     constexpr std::string_view modes[] = {".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"};
     if (words_->types.size() != 2) return refuse_this("is not modelled"), true;

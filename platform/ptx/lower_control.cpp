@@ -296,13 +296,26 @@ bool Lowering::control() {
         if (!words.types.empty() && want(1, 1)) emit(nullptr, OpKind::pause);
         return true;
     }
-    // Counts an event for a profiler, and the order of launches, which is the stream's here.
-    if (opcode == "pmevent" || opcode == "griddepcontrol") {
-        words.left.clear();
-        return true;
-    }
+    if (without_effect()) return true;
     words.take(".uni");
     return branch_table() || call();
+}
+
+bool Lowering::without_effect() {
+    const std::string_view opcode = now_->opcode;
+    // Counts an event for a profiler; the order of launches, which is the stream's here; registers of a warp group.
+    if (opcode == "pmevent" || opcode == "griddepcontrol" || opcode == "setmaxnreg") {
+        words_->left.clear();
+        return true;
+    }
+    if (opcode != "createpolicy") return false;
+    words_->left.clear();
+    if (!want(1, 4)) return true;
+    Op made;  // opaque, and read by nothing
+    made.d = destination(now_->operands[0], Type::b64);
+    made.a = constant(0);
+    emit(move_run(), OpKind::plain, made);
+    return true;
 }
 
 void Lowering::instruction(const Instruction& instruction) {

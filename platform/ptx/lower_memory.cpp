@@ -25,12 +25,19 @@ std::optional<Space> take_space(Qualifiers& words) {
     return std::nullopt;
 }
 
+// What createpolicy made has no effect here.
+bool Lowering::policy_operand(std::size_t at) {
+    value(now_->operands[at], Type::b64);
+    return !refused();
+}
+
 bool Lowering::load_or_store(bool is_load) {
     Qualifiers& words = *words_;
     const bool acquire = words.take(".acquire"), release = words.take(".release");
     words.ignore(scopes);
     words.ignore(caches);
     words.ignore_prefixed(".L1::");
+    const std::size_t policies = words.take(".L2::cache_hint") ? 1 : 0;
     words.ignore_prefixed(".L2::");
     const Space space = take_space(words).value_or(Space::generic);
     constexpr std::string_view vectors[] = {".v2", ".v4", ".v8"};
@@ -43,7 +50,7 @@ bool Lowering::load_or_store(bool is_load) {
                        (count > 1 && type == Type::b128) || (is_load ? release : acquire) ||
                        (!is_load && space == Space::constant);
     if (wrong) return refuse_this("is not modelled"), true;
-    if (!want(2, 2)) return true;
+    if (!want(2 + policies, 2 + policies) || (policies != 0 && !policy_operand(2))) return true;
     const Operand& place = now_->operands[is_load ? 1 : 0];
     const Operand& data = now_->operands[is_load ? 0 : 1];
     const AddressParts at = address(place, space);
@@ -86,6 +93,7 @@ bool Lowering::atomic() {
     constexpr std::string_view orders[] = {".relaxed", ".acquire", ".release", ".acq_rel", ".noftz"};
     words.ignore(orders);
     words.ignore(scopes);
+    const std::size_t policies = words.take(".L2::cache_hint") ? 1 : 0;
     words.ignore_prefixed(".L2::");
     const Space space = take_space(words).value_or(Space::generic);
     constexpr std::pair<std::string_view, AtomicKind> kinds[] = {
@@ -111,7 +119,7 @@ bool Lowering::atomic() {
     wrong = wrong || (counts && type != Type::u32) || (is_float(type) && kind != AtomicKind::add && !floats_compare);
     if (wrong) return refuse_this("is not modelled"), true;
     const std::size_t first = reduces ? 0 : 1, count = first + (kind == AtomicKind::cas ? 3 : 2);
-    if (!want(count, count)) return true;
+    if (!want(count + policies, count + policies) || (policies != 0 && !policy_operand(count))) return true;
     const AddressParts at = address(now_->operands[first], space);
     const Place operand = value(now_->operands[first + 1], type);
     const Place third = kind == AtomicKind::cas ? value(now_->operands[first + 2], type) : operand;

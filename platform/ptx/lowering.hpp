@@ -64,6 +64,10 @@ private:
         std::uint32_t place = 0;
         Type type = Type::none;
     };
+    struct PackedIntegers {
+        std::uint32_t bits = 0;
+        bool is_signed = false;
+    };
     struct AddressParts {
         Space space = Space::generic;
         Place base = 0;
@@ -105,7 +109,9 @@ private:
     bool select();
     bool move();
     void move_wide(const Operand& to, const Operand& from);
+    void move_special_vector(const Operand& to, const Operand& from, Type type);
     bool convert();
+    void convert_and_pack();
     bool memory();
     bool load_or_store(bool is_load);
     bool atomic();
@@ -126,6 +132,8 @@ private:
     bool between_lanes();
     bool barrier();
     bool control();
+    bool without_effect();
+    bool policy_operand(std::size_t at);
     bool call();
     std::vector<Type> parameter_types(const std::vector<Operand>& operands, std::size_t target) const;
     std::optional<LocalPlace> argument(const Operand& operand, Type type);

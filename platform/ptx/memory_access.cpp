@@ -268,12 +268,28 @@ void from_generic(Warp& warp, const Op& op, LaneMask mask) {
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) { d[lane] = a[lane] - window_of(space); });
 }
+// Variables of .const lie among those of .global.
+bool is_in_constants(const ProgramCode& code, std::uint64_t address) {
+    for (std::size_t at = 0; at < code.variables.size(); ++at) {
+        const GlobalVariable& one = code.variables[at];
+        if (one.is_constant && address >= code.addresses[at] && address - code.addresses[at] < one.size_bytes)
+            return true;
+    }
+    return false;
+}
 template <Space space>
 void is_space(Warp& warp, const Op& op, LaneMask mask) {
     const Row& a = warp.in(op.a);
     LaneMask yes = 0;
     for_lanes(mask, [&](std::uint32_t lane) {
         const std::uint64_t window = a[lane] & window_mask;
+        if constexpr (space == Space::constant || space == Space::global) {
+            if (is_in_constants(*warp.worker->state->code, a[lane])) {
+                yes |= LaneMask{space == Space::constant} << lane;
+                return;
+            }
+            if (space == Space::constant) return;
+        }
         const bool global = window != shared_window && window != local_window && window != param_window;
         // Shared memory is the own block's.
         const std::uint64_t rank = (a[lane] & ~window_mask) >> cluster_shift;
@@ -434,6 +450,7 @@ Run is_space_run(Space space) {
         case Space::local: return is_space<Space::local>;
         case Space::param: return is_space<Space::param>;
         case Space::global: return is_space<Space::global>;
+        case Space::constant: return is_space<Space::constant>;
         default: return nullptr;
     }
 }

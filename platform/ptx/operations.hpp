@@ -35,6 +35,8 @@ struct Conversion {
 // Op::mode: Rounding; Op::flag: to_integral; Op::value: the mask of d's register; Op::value2: bit 0 ftz, bit 1
 // saturate, bit 2 relu.
 Run conversion_run(const Conversion& conversion);
+Run pack_integers_run();           // d = c, b and a, saturated to Op::value bits each; Op::flag: with a sign
+Run tensor_float_run();            // d = a as tf32: 10 bits of fraction, ties away from 0
 Run pair_conversion_run(Type to);  // d = {a, b} as f16x2 or bf16x2, both from f32
 
 // Pairs of 8-bit floats from two f32 (a: the high one), from f16x2, or (b16) to f16x2. Op::flag: relu.

@@ -84,10 +84,15 @@ LaneMask compared(Comparison comparison, const Row& a, const Row& b, LaneMask ma
     return 0;
 }
 
+// A place below 0 is a constant predicate: ~0 is false, ~1 is true.
+LaneMask predicate_of(const Warp& warp, Place place) {
+    return place >= 0 ? warp.predicates[place] : place == ~1 ? ~LaneMask{0} : 0;
+}
+
 // Op::c: the predicate that is combined, Op::flag: its complement.
 LaneMask combined(const Warp& warp, const Op& op, LaneMask value) {
     if (static_cast<Combine>(op.value) == Combine::none) return value;
-    const LaneMask with = op.flag ? ~warp.predicates[op.c] : warp.predicates[op.c];
+    const LaneMask with = op.flag ? ~predicate_of(warp, op.c) : predicate_of(warp, op.c);
     switch (static_cast<Combine>(op.value)) {
         case Combine::and_: return value & with;
         case Combine::or_: return value | with;
@@ -141,19 +146,16 @@ void set_pair(Warp& warp, const Op& op, LaneMask mask) {
 
 void select(Warp& warp, const Op& op, LaneMask mask) {
     const Row &a = warp.in(op.a), &b = warp.in(op.b);
-    const LaneMask which = warp.predicates[op.p];
+    const LaneMask which = predicate_of(warp, op.p);
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) { d[lane] = ((which >> lane) & 1) != 0 ? a[lane] : b[lane]; });
 }
 
-// A place below 0 is a constant predicate: ~0 is false, ~1 is true.
-LaneMask predicate_of(const Warp& warp, Place place) {
-    return place >= 0 ? warp.predicates[place] : place == ~1 ? ~LaneMask{0} : 0;
-}
+// Op::flag and Op::value2: the complement of a, and of b.
 template <int what>
 void logic(Warp& warp, const Op& op, LaneMask mask) {
     const LaneMask a = op.flag ? ~predicate_of(warp, op.a) : predicate_of(warp, op.a);
-    const LaneMask b = predicate_of(warp, op.b);
+    const LaneMask b = op.value2 != 0 ? ~predicate_of(warp, op.b) : predicate_of(warp, op.b);
     const LaneMask out = what == 0 ? a & b : what == 1 ? a | b : what == 2 ? a ^ b : what == 3 ? ~a : a;
     put(warp, op.p, mask, out);
 }

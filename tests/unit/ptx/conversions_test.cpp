@@ -171,5 +171,39 @@ TEST(PtxConversions, PackingAndUnpacking) {
               0x4444333322221111u);
 }
 
+// PTX ISA, cvt.pack: a lies above b, and both are saturated; the rest is the low bits of c.
+TEST(PtxConversions, TwoIntegersArePacked) {  // keeps W8
+    const auto packed = [](const char* instruction, std::int32_t a, std::int32_t b, std::uint32_t c) {
+        return evaluate(std::string(instruction), 'r', {static_cast<std::uint32_t>(a)}, {static_cast<std::uint32_t>(b)},
+                        {c})[0];
+    };
+    EXPECT_EQ(packed("cvt.pack.sat.u8.s32.b32 %r3, %r0, %r1, %r2;", -200, 300, 0x12345678), 0x567800ffu);
+    EXPECT_EQ(packed("cvt.pack.sat.s8.s32.b32 %r3, %r0, %r1, %r2;", -200, 300, 0x12345678), 0x5678807fu);
+    EXPECT_EQ(packed("cvt.pack.sat.s8.s32.b32 %r3, %r0, %r1, %r2;", 5, -6, 0), 0x05fau);
+    EXPECT_EQ(packed("cvt.pack.sat.s16.s32 %r3, %r0, %r1;", -40000, 300, 0), 0x8000012cu);
+    EXPECT_EQ(packed("cvt.pack.sat.u16.s32 %r3, %r0, %r1;", -1, 70000, 0), 0x0000ffffu);
+    EXPECT_EQ(packed("cvt.pack.sat.u4.s32.b32 %r3, %r0, %r1, %r2;", 3, 300, 0x12345678), 0x3456783fu);
+    EXPECT_EQ(packed("cvt.pack.sat.s4.s32.b32 %r3, %r0, %r1, %r2;", -3, 300, 0), 0xd7u);
+    EXPECT_EQ(packed("cvt.pack.sat.s2.s32.b32 %r3, %r0, %r1, %r2;", -200, 300, 0x12345678), 0x23456789u);
+    for (const char* const wrong :
+         {"cvt.pack.u8.s32.b32 %r3, %r0, %r1, %r2;", "cvt.pack.sat.u8.s32 %r3, %r0, %r1;",
+          "cvt.pack.sat.u32.s32 %r3, %r0, %r1;", "cvt.pack.sat.u16.s32.b32 %r3, %r0, %r1, %r2;"}) {
+        EXPECT_TRUE(Program(kernel_of(wrong, 'r')).entries()[0].refusal.refused()) << wrong;
+    }
+}
+
+// PTX ISA, cvt: tf32 has the exponent of f32 and 10 bits of fraction; .rna rounds ties away from 0.
+TEST(PtxConversions, SinglePrecisionBecomesTensorFloats) {  // keeps W8
+    const std::pair<std::uint64_t, std::uint64_t> rows[] = {
+        {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f802000}, {0x3f801001, 0x3f802000}, {0xbf801000, 0xbf802000},
+        {0x7f7fffff, 0x7f800000}, {0xff800000, 0xff800000}, {0x7fc12345, 0x7fffffff}, {0x7f801fff, 0x7fffffff},
+        {0x00000fff, 0x00000000}, {0x80001000, 0x80002000}, {0x3f803000, 0x3f804000}};
+    for (const auto& [from, to] : rows) {
+        const Values found =
+            evaluate(".reg .f32 %f0; mov.b32 %f0, %r0; cvt.rna.tf32.f32 %r3, %f0;", 'r', {from}, {0}, {0});
+        EXPECT_EQ(found[0], to) << std::hex << from;
+    }
+}
+
 }  // namespace
 }  // namespace isthmus::ptx::test

@@ -595,5 +595,74 @@ MEET: bar.sync 0; ret;
     EXPECT_EQ(words[0], 20u);
 }
 
+TEST(PtxExecution, HintsOfCachesAndCountsOfRegistersChangeNothing) {  // keeps W8
+    Buffers buffers;
+    std::vector<u32> out(8);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 o) {
+    .reg .b32 %r<9>; .reg .b64 %o; .reg .b64 %d<5>; .reg .f32 %f;
+    ld.param.u64 %o, [o]; setmaxnreg.inc.sync.aligned.u32 96;
+    createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d0, 0.5;
+    createpolicy.fractional.L2::evict_first.b64 %d1; createpolicy.range.global.L2::evict_last.b64 %d2, [%o], 16, 32;
+    createpolicy.cvt.L2.b64 %d3, 0x10f0000000000000; mov.u32 %r0, 5;
+    st.global.L2::cache_hint.u32 [%o], %r0, %d0; ld.global.L2::cache_hint.u32 %r1, [%o], %d1;
+    ld.global.nc.L1::no_allocate.L2::cache_hint.L2::128B.v2.u32 {%r2, %r3}, [%o], %d2; st.global.u32 [%o+4], %r1;
+    atom.global.add.L2::cache_hint.u32 %r4, [%o], 2, %d3; red.global.add.L2::cache_hint.u32 [%o], 3, %d3;
+    st.global.u32 [%o+8], %r4; st.global.u32 [%o+12], %r2;
+    ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 1), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(out, (std::vector<u32>{10, 5, 5, 5, 0, 0, 0, 0}));
+    const Program without(
+        module_of(".visible .entry k() { .reg .b32 %r; .reg .b64 %d; "
+                  "ld.global.L2::cache_hint.u32 %r, [%d]; ret; }"));
+    EXPECT_TRUE(without.entries()[0].refusal.refused());
+}
+
+TEST(PtxExecution, VectorsOfSpecialRegistersAndCountersOfAProfiler) {  // keeps W8
+    Buffers buffers;
+    std::vector<u32> out(8, 77);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 o) {
+    .reg .b32 %r<9>; .reg .b64 %o; .reg .v4 .u32 v; .reg .b64 %d; .reg .pred %p;
+    ld.param.u64 %o, [o]; mov.v4.u32 {%r0, %r1, %r2, %r3}, %ntid; mov.v4.u32 v, %tid;
+    setp.ne.u32 %p, v.x, 3; @%p ret;
+    st.global.v4.u32 [%o], {%r0, %r1, %r2, %r3}; st.global.u32 [%o+16], v.x; st.global.u32 [%o+20], v.w;
+    mov.u32 %r4, %pm3; st.global.u32 [%o+24], %r4; mov.u64 %d, %current_graph_exec; cvt.u32.u64 %r4, %d;
+    st.global.u32 [%o+28], %r4; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 8), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(out, (std::vector<u32>{8, 1, 1, 0, 3, 0, 0, 0}));
+}
+
+TEST(PtxExecution, ConstantsAreASpaceOfTheirOwn) {  // keeps W8
+    Buffers buffers;
+    std::vector<u32> out(1);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.const .align 4 .u32 c[2] = {1, 2};
+.visible .entry k(.param .u64 o) {
+    .reg .b32 %r<4>; .reg .b64 %o; .reg .b64 %d<3>; .reg .pred %p;
+    ld.param.u64 %o, [o]; mov.u64 %d0, c; cvta.const.u64 %d0, %d0; mov.u32 %r0, 0;
+    isspacep.const %p, %d0; @%p or.b32 %r0, %r0, 1; isspacep.global %p, %d0; @%p or.b32 %r0, %r0, 2;
+    add.u64 %d1, %d0, 7; isspacep.const %p, %d1; @%p or.b32 %r0, %r0, 4;
+    isspacep.const %p, %o; @%p or.b32 %r0, %r0, 8; isspacep.global %p, %o; @%p or.b32 %r0, %r0, 16;
+    st.global.u32 [%o], %r0; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.entries()[0].refusal.refused()) << loaded.program.entries()[0].refusal.what;
+    const Fault fault = loaded.run("k", shape_of(1, 1), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(out[0], 1u + 4 + 16);
+}
+
 }  // namespace
 }  // namespace isthmus::ptx::test

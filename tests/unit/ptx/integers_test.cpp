@@ -310,5 +310,41 @@ TEST(PtxIntegers, MasksAndNumbersOfSomeBits) {
     expect_all("slct.u64.s32 %d3, %d0, %d1, %r2;", 'd', few, 3, [](u64 a, u64 b, u64 c) { return S(c) >= 0 ? a : b; });
 }
 
+TEST(PtxIntegers, PredicatesMayBeConstantsAndNegated) {  // keeps W8
+    const std::string of_a = "setp.ne.u32 %p, %r0, 0; ", of_b = "setp.ne.u32 %q, %r1, 0; ";
+    const struct {
+        std::string instructions;
+        bool (*expected)(bool a, bool b);
+    } rows[] = {{"and.pred %p, %p, !%q;", [](bool a, bool b) { return a && !b; }},
+                {"or.pred %p, !%p, !%q;", [](bool a, bool b) { return !a || !b; }},
+                {"xor.pred %p, %p, !%q;", [](bool a, bool b) { return a != !b; }},
+                {"xor.pred %p, %p, %q;", [](bool a, bool b) { return a != b; }},
+                {"setp.eq.or.u32 %p, %r0, %r1, 1;", [](bool, bool) { return true; }},
+                {"setp.eq.and.u32 %p, %r0, %r1, 1;", [](bool a, bool b) { return a == b; }},
+                {"setp.eq.xor.u32 %p, %r0, %r1, 1;", [](bool a, bool b) { return a != b; }},
+                {"setp.eq.and.u32 %p, %r0, %r1, 0;", [](bool, bool) { return false; }},
+                {"setp.eq.and.u32 %p, %r0, %r1, !%q;", [](bool a, bool b) { return a == b && !b; }},
+                {"selp.u32 %r3, %r0, %r1, 1; setp.ne.u32 %p, %r3, 0;", [](bool a, bool) { return a; }},
+                {"selp.u32 %r3, %r0, %r1, 0; setp.ne.u32 %p, %r3, 0;", [](bool, bool b) { return b; }},
+                {"selp.u32 %r3, %r0, %r1, !%p; setp.ne.u32 %p, %r3, 0;", [](bool a, bool b) { return a ? b : a; }},
+                // p = (a & b) != 0, combined with q; and the same without its number.
+                {"lop3.or.b32 %r3|%p, %r0, %r1, 0, 0xc0, %q;", [](bool, bool b) { return b; }},
+                {"lop3.and.b32 _|%p, %r0, %r1, 0, 0xfc, !%q;", [](bool a, bool b) { return a && !b; }},
+                {"lop3.and.b32 %r3|%p, %r0, %r1, 0, 0xc0, 1;", [](bool a, bool b) { return a && b; }}};
+    for (const auto& row : rows) {
+        for (const bool a : {false, true}) {
+            for (const bool b : {false, true}) {
+                const Values found = evaluate(of_a + of_b + row.instructions, 'p', {a}, {b}, {0});
+                EXPECT_EQ(found[0] != 0, row.expected(a, b)) << row.instructions << " of " << a << ", " << b;
+            }
+        }
+    }
+    EXPECT_EQ(
+        evaluate("setp.ne.u32 %q, %r1, 0; lop3.or.b32 %r3|%p, %r0, %r1, 0, 0xc0, %q;", 'r', {0xf0}, {0x3f}, {0})[0],
+        0x30u);
+    for (const char* const wrong : {"lop3.or.b32 %r3, %r0, %r1, 0, 0xc0, %q;", "lop3.b32 %r3|%p, %r0, %r1, 0, 0xc0;"})
+        EXPECT_TRUE(Program(kernel_of(wrong, 'r')).entries()[0].refusal.refused()) << wrong;
+}
+
 }  // namespace
 }  // namespace isthmus::ptx::test
