@@ -25,7 +25,7 @@ std::uint64_t blocks_of(const ClusterSize& size) {
 }
 
 // Blocks that a multiprocessor holds, by their threads and their shared memory.
-int resident_blocks(const Driver& d, int device, const Function& function, const LaunchConfig& config) {
+int resident_cluster_blocks(const Driver& d, int device, const Function& function, const LaunchConfig& config) {
     const std::uint64_t threads = std::uint64_t{config.block_x} * config.block_y * config.block_z;
     if (threads == 0 || threads > static_cast<std::uint64_t>(d.fact(device, attribute::max_threads_per_block)))
         return 0;
@@ -107,7 +107,7 @@ Result cuOccupancyMaxPotentialClusterSize(int* size, Function* function, const L
     return call_for_cluster(CallId::cuOccupancyMaxPotentialClusterSize, size, function, config,
                             [&](Driver& d, int device, const Function& f, const LaunchSettings& settings) -> Result {
                                 if (lacks_cluster(f, settings)) return result::invalid_cluster_size;
-                                const bool fits = resident_blocks(d, device, f, *config) != 0;
+                                const bool fits = resident_cluster_blocks(d, device, f, *config) != 0;
                                 *size = !fits ? 0 : static_cast<int>(largest_cluster(f));
                                 return result::ok;
                             });
@@ -126,7 +126,7 @@ Result cuOccupancyMaxActiveClusters(int* clusters, Function* function, const Lau
                                 if (wanted != 0 && asked != 0 && differs) return result::invalid_cluster_size;
                                 const std::uint64_t blocks = wanted != 0 ? wanted : asked;
                                 if (blocks > most_cluster_blocks(f)) return result::invalid_cluster_size;
-                                const int held = resident_blocks(d, device, f, *config);
+                                const int held = resident_cluster_blocks(d, device, f, *config);
                                 *clusters = blocks == 0 ? 0 : clusters_held(d, device, blocks, held);
                                 return result::ok;
                             });

@@ -43,12 +43,12 @@ bool within_limits(const Driver& d, int device, const Function& function, const 
 }
 
 // Blocks of a cooperative launch wait for each other, so that all must be resident at a time.
-bool resident(const Driver& d, int device, const LaunchShape& shape) {
+bool resident(const Driver& d, int device, const Function& function, const LaunchShape& shape) {
     const std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
     const std::uint64_t blocks = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
     const int multiprocessors = std::max(1, d.fact(device, attribute::multiprocessors));
-    return blocks <= static_cast<std::uint64_t>(multiprocessors) *
-                         static_cast<std::uint64_t>(blocks_per_multiprocessor(d, device, static_cast<int>(threads)));
+    const int held = resident_blocks(d, device, function, static_cast<int>(threads), shape.shared_bytes);
+    return blocks <= static_cast<std::uint64_t>(multiprocessors) * static_cast<std::uint64_t>(held);
 }
 
 struct View {  // struct of a view in a pack
@@ -313,7 +313,7 @@ Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunc
         say("cooperative launches are modelled for kernels from PTX alone, and %s is none", out.twin->symbol.c_str());
         return result::not_supported;
     }
-    if (request.settings.cooperative && !resident(d, request.agent.device, request.shape)) {
+    if (request.settings.cooperative && !resident(d, request.agent.device, *request.function, request.shape)) {
         return result::cooperative_launch_too_large;
     }
     out.required_cluster = required_cluster(*request.function);

@@ -92,6 +92,8 @@ int static_shared_bytes(const Function& function);
 int registers_of(const Function& function);
 // Blocks of this many threads that a multiprocessor holds at a time, by their threads alone.
 int blocks_per_multiprocessor(const Driver& d, int device, int block);
+// As cuOccupancyMaxActiveBlocksPerMultiprocessor answers: by threads, blocks, registers and shared memory.
+int resident_blocks(const Driver& d, int device, const Function& function, int block, std::size_t dynamic_bytes);
 // The function of this name. `module` may be a library.
 Result find_function(Driver& d, Module* module, const char* name, Function** function);
 Result find_variable(Driver& d, Address* address, std::size_t* bytes, const Module* module, const char* name);

@@ -40,6 +40,8 @@ int blocks_by_shared_memory(const Driver& d, int device, const Function& functio
     return of_multiprocessor / rounded_up(bytes + d.fact(device, attribute::reserved_shared), unit);
 }
 
+}  // namespace
+
 int resident_blocks(const Driver& d, int device, const Function& function, int block, std::size_t dynamic_bytes) {
     if (block > max_threads(d, device, function)) return 0;
     const int warps = rounded_up(block, lanes) / lanes;
@@ -50,6 +52,8 @@ int resident_blocks(const Driver& d, int device, const Function& function, int b
          blocks_by_registers(d.fact(device, attribute::registers_per_multiprocessor), registers_of(function), warps),
          blocks_by_shared_memory(d, device, function, dynamic_bytes)});
 }
+
+namespace {
 
 // Dynamic shared memory of blocks of 32, 64, … threads: asked before the driver's mutex is held.
 struct SharedOfBlocks {

@@ -294,6 +294,39 @@ TEST(SimContext, FunctionsOfAModuleRunInStreamsOfItsContextOnly) {
     });
 }
 
+// Observed (580, H100): 4224 blocks of a thread and none more; 132 with 200 KiB each.
+TEST(SimContext, CooperativeGridsAreAsLargeAsTheMultiprocessorsHold) {
+    in_own_process([] {
+        open_device();
+        Module* module = nullptr;
+        Function* function = nullptr;
+        const char* const text = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n";
+        REQUIRE_CODE(cuModuleLoadData(&module, text), 0);
+        REQUIRE_CODE(cuModuleGetFunction(&function, module, "k"), 0);
+        constexpr int cooperative_launch = 95;
+        if (fact(cooperative_launch) == 0) return;
+        const int most_shared = fact(attribute::max_shared_optin);
+        REQUIRE_CODE(cuFuncSetAttribute(function, 8, most_shared), 0);
+        const auto launch = [&](unsigned blocks, unsigned threads, int shared) {
+            return cuLaunchCooperativeKernel(function, blocks, 1, 1, threads, 1, 1, static_cast<unsigned>(shared),
+                                             nullptr, nullptr);
+        };
+        for (const unsigned threads : {1u, 33u, 128u, 1024u}) {
+            for (const int shared : {0, 16 << 10, most_shared}) {
+                int held = 0;
+                REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&held, function, static_cast<int>(threads),
+                                                                         static_cast<std::size_t>(shared)),
+                             0);
+                REQUIRE_THAT(held > 0 && held <= 32 && (shared != most_shared || held == 1));
+                const auto all = static_cast<unsigned>(fact(attribute::multiprocessors) * held);
+                REQUIRE_CODE(launch(all, threads, shared), 0);
+                REQUIRE_CODE(launch(all + 1, threads, shared), 720);
+            }
+        }
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
 // Observed (580, H100).
 TEST(SimContext, FlagsNameOneWayToWaitAndNoUnknownBit) {
     in_own_process([] {
