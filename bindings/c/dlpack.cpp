@@ -2,6 +2,7 @@
 // Tensors of DLPack out of scopes, and into buffers.
 #include "dlpack_abi.hpp"
 
+#include <isthmus/detail/constant_memory.hpp>
 #include <isthmus/device.hpp>
 
 #include "calls.hpp"
@@ -182,17 +183,20 @@ isthmus_code isthmus_device_adopt_dlpack(isthmus_device* device, DLManagedTensor
         ISTHMUS_TRY(call.needs({{"device", device}, {"tensor", tensor}, {"buffer", buffer}}));
         ISTHMUS_TRY(const Memory memory, memory_of(call, *tensor, *device));
         AdoptOptions options;
-        if ((tensor->flags & c::dl_read_only) != 0) {
-            options.use.host = Use::reads_often;
-            options.use.device = Use::reads_often;
-        }
         options.c_release = {tensor, [](void* context, void*, std::size_t) {
                                  auto* const adopted = static_cast<DLManagedTensorVersioned*>(context);
                                  if (adopted->deleter != nullptr) adopted->deleter(adopted);
                              }};
         if (after != nullptr) options.after_event = after->cpp;
         auto made = std::make_unique<isthmus_buffer>(*device, Buffer<std::byte>(), memory.data);
-        ISTHMUS_TRY(made->cpp, device->cpp->adopt<std::byte>(memory.data, memory.bytes, std::move(options)));
+        if ((tensor->flags & c::dl_read_only) != 0) {
+            options.use.host = options.use.device = Use::reads_often;
+            ISTHMUS_TRY(auto constant,
+                        detail::adopt_constant(device->cpp->state(), memory.data, memory.bytes, std::move(options)));
+            made->cpp = Buffer<std::byte>(std::move(constant));
+        } else {
+            ISTHMUS_TRY(made->cpp, device->cpp->adopt<std::byte>(memory.data, memory.bytes, std::move(options)));
+        }
         *buffer = made.release();
         return {};
     });

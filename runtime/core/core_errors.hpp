@@ -23,8 +23,8 @@ inline constexpr auto release_while_host_view_is_open =
                 "let the view go out of scope first");
 inline constexpr auto argument_writes_read_only_memory =
     error_entry("K004", Code::not_accessible,
-                "{argument} {deed} memory that was adopted from a mapping for reading only",
-                "let the kernel write a buffer of its own, or map the memory for writing");
+                "{argument} {deed} memory that was adopted for reading only",
+                "write a buffer of your own, or adopt memory that may be written");
 inline constexpr auto argument_open_on_host =
     error_entry("K005", Code::in_use,
                 "{argument} {deed} {buffer} that the host has open for {purpose}",
@@ -66,8 +66,8 @@ inline constexpr auto host_view_of_device_memory =
                 "allocate_shared gives memory that both sides may use");
 inline constexpr auto host_write_view_of_read_only_memory =
     error_entry("K014", Code::not_accessible,
-                "the CPU may not write memory that was adopted from a mapping for reading only",
-                "open it with read_on_host(), or map the memory for writing");
+                "the CPU may not write memory that was adopted for reading only",
+                "open it with read_on_host(), or adopt memory that may be written");
 inline constexpr auto memory_gone_with_context =
     error_entry("K015", Code::device_lost,
                 "the buffer's memory was destroyed with the device's context, which other code destroyed",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adopting foreign memory: query driver and system, register, add the device's copy and the fence, enter the ledger. If
 // a step fails, the owner keeps the memory and its release callback is not called.
+#include <isthmus/detail/constant_memory.hpp>
 #include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 
@@ -222,9 +223,15 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
 
 using SharedDmaBuf = std::shared_ptr<platform::os::DmaBuf>;
 
+// What AdoptOptions do not say.
+struct Terms {
+    bool shared = false;    // StorageFacts::shared
+    bool constant = false;  // rules::ForeignMemory::constant
+};
+
 // `dma_buf`: the memory is its mapping, made by the runtime, and judged by what the system says of it.
 Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own, bool shared, const SharedDmaBuf& dma_buf) {
+                     AdoptOptions& options, const OwnMapping* own, const Terms& terms, const SharedDmaBuf& dma_buf) {
     Taking taking(*device, pointer, bytes, options);
     if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
     if (dma_buf) taking.piece.adopted->own_mapping = dma_buf;
@@ -241,6 +248,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     Result<rules::ForeignMemory> memory = own != nullptr ? ordinary : facts_of(*device, address, bytes, known);
     if (!memory) return std::move(memory).error();
     memory->dma_buf = dma_buf != nullptr;
+    memory->constant = terms.constant;
     Result<rules::AdoptionPlan> plan = rules::plan_adoption(device->capabilities, *memory, options.use, bytes);
     if (!plan) return std::move(plan).error();
     taking.address = known.device != 0 ? known.device : address;
@@ -255,7 +263,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     facts.adopted = true;
     if (dma_buf) buffer.extras().dma_buf = dma_buf.get();
     facts.registered_here = taking.piece.adopted->registered;
-    facts.read_only = !memory->writable;
+    facts.read_only = !memory->writable || memory->constant;
     facts.io_memory = as->io_memory;
     buffer.be_of_kind(as->kind);
     facts.path = as->path;
@@ -266,8 +274,8 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
         facts.device_address = taking.address;
     }
     if (facts.staged() || rules::host_finds(as->kind)) facts.host = pointer;
-    facts.shared = shared;
-    if (shared) {
+    facts.shared = terms.shared;
+    if (terms.shared) {
         buffer.explain(rules::host_method_reason(device->synchronous, facts.kind, facts.path, facts.host_kind));
     }
     Result<Fence> fence = make_fence(device, options, device->synchronous || buffer.has_relay());
@@ -279,7 +287,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
 }
 
 Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own, bool shared = false,
+                     AdoptOptions& options, const OwnMapping* own, const Terms& terms = {},
                      const SharedDmaBuf& dma_buf = nullptr) {
     ObservedSpan span(device->observer(), Span::adopt, "memory of other code", [&] {
         ObservedFacts facts = device->observed();
@@ -287,7 +295,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
         facts.address = reinterpret_cast<std::uintptr_t>(pointer);
         return facts;
     });
-    Untyped adopted = adopt_untold(device, pointer, bytes, options, own, shared, dma_buf);
+    Untyped adopted = adopt_untold(device, pointer, bytes, options, own, terms, dma_buf);
     if (ObservedFacts* const facts = span.facts(); facts != nullptr && adopted) *facts = (*adopted)->observed();
     span.over(adopted);
     return adopted;
@@ -307,10 +315,26 @@ Untyped adopt_own(const std::shared_ptr<DeviceState>& device, void* pointer, std
     AdoptOptions options;
     options.use = use;
     if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
-    return adopt_memory(device, pointer, bytes, options, &mapping, shared);
+    return adopt_memory(device, pointer, bytes, options, &mapping, {.shared = shared});
+}
+
+Untyped adopt_foreign(const std::shared_ptr<DeviceState>& device, void* pointer, const Amount& amount,
+                      AdoptOptions& options, const Terms& terms) {
+    if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
+    Result<std::size_t> bytes = bytes_of(amount);
+    if (!bytes) return std::move(bytes).error();
+    const std::size_t alignment = std::max(amount.alignment, options.use.alignment_bytes);
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (Result<void> fine = check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
+    return adopt_memory(device, pointer, *bytes, options, nullptr, terms);
 }
 
 }  // namespace
+
+Untyped adopt_constant(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                       AdoptOptions options) {
+    return adopt_foreign(device, pointer, {bytes, 1, 1}, options, {.constant = true});
+}
 
 Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
                      const OwnMapping& mapping, std::function<void()> ended) {
@@ -334,20 +358,14 @@ Untyped adopt_dma_buf(const std::shared_ptr<DeviceState>& device, int descriptor
     const std::size_t alignment = std::max(amount.alignment, options.use.alignment_bytes);
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (Result<void> fine = check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
-    return adopt_memory(device, pointer, *bytes, options, nullptr, false, *mapped);
+    return adopt_memory(device, pointer, *bytes, options, nullptr, {}, *mapped);
 }
 
 }  // namespace detail
 
 Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                     AdoptOptions options) {
-    if (Result<void> now = detail::may_adopt(*state_); !now) return std::move(now).error();
-    Result<std::size_t> bytes = detail::bytes_of({count, element_bytes, alignment});
-    if (!bytes) return std::move(bytes).error();
-    alignment = std::max(alignment, options.use.alignment_bytes);
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-    if (Result<void> fine = detail::check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
-    return detail::adopt_memory(state_, pointer, *bytes, options, nullptr);
+    return detail::adopt_foreign(state_, pointer, {count, element_bytes, alignment}, options, {});
 }
 
 Device::Untyped Device::adopt_descriptor(int descriptor, std::uint64_t offset_bytes, std::size_t count,

@@ -68,7 +68,7 @@ Result<void> may_be_used(const ForeignMemory& memory, const SharedUse& use) {
     if (!memory.readable) {
         return make_error<errors::adoption_of_unreadable_memory>();
     }
-    if (memory.writable) return {};
+    if (memory.writable && !memory.constant) return {};
     if (writes_it(use.device)) {
         return make_error<errors::adoption_for_device_writes>();
     }

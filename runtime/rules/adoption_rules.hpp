@@ -18,6 +18,7 @@ struct ForeignMemory {
     bool own_device = true;                 // device memory: it belongs to this device
     bool readable = true;                   // by the CPU; ordinary and page-locked memory only
     bool writable = true;
+    bool constant = false;        // its owner forbids what the mapping may allow: no side writes it
     bool driver_mapping = false;  // VM_IO or VM_PFNMAP: there are no pages to pin or to fault in
     bool dma_buf = false;         // the mapping of one: an access by the CPU needs the kernel's cache operations
     bool io_memory = false;       // a driver mapping that other code registered with the driver as device memory

@@ -69,11 +69,11 @@ inline constexpr auto adoption_of_unreadable_memory =
                 "map it for reading");
 inline constexpr auto adoption_for_device_writes =
     error_entry("W014", Code::not_accessible,
-                "adopting the memory is refused: it is mapped for reading only, and the device was declared to write it",
+                "adopting the memory is refused: it is for reading only, and the device was declared to write it",
                 "map it for writing, or declare AdoptOptions::use with a device that reads");
 inline constexpr auto adoption_for_host_writes =
     error_entry("W015", Code::not_accessible,
-                "adopting the memory is refused: it is mapped for reading only, and the host was declared to write it",
+                "adopting the memory is refused: it is for reading only, and the host was declared to write it",
                 "map it for writing, or declare AdoptOptions::use with a host that reads");
 inline constexpr auto adoption_of_memory_without_pages =
     error_entry("W016", Code::not_accessible,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tensors of DLPack out of scopes, and into buffers. */
 #include "check.h"
+#include "kernels.h"
 
 /* As dlpack.h 1.x declares them. */
 typedef struct {
@@ -158,12 +159,115 @@ static void tensors_become_buffers(isthmus_device* device) {
     CHECK(deleted == 1);
 }
 
+static int32_t writes_nothing(void* context, void* cu_stream, const isthmus_native_use* uses) {
+    (void)cu_stream;
+    (void)uses;
+    ++*(int*)context;
+    return 0;
+}
+
+/* keeps Y1, G7: what a tensor says of its memory binds the library, whatever the mapping allows. */
+static void read_only_tensors_are_not_written(isthmus_device* device) {
+    enum { count = 256 };
+    static float memory[count];
+    const float fives = 5.0f, zero = 0.0f;
+    for (int at = 0; at < count; ++at) memory[at] = fives;
+    int64_t shape[] = {count};
+    DLManagedTensorVersioned tensor;
+    memset(&tensor, 0, sizeof tensor);
+    tensor.version.major = 1;
+    tensor.flags = 1; /* DLPACK_FLAG_BITMASK_READ_ONLY */
+    tensor.deleter = count_deletion;
+    tensor.dl_tensor.data = memory;
+    tensor.dl_tensor.device.device_type = 1;
+    tensor.dl_tensor.ndim = 1;
+    tensor.dl_tensor.dtype.code = 2;
+    tensor.dl_tensor.dtype.bits = 32;
+    tensor.dl_tensor.dtype.lanes = 1;
+    tensor.dl_tensor.shape = shape;
+    deleted = 0;
+    isthmus_buffer* constant = NULL;
+    WORKS(isthmus_device_adopt_dlpack(device, &tensor, NULL, &constant, ERR));
+    isthmus_stream* stream = isthmus_device_stream(device);
+    isthmus_buffer* other = shared_buffer(device, sizeof memory);
+    write_bytes(other, 0);
+    isthmus_host_view* view = NULL;
+    void* data = NULL;
+    const char* const why = "for reading only";
+
+    for (int times = 0; times < 2; ++times) { /* the second time views open at once */
+        const uint32_t modes[] = {ISTHMUS_WRITE, ISTHMUS_READ_WRITE};
+        for (int at = 0; at < 2; ++at) {
+            REFUSED(ISTHMUS_NOT_ACCESSIBLE, why,
+                    isthmus_buffer_open_on_host(constant, 0, ISTHMUS_REST, modes[at], ISTHMUS_WAIT_DEFAULT, &view,
+                                                &data, ERR));
+            REFUSED(ISTHMUS_NOT_ACCESSIBLE, why,
+                    isthmus_buffer_open_on_host(constant, 0, 8, modes[at], ISTHMUS_WAIT_DEFAULT, &view, &data, ERR));
+        }
+        WORKS(isthmus_buffer_open_on_host(constant, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view, &data,
+                                          ERR));
+        CHECK(memcmp(data, memory, sizeof memory) == 0);
+        DLManagedTensorVersioned* out = NULL;
+        WORKS(isthmus_host_view_to_dlpack(view, shape, 1, float32, &out, ERR));
+        CHECK(out->flags == 1);
+        out->deleter(out);
+        isthmus_host_view_free(view);
+    }
+
+    REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_fill(stream, constant, 0, ISTHMUS_REST, 7, ERR));
+    REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_fill(stream, constant, 8, 8, 7, ERR));
+    REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_copy(stream, constant, 0, other, 0, sizeof memory, ERR));
+    REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_copy_from_host(stream, constant, 0, &zero, sizeof zero, ERR));
+    const void* const scale = isthmus_kernel_by_name("scale");
+    const struct weights by = {2.0f, 1};
+    const uint64_t extent[3] = {count, 1, 1};
+    const isthmus_argument into[] = {{constant, NULL, 0}, {other, NULL, 0}, {NULL, &by, sizeof by}};
+    const isthmus_argument from[] = {{other, NULL, 0}, {constant, NULL, 0}, {NULL, &by, sizeof by}};
+    REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_launch(stream, scale, extent, into, 3, ERR));
+    int called = 0;
+    isthmus_native_use use = {constant, ISTHMUS_WRITE, 0, NULL};
+    isthmus_native_scope* scope = NULL;
+    for (int at = 0; at < 2; ++at) {
+        REFUSED(ISTHMUS_NOT_ACCESSIBLE, why, isthmus_stream_open_native_scope(stream, "own", &use, 1, &scope, ERR));
+        REFUSED(ISTHMUS_NOT_ACCESSIBLE, why,
+                isthmus_stream_enqueue_native(stream, "own", &use, 1, writes_nothing, &called, ERR));
+        use.flags = ISTHMUS_READ_WRITE;
+    }
+    CHECK(called == 0);
+
+    /* What reads works. */
+    WORKS(isthmus_stream_launch(stream, scale, extent, from, 3, ERR));
+    WORKS(isthmus_buffer_open_on_host(other, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view, &data, ERR));
+    for (int at = 0; at < count; ++at) CHECK(((const float*)data)[at] == 11.0f);
+    isthmus_host_view_free(view);
+    use.flags = ISTHMUS_READ;
+    WORKS(isthmus_stream_open_native_scope(stream, "own", &use, 1, &scope, ERR));
+    DLManagedTensorVersioned* out = NULL;
+    WORKS(isthmus_native_scope_to_dlpack(scope, 0, shape, 1, float32, &out, ERR));
+    CHECK(out->flags == 1);
+    out->deleter(out);
+    WORKS(isthmus_native_scope_close(scope, 0, ERR));
+    WORKS(isthmus_stream_copy(stream, other, 0, constant, 0, sizeof memory, ERR));
+    float back[count];
+    WORKS(isthmus_stream_copy_to_host(stream, back, constant, 0, sizeof back, ERR));
+    WORKS(isthmus_device_synchronize(device, ISTHMUS_WAIT_DEFAULT, ERR));
+    CHECK(memcmp(back, memory, sizeof back) == 0);
+    isthmus_buffer_free(constant);
+    isthmus_buffer_free(other);
+    isthmus_stream_free(stream);
+    WORKS(isthmus_device_synchronize(device, ISTHMUS_WAIT_DEFAULT, ERR));
+    CHECK(deleted == 1);
+    for (int at = 0; at < count; ++at) CHECK(memory[at] == fives);
+}
+
 int main(void) {
+    CHECK(register_kernels() == ISTHMUS_OK);
     views_become_tensors();
     isthmus_runtime* runtime = open_runtime();
     for (size_t at = 0; at < isthmus_runtime_device_count(runtime); ++at) {
         scopes_become_tensors(isthmus_runtime_device(runtime, at));
         tensors_become_buffers(isthmus_runtime_device(runtime, at));
+        read_only_tensors_are_not_written(isthmus_runtime_device(runtime, at));
     }
     isthmus_runtime_free(runtime);
     return 0;

@@ -852,9 +852,9 @@ ISTHMUS_C_API isthmus_code isthmus_native_scope_to_dlpack(isthmus_native_scope* 
                                                           struct DLManagedTensorVersioned** tensor,
                                                           isthmus_error** error);
 /* Adopts a tensor's memory, in C order without gaps, as isthmus_device_adopt(). On success the library calls its
- * deleter behind the last use; otherwise the caller keeps it. Read-only tensors give buffers that both sides read.
- * `after` may be NULL: the first use waits for it. Errors: as isthmus_device_adopt(); unsupported (another version of
- * DLPack, another kind of device, gaps, other orders). */
+ * deleter behind the last use; otherwise the caller keeps it. Read-only tensors give buffers that both sides read:
+ * uses that write are not_accessible. `after` may be NULL: the first use waits for it. Errors: as
+ * isthmus_device_adopt(); unsupported (another version of DLPack, another kind of device, gaps, other orders). */
 ISTHMUS_C_API isthmus_code isthmus_device_adopt_dlpack(isthmus_device* device, struct DLManagedTensorVersioned* tensor,
                                                        isthmus_event* after, isthmus_buffer** buffer,
                                                        isthmus_error** error);

@@ -73,6 +73,29 @@ TEST(Adoption, EveryPlanIsLawfulForEveryCombinationOfAttributes) {  // keeps G11
     }
 }
 
+// keeps G7: the owner's word counts as the mapping's, and changes no plan.
+TEST(Adoption, MemoryThatItsOwnerKeepsConstantIsRefusedToWritersAndOtherwiseUsedAsItIs) {
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        for (const bool pageless : {false, true}) {
+            for_every_use([&](const SharedUse& use) {
+                const auto plan = plan_adoption(c, {.constant = true, .driver_mapping = pageless}, use, bytes);
+                if (writes(use.host) || writes(use.device)) {
+                    ASSERT_EQ(plan.code(), Code::not_accessible);
+                    return;
+                }
+                const auto other = plan_adoption(c, {.driver_mapping = pageless}, use, bytes);
+                ASSERT_TRUE(plan && other);
+                EXPECT_EQ(plan->registers, other->registers);
+                EXPECT_FALSE(plan->read_only);
+                EXPECT_EQ(plan->registered.kind, other->registered.kind);
+                EXPECT_EQ(plan->otherwise.kind, other->otherwise.kind);
+                EXPECT_EQ(plan->otherwise.path, other->otherwise.path);
+            });
+        }
+    }
+}
+
 std::string text(const char* machine, const SharedUse& use, const ForeignMemory& memory = {}) {
     const auto plan = plan_adoption(of_machine(machine), memory, use, bytes);
     if (!plan) return std::string(name(plan.code()));
