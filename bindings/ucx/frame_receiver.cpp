@@ -79,7 +79,7 @@ struct FrameReceiver::Parts {
         for (const Announced& each : announced) {
             if (each.data != nullptr && worker) ucp_am_data_release(worker->handle(), each.data);
         }
-        end_worker();                                 // it may fill places until here
+        end_worker(landing.get());                    // it may fill places until here
         while (!filling.empty()) filling.pop_back();  // from the last one on: numbers that nobody saw are used again
     }
     Result<void> read_offer(const Message& message);
@@ -93,7 +93,7 @@ struct FrameReceiver::Parts {
     Result<void> answer_with(Landing& made);
     Result<void> make_worker(bool for_device = false);
     Result<void> make_worker(Stream stream, std::vector<Buffer<std::uint8_t>>& buffers);
-    void end_worker() noexcept;
+    void end_worker(Landing* by) noexcept;
     bool progress();
     Result<void> hear(Clock::time_point now);
     Result<bool> fill();
@@ -199,7 +199,8 @@ Result<void> FrameReceiver::begin(Device& device, const Stream& stream, std::vec
     }
     facts.ucx_has_cuda = device_memory_is_for_ucx();
     const bool by_cuda = receive_path(facts) == ReceivePath::ucx_cuda;
-    if (Result<void> made = by_cuda ? parts.make_worker(stream, buffers) : parts.make_worker(); !made) return made;
+    Stream on = stream;
+    if (Result<void> made = by_cuda ? parts.make_worker(on, buffers) : parts.make_worker(); !made) return made;
     facts.ucx_has_cuda = !parts.device_memory.empty();
     const ReceivePath path = receive_path(facts);
     auto slots = std::make_shared<ReceivedFrame::Slots>();
@@ -208,7 +209,11 @@ Result<void> FrameReceiver::begin(Device& device, const Stream& stream, std::vec
     for (std::size_t slot = 0; slot < slots->buffers.size(); ++slot) slots->free.push_back(slot);
     Result<std::unique_ptr<Landing>> landing =
         make_landing(device, stream, slots, bytes, path, std::move(parts.device_memory));
-    if (!landing) return std::move(landing).error();
+    if (!landing) {
+        if (by_cuda) (void)with_context(on, [&] { parts.worker.reset(); });
+        parts.end_worker(nullptr);  // it may have registered buffers, which the caller may release now
+        return std::move(landing).error();
+    }
     if (Result<void> begun = parts.begin(std::move(landing).value()); !begun) return begun;
     parts.slots = std::move(slots);
     parts.path = path;
@@ -269,8 +274,8 @@ Result<void> FrameReceiver::Parts::make_worker(Stream stream, std::vector<Buffer
 }
 
 // As well where the device cannot be asked any more.
-void FrameReceiver::Parts::end_worker() noexcept {
-    if (landing) (void)landing->with_context([this] { worker.reset(); });
+void FrameReceiver::Parts::end_worker(Landing* by) noexcept {
+    if (by != nullptr) (void)by->with_context([this] { worker.reset(); });
     worker.reset();
 }
 
@@ -295,7 +300,7 @@ bool FrameReceiver::Parts::progress() {
 
 Result<void> FrameReceiver::Parts::begin(std::unique_ptr<Landing> made) {
     if (Result<void> answered = answer_with(*made); !answered) {
-        worker.reset();  // it has registered memory that the caller may release now
+        end_worker(made.get());  // it has registered memory that the caller may release now
         return answered;
     }
     landing = std::move(made);

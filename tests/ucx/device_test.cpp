@@ -3,6 +3,7 @@
 #include <isthmus/copy.hpp>
 #include <isthmus/read_back.hpp>
 #include <isthmus/runtime.hpp>
+#include <isthmus/seal.hpp>
 #include <isthmus/ucx.hpp>
 
 #include <gtest/gtest.h>
@@ -10,10 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -197,6 +202,35 @@ TEST(Buffers, OfAnotherGpuAreCopiedToWhereItHasAccessAndElseRefused) {
         on_peer += peer.owns(came->buffer()) ? 1 : 0;
     }
     EXPECT_GT(on_peer, 0);
+}
+
+std::ptrdiff_t open_files() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// keeps N2: UCX registers memory for a worker.
+TEST(Buffers, ThatCouldNotBeTakenAreInNoWorkerOfUcx) {
+    if (machine().empty() || ucx_has_cuda()) GTEST_SKIP() << "no frame goes through pinned memory";
+    {
+        Pair first(100000, SlowReaderPolicy::wait);  // UCX opens what it keeps for the process
+        ASSERT_TRUE(first.receiver->begin(first.device, first.stream, first.buffers(3, MemoryKind::device)));
+        first.join();
+    }
+    Pair pair(100000, SlowReaderPolicy::wait);
+    std::vector<Bytes> buffers = pair.buffers(3, MemoryKind::device);
+    const std::ptrdiff_t before = open_files();
+    {
+        const Result<Seal> seal = pair.runtime.seal();  // refuses the pinned memory
+        if (!seal) GTEST_SKIP() << seal.error().text();
+        const Result<void> refused = pair.receiver->begin(pair.device, pair.stream, std::move(buffers));
+        ASSERT_FALSE(refused);
+        EXPECT_NE(refused.error().message().find("making a buffer"), std::string::npos) << refused.error().text();
+    }
+    EXPECT_EQ(open_files(), before);
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, MemoryKind::device)));
+    pair.join();
+    pair.publish(7);
+    EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 7);
 }
 
 // keeps N2
