@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::ptx {
@@ -124,6 +125,8 @@ inline constexpr std::uint32_t cluster_shift = 24;
 
 struct ProgramCode {
     Refusal refusal;
+    Refusal fault;
+    std::string undefined_variable;
     std::uint32_t target = 0;
     std::vector<Entry> entries;
     std::vector<std::uint32_t> entry_functions;
@@ -150,6 +153,10 @@ struct ProgramCode {
     std::uint32_t local_bytes_needed = 0;  // of a thread
 
     std::uint64_t address_of(const Symbol& symbol) const noexcept;
+    void note_use(const Symbol& symbol);
+    void note_fault(std::string what, std::uint32_t line) {
+        if (!fault.refused()) fault = {std::move(what), line};
+    }
 };
 
 }  // namespace isthmus::ptx

@@ -20,7 +20,8 @@ struct Joined {
 };
 
 // Names without .visible, .extern, .weak or .common are their text's own. Of several .weak definitions, and of one
-// beside an ordinary one, one stays; of several .common ones the largest. Lines of the result are counted through all texts.
+// beside an ordinary one, one stays; of several .common ones the largest. Lines of the result are counted through all
+// texts.
 Joined join(const std::vector<NamedText>& texts);
 
 }  // namespace isthmus::ptx

@@ -94,6 +94,10 @@ bool Lowering::float_arithmetic(std::string_view opcode, Type type) {
     const bool rounded = opcode == "add" || opcode == "sub" || opcode == "mul" || name == "fma" || name == "div" ||
                          name == "rcp" || name == "sqrt";
     if (!rounding.empty() && !rounded) return refuse_this("is not modelled"), false;
+    const bool needs_rounding =
+        opcode == "div" || opcode == "rcp" || opcode == "sqrt" || opcode == "fma" || opcode == "mad";
+    if (needs_rounding && !is_half(type) && rounding.empty() && !approximate && !full)
+        fault("Rounding modifier required for instruction '" + std::string(opcode) + "'");
     const bool three = name == "fma";
     const bool two = opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "div" || opcode == "min" ||
                      opcode == "max" || opcode == "copysign";
@@ -445,6 +449,7 @@ bool Lowering::move() {
     if (type == Type::none) return refuse_this("is not modelled"), true;
     if (type == Type::b128) return move_wide(to, from), true;
     if (!packs && !unpacks) return simple(move_run(), type, {type}), true;
+    exact_types_ = false;
     const std::size_t count = (packs ? from : to).elements.size();
     if ((packs && unpacks) || (count != 2 && count != 4 && count != 8) || size_bytes(type) % count != 0) {
         return refuse_this("is not modelled"), true;
@@ -549,6 +554,8 @@ bool Lowering::convert() {
                        (needs_rounding && (mode.empty() || conversion.to_integral)) ||
                        (!from_float && !to_float && !mode.empty()) ||
                        (conversion.relu && !(to_float && size_bytes(conversion.to) == 2));
+    if (mode.empty() && ((from_float && !to_float) || needs_rounding))
+        fault("Rounding modifier required for instruction 'cvt'");
     if (run == nullptr || wrong) return refuse_this("is not modelled"), true;
     if (!simple(run, conversion.to, {conversion.from})) return true;
     Op& op = out_.ops.back();

@@ -254,6 +254,7 @@ bool Lowering::call() {
     } else if (symbol != program_.symbols.end() && symbol->second.kind == Symbol::Kind::refused) {
         symbol_constant(target.name, 0);  // says why
     } else {
+        note_name(target.name);
         refuse_this("names no function");
     }
     for (const Passed& one : results) pass(one, true);
@@ -326,10 +327,15 @@ void Lowering::instruction(const Instruction& instruction) {
     guard_ = -1;
     if (!instruction.guard.empty()) {
         const auto binding = find(instruction.guard);
+        note_name(instruction.guard);
         if (!binding || binding->kind != Binding::Kind::predicate) return refuse_this("has no predicate as its guard");
         guard_ = binding->place;
     }
+    // Loads, stores and conversions take wider registers, and other instructions are not known well enough.
+    constexpr std::string_view exact[] = {"mov", "add", "sub", "mul", "mad", "div", "rem", "min", "max",  "neg",
+                                          "abs", "fma", "and", "or",  "xor", "not", "shl", "shr", "selp", "setp"};
     const std::string_view name = instruction.opcode;
+    exact_types_ = std::find(std::begin(exact), std::end(exact), name) != std::end(exact);
     const bool is_wide = std::find(words.types.begin(), words.types.end(), Type::b128) != words.types.end();
     if (is_wide && name != "mov" && name != "ld" && name != "st") return refuse_this("is not modelled");
     const bool known = arithmetic() || bits() || comparison() || select() || move() || convert() || memory() ||

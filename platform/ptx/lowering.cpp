@@ -94,6 +94,49 @@ void Lowering::refuse_this(std::string_view why) {
     refuse(instead.empty() ? words : words + "; instead, " + std::string(instead));
 }
 
+void Lowering::mismatch() {
+    fault("Arguments mismatch for instruction '" + std::string(now_->opcode) + "'");
+}
+
+// A name that is used: nothing declares it, and it is no special register.
+void Lowering::note_name(std::string_view name) {
+    constexpr std::string_view specials[] = {
+        "%tid",    "%ntid",        "%laneid",    "%warpid",  "%nwarpid",  "%ctaid",     "%nctaid",   "%smid",
+        "%nsmid",  "%gridid",      "%is_",       "%cluster", "%ncluster", "%lanemask_", "%clock",    "%pm",
+        "%envreg", "%globaltimer", "%reserved_", "%total_",  "%aggr_",    "%dynamic_",  "%current_", "WARP_SZ"};
+    if (name.empty() || find(name) || program_.symbols.find(name) != program_.symbols.end()) return;
+    for (std::size_t scope = scope_;; scope = scopes_[scope].parent) {
+        if (scopes_[scope].labels.count(name) != 0) return;
+        if (scope == 0) break;
+    }
+    for (const std::string_view special : specials) {
+        if (name.starts_with(special)) return;
+    }
+    fault("Unknown symbol '" + std::string(name) + "'");
+}
+
+// A name that is declared: it is there already in its scope.
+void Lowering::note_declaration(std::string_view name, bool is_range) {
+    const Scope& scope = scopes_[scope_];
+    bool again = is_range ? scope.ranges.count(name) != 0 : scope.names.count(name) + scope.labels.count(name) != 0;
+    const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+    const auto range = scope.ranges.find(name.substr(0, digits));
+    if (!is_range && range != scope.ranges.end() && digits < name.size() && name.size() - digits < 8) {
+        std::uint32_t index = 0;
+        for (const char c : name.substr(digits)) index = index * 10 + static_cast<std::uint32_t>(c - '0');
+        again = again || index < range->second.count;
+    }
+    if (again) fault("Duplicate definition of variable '" + std::string(name) + "'");
+}
+
+// PTX ISA, operand types: the sizes are the same, and untyped bits agree with each type.
+void Lowering::note_type(Type of_register, Type type) {
+    const auto is_bits = [](Type one) { return one >= Type::b8 && one <= Type::b128; };
+    const bool agrees = size_bytes(of_register) == size_bytes(type) &&
+                        (is_bits(of_register) || is_bits(type) || is_float(of_register) == is_float(type));
+    if (exact_types_ && !agrees) mismatch();
+}
+
 std::uint32_t Lowering::local_place(std::uint64_t bytes, std::uint32_t alignment) {
     constexpr std::uint64_t most = most_local_bytes;
     const std::uint64_t place = (std::uint64_t{out_.local_bytes} + alignment - 1) & ~std::uint64_t{alignment - 1};
@@ -114,6 +157,8 @@ void Lowering::declare_parameters() {
         binding.type = variable.type;
         binding.place = static_cast<std::int32_t>(place);
         binding.bytes = static_cast<std::uint32_t>(variable.bytes());
+        line_ = variable.line;
+        if (variable.name != "_" && !variable.name.empty()) note_declaration(variable.name, false);
         scopes_[0].names[variable.name] = binding;
     };
     const auto bind_register = [&](const Variable& variable, std::uint32_t place) {
@@ -165,6 +210,8 @@ void Lowering::declare(const Register& registers) {
     binding.count = registers.count;
     next += count;
     Scope& scope = scopes_[scope_];
+    line_ = registers.line;
+    note_declaration(registers.name, registers.count != 0);
     (registers.count == 0 ? scope.names : scope.ranges)[registers.name] = binding;
 }
 
@@ -193,6 +240,7 @@ void Lowering::declare(const Variable& variable) {
         return refuse("a variable of this kind in a function");
     }
     binding.bytes = static_cast<std::uint32_t>(variable.bytes());
+    note_declaration(variable.name, false);
     scopes_[scope_].names[variable.name] = binding;
 }
 
@@ -228,6 +276,7 @@ Place Lowering::constant(std::uint64_t value) {
 Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
     const auto symbol = program_.symbols.find(name);
     if (symbol == program_.symbols.end()) {
+        note_name(name);
         refuse_this("names " + std::string(name) + ", which is not declared");
         return 0;
     }
@@ -249,6 +298,7 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
         op.b = constant(static_cast<std::uint64_t>(offset));
         return sum;
     }
+    program_.note_use(symbol->second);
     const auto row = static_cast<std::uint32_t>(out_.constants.size());
     out_.constants.emplace_back().fill(0);
     out_.relocations.push_back({row, symbol->second, offset});
@@ -308,6 +358,7 @@ Place Lowering::value(const Operand& operand, Type type) {
         if (operand.name.starts_with('%') || operand.name == "WARP_SZ") {
             const Run run = special_run(operand.name, operand.part);
             if (run != nullptr && operand.offset == 0) return emit_special(run);
+            note_name(operand.name);
             refuse_this("reads " + std::string(operand.name) + std::string(operand.part) + ", which is not modelled");
             return 0;
         }
@@ -315,6 +366,7 @@ Place Lowering::value(const Operand& operand, Type type) {
     }
     switch (binding->kind) {
         case Binding::Kind::row:
+            note_type(binding->type, type);
             if (operand.offset != 0 || !holds(binding->type, type)) {
                 refuse_this("has a register that is too small for its type");
             }
@@ -338,6 +390,8 @@ Place Lowering::value(const Operand& operand, Type type) {
 Place Lowering::destination(const Operand& operand, Type type) {
     if (operand.kind == OperandKind::sink && type != Type::b128) return new_row();
     const auto binding = operand.kind == OperandKind::name && operand.offset == 0 ? find(operand.name) : std::nullopt;
+    if (operand.kind == OperandKind::name) note_name(operand.name);
+    if (binding && binding->kind == Binding::Kind::row) note_type(binding->type, type);
     if (!binding || binding->kind != Binding::Kind::row || !holds(binding->type, type)) {
         refuse_this("needs a register of its size");
         return 0;
@@ -351,6 +405,7 @@ std::int32_t Lowering::predicate(const Operand& operand, bool sink_allowed) {
     if (operand.kind == OperandKind::integer && !sink_allowed) return operand.value != 0 ? ~1 : ~0;
     if (operand.kind == OperandKind::sink && sink_allowed) return -1;
     const auto binding = operand.kind == OperandKind::name ? find(operand.name) : std::nullopt;
+    if (operand.kind == OperandKind::name) note_name(operand.name);
     if (!binding || binding->kind != Binding::Kind::predicate) {
         refuse_this("has another operand where a predicate is needed");
         return -1;
@@ -414,6 +469,8 @@ Lowering::AddressParts Lowering::address(const Operand& operand, Space space) {
 
 bool Lowering::want(std::size_t least, std::size_t most) {
     if (now_->operands.size() >= least && now_->operands.size() <= most) return true;
+    // Newer architectures have min and max of three.
+    if (exact_types_ && now_->opcode != "min" && now_->opcode != "max") mismatch();
     refuse_this("has " + std::to_string(now_->operands.size()) + " operands");
     return false;
 }
@@ -432,6 +489,10 @@ void Lowering::resolve_labels() {
                 }
             }
             if (scope == 0) break;
+        }
+        if (!found) {
+            line_ = fixup.line;
+            fault("Unknown symbol '" + std::string(fixup.label) + "'");
         }
         if (!found) refuse("the label " + std::string(fixup.label) + " is not there", fixup.line);
     }
@@ -467,6 +528,9 @@ void Lowering::statements() {
             case StatementKind::registers: declare(syntax_.registers[statement.at]); break;
             case StatementKind::variable: declare(syntax_.variables[statement.at]); break;
             case StatementKind::label:
+                line_ = statement.line;
+                if (scopes_[scope_].labels.count(statement.name) != 0)
+                    fault("Duplicate definition of label '" + std::string(statement.name) + "'");
                 scopes_[scope_].labels[statement.name] = static_cast<std::uint32_t>(out_.ops.size());
                 break;
             case StatementKind::instruction: instruction(syntax_.instructions[statement.at]); break;

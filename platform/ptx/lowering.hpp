@@ -79,6 +79,12 @@ private:
     // The instruction's own words.
     void refuse_this(std::string_view why);
     bool refused() const { return out_.refusal.refused(); }
+    // What an assembler refuses, too, in its words.
+    void fault(std::string what) { program_.note_fault(std::move(what), line_); }
+    void mismatch();
+    void note_name(std::string_view name);
+    void note_declaration(std::string_view name, bool is_range);
+    void note_type(Type of_register, Type type);
 
     void statements();
     void declare_parameters();
@@ -157,6 +163,7 @@ private:
     Qualifiers* words_ = nullptr;
     std::uint32_t line_ = 0;
     std::int32_t guard_ = -1;
+    bool exact_types_ = false;           // of the instruction's registers
     bool predicate_negated_ = false;     // of the last predicate()
     std::vector<Passed> results_;        // of the function, that are registers
     std::optional<Place> stack_before_;  // where the stack ended when the function began, if it has alloca

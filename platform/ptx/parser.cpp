@@ -297,7 +297,9 @@ private:
 
     void top_level() {
         bool is_extern = false;
+        gives_way_ = false;
         while (next().is(".visible") || next().is(".extern") || next().is(".weak") || next().is(".common")) {
+            gives_way_ = gives_way_ || next().is(".weak") || next().is(".common");
             is_extern = take().is(".extern") || is_extern;
         }
         if (next().is(".version")) return read_version();
@@ -491,6 +493,7 @@ private:
         std::vector<Variable> all;
         for (;;) {
             made.is_extern = is_extern;
+            made.gives_way = gives_way_;
             if (made.name.empty()) return fail("a variable without a name");
             row_is_short_ = false;
             if (take_if("=")) initialisers(made, 0);
@@ -543,6 +546,7 @@ private:
     void function(bool is_entry) {
         FunctionSyntax made;
         made.is_entry = is_entry;
+        made.gives_way = gives_way_;
         made.line = next().line;
         if (!is_entry) made.returns = parameters();
         made.name = name();
@@ -613,8 +617,9 @@ private:
     }
     // `depth`: of the scopes; -1: the body has ended.
     void statement(FunctionSyntax& made, int& depth) {
+        const std::uint32_t line = next().line;
         const auto add = [&](StatementKind kind, std::size_t at, std::string_view label = {}) {
-            made.statements.push_back({kind, static_cast<std::uint32_t>(at), label});
+            made.statements.push_back({kind, static_cast<std::uint32_t>(at), label, line});
         };
         if (take_if("}")) {
             if (depth-- > 0) add(StatementKind::close_scope, 0);
@@ -674,7 +679,8 @@ private:
         const std::optional<Type> type = type_named(take().text);
         if (!type) return fail("registers of a type that is not known");
         do {
-            Register one{name(), *type, 0};
+            const std::uint32_t line = next().line;
+            Register one{name(), *type, 0, line};
             if (elements > 1 || vectors_.count(one.name) != 0) {
                 vector_register(made, one, elements);
                 continue;
@@ -699,7 +705,7 @@ private:
         std::vector<std::string_view>& names = vectors_[one.name];
         for (std::size_t at = 0; at < elements; ++at) {
             names.push_back(made_name(std::string(one.name) + "." + "xyzw"[at]));
-            made.registers.push_back({names.back(), one.type, 0});
+            made.registers.push_back({names.back(), one.type, 0, one.line});
         }
     }
     // false: the name is no vector.
@@ -824,6 +830,7 @@ private:
     TokenList list_;
     std::size_t at_ = 0;
     bool row_is_short_ = false;                                          // of the initialisers that are read
+    bool gives_way_ = false;                                             // what is declared has .weak or .common
     bool in_call_ = false;                                               // whose lists stand in round brackets
     int nested_ = 0;                                                     // of the constant expression that is read
     Refusal failure_;                                                    // of the statement that is read

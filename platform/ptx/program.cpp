@@ -50,6 +50,9 @@ private:
     void refuse(std::string what, std::uint32_t line) {
         if (!out_.refusal.refused()) out_.refusal = {std::move(what), line};
     }
+    void duplicate(const char* what, std::string_view name, std::uint32_t line) {
+        out_.note_fault("Duplicate definition of " + std::string(what) + " '" + std::string(name) + "'", line);
+    }
     static std::uint32_t align(std::uint32_t value, std::uint32_t to) { return (value + to - 1) & ~(to - 1); }
 
     void declare_functions() {
@@ -65,7 +68,10 @@ private:
             }
             if (!one.has_body) continue;
             const FunctionSyntax*& body = bodies_[symbol->second.index];
-            if (body != nullptr) refuse("the function " + std::string(one.name) + " has two bodies", one.line);
+            if (body != nullptr) {
+                refuse("the function " + std::string(one.name) + " has two bodies", one.line);
+                if (!body->gives_way && !one.gives_way) duplicate("function", one.name, one.line);
+            }
             body = &one;
             out_.functions[symbol->second.index].has_body = true;
             out_.functions[symbol->second.index].is_entry = one.is_entry;
@@ -135,7 +141,10 @@ private:
     // Declarations with .extern may come before and behind the definition, which counts.
     void declare_again(std::uint32_t index, const Variable& one) {
         if (one.is_extern) return;
-        if (!declared_[index]->is_extern) return refuse("the variable " + std::string(one.name) + " again", one.line);
+        if (!declared_[index]->is_extern) {
+            if (!declared_[index]->gives_way && !one.gives_way) duplicate("variable", one.name, one.line);
+            return refuse("the variable " + std::string(one.name) + " again", one.line);
+        }
         out_.variables[index] = {std::string(one.name),        one.bytes(), one.alignment,
                                  one.space == Space::constant, false,       one.is_managed};
         declared_[index] = &one;
@@ -167,6 +176,7 @@ private:
                 return refuse_name(variable.name,
                                    {"the address of " + std::string(initial.symbol) + " as a value", variable.line});
             }
+            out_.note_use(symbol->second);
             content.symbols.push_back({at, symbol->second, initial.offset, initial.mask, bytes});
             value = 0;
         } else if (initial.kind == Initial::Kind::single_float && bytes == 8) {
@@ -315,6 +325,11 @@ std::uint64_t ProgramCode::address_of(const Symbol& symbol) const noexcept {
     return symbol.offset;
 }
 
+void ProgramCode::note_use(const Symbol& symbol) {
+    if (symbol.kind != Symbol::Kind::variable || !undefined_variable.empty()) return;
+    if (variables[symbol.index].is_extern) undefined_variable = variables[symbol.index].name;
+}
+
 Program::Program(std::string_view text) : code_(std::make_unique<ProgramCode>()) {
     const ModuleSyntax syntax = parse_module(text);
     if (!syntax.error.empty()) {
@@ -331,6 +346,12 @@ Program& Program::operator=(Program&&) noexcept = default;
 
 const Refusal& Program::refusal() const noexcept {
     return code_->refusal;
+}
+const Refusal& Program::fault() const noexcept {
+    return code_->fault;
+}
+const std::string& Program::undefined_variable() const noexcept {
+    return code_->undefined_variable;
 }
 std::uint32_t Program::target() const noexcept {
     return code_->target;

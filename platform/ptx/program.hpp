@@ -66,6 +66,11 @@ public:
     Program& operator=(Program&&) noexcept;
 
     const Refusal& refusal() const noexcept;
+    // What an assembler refuses, too, by its words: names that nothing or two things declare, registers of another type
+    // or size, a rounding mode that is missing. Other wrong text may have none.
+    const Refusal& fault() const noexcept;
+    // A variable that is used, and declared with .extern alone; empty: there is none.
+    const std::string& undefined_variable() const noexcept;
     std::uint32_t target() const noexcept;  // the compute capability × 10 of .target
     const std::vector<Entry>& entries() const noexcept;
     const Entry* entry(std::string_view name) const noexcept;

@@ -62,6 +62,7 @@ struct Variable {
     bool unsized = false;  // name[]
     bool is_extern = false;
     bool is_managed = false;      // .attribute(.managed)
+    bool gives_way = false;       // .weak or .common
     bool in_register = false;     // a parameter of a function: .reg
     std::uint32_t alignment = 0;  // bytes
     std::vector<Initial> initial;
@@ -73,6 +74,7 @@ struct Register {
     std::string_view name;
     Type type = Type::none;
     std::uint32_t count = 0;  // %r<count>; 0: one register of this name
+    std::uint32_t line = 0;
 };
 
 // What stands in a body, in its order.
@@ -88,8 +90,9 @@ enum class StatementKind : std::uint8_t {
 };
 struct Statement {
     StatementKind kind = StatementKind::instruction;
-    std::uint32_t at = 0;   // index into the list of its kind
-    std::string_view name;  // of a label, a prototype, a list of targets
+    std::uint32_t at = 0;    // index into the list of its kind
+    std::string_view name;   // of a label, a prototype, a list of targets
+    std::uint32_t line = 0;  // of a label
 };
 
 struct Prototype {
@@ -100,6 +103,7 @@ struct FunctionSyntax {
     std::string_view name;
     bool is_entry = false;
     bool has_body = false;
+    bool gives_way = false;  // .weak
     std::vector<Variable> returns, parameters;
     std::vector<Statement> statements;
     std::vector<Instruction> instructions;

@@ -61,14 +61,17 @@ Result load_ready_made(Driver& d, Context* context, Module** module, std::span<c
     const std::uint32_t capability = context == nullptr ? newest_capability(d) : capability_of(d, context->device);
     const Result code = judge_image(*contents, machine().record().facts.driver_version, capability, log);
     if (code != result::ok) return code;
-    if (contents->format == images::ImageFormat::ptx) {
-        const std::string error = ptx_error({reinterpret_cast<const char*>(image.data()), image.size()});
-        if (!error.empty()) {
-            log = "ptxas application ptx input, " + error + "\nptxas fatal   : Ptx assembly aborted due to errors";
-            return result::invalid_ptx;
-        }
+    std::string error;
+    if (contents->format == images::ImageFormat::ptx)
+        error = ptx_error({reinterpret_cast<const char*>(image.data()), image.size()});
+    std::shared_ptr<ptx::Program> program;
+    if (error.empty()) program = read_program(image, capability, error);
+    if (!error.empty() && !contents->binaries.empty()) {
+        say("the image's PTX cannot run here: %s", error.c_str());  // a driver takes the machine code
+    } else if (!error.empty()) {
+        log = "ptxas application ptx input, " + error + "\nptxas fatal   : Ptx assembly aborted due to errors";
+        return result::invalid_ptx;
     }
-    std::shared_ptr<ptx::Program> program = read_program(image, capability);
     const int device = context != nullptr ? context->device : 0;
     if (has_managed_variables(program.get()) && d.fact(device, attribute::managed) == 0) return result::not_supported;
     const std::lock_guard lock(d.mutex);

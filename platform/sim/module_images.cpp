@@ -104,7 +104,7 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
         log = "ptxas fatal   : Program with .target 'sm_" + std::to_string(target) + suffix +
               "' cannot be compiled to " + (suffix == 'a' ? "future" : "different SM-family") + " architecture";
     }
-    return result::invalid_ptx;
+    return result::invalid_ptx;  // observed for a newer device
 }
 
 Result CompilerLogs::read(unsigned count, const int* options, void** values) {

@@ -5,6 +5,7 @@
 #include "device_runtime.hpp"
 #include "module.hpp"
 #include "packed_images.hpp"
+#include "ptx_kernels.hpp"
 #include "ptx_words.hpp"
 
 #include <cstring>
@@ -137,6 +138,14 @@ Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
             state->logs.write(unresolved ? undefined_reference(*state, undefined_name) : error);
             state->failed = true;
             return unresolved ? result::invalid_source : result::invalid_ptx;
+        }
+        const ptx::Program program(state->result);
+        const std::string fault = fault_of(program);
+        const std::string& undefined_variable = program.undefined_variable();
+        if (!fault.empty() || !undefined_variable.empty()) {
+            state->logs.write(fault.empty() ? undefined_reference(*state, undefined_variable) : fault);
+            state->failed = true;
+            return fault.empty() ? result::invalid_source : result::invalid_ptx;
         }
         state->logs.write("");
         *image = state->result.data();

@@ -78,10 +78,23 @@ bool has_program(const void* image) {
     return !images::ptx_text(unpacked.empty() ? whole : unpacked, 0).empty();
 }
 
-std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability) {
+std::string fault_of(const ptx::Program& program) {
+    const ptx::Refusal& fault = program.fault();
+    return fault.refused() ? "line " + std::to_string(fault.line) + "; error   : " + fault.what : "";
+}
+
+std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability,
+                                           std::string& error) {
     const std::string_view text = images::ptx_text(image, capability);
     if (text.empty()) return nullptr;
     auto program = std::make_shared<ptx::Program>(text);
+    error = fault_of(*program);
+    // Observed (580, H100) and said by ptxas 13.0: one that has a size is a variable of the module's own.
+    for (const ptx::GlobalVariable& variable : program->variables()) {
+        const bool missing = variable.is_extern && variable.size_bytes == 0;
+        if (error.empty() && missing) error = "fatal   : Unresolved extern variable '" + variable.name + "'";
+    }
+    if (!error.empty()) return nullptr;
     if (program->refusal().refused()) {
         say("the PTX cannot run here: line %u: %s", program->refusal().line, program->refusal().what.c_str());
         return nullptr;

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 namespace isthmus::sim {
 
@@ -17,7 +18,11 @@ namespace isthmus::sim {
 bool ptx_always();
 bool has_program(const void* image);
 // nullptr: the image has no PTX, or none that is uncompressed (unpacked_image()). Says what of it is refused.
-std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability);
+// `error`: what an assembler refuses of it, in its words; empty: nothing.
+std::shared_ptr<ptx::Program> read_program(std::span<const std::byte> image, std::uint32_t capability,
+                                           std::string& error);
+// The same of a program, without variables that nothing defines.
+std::string fault_of(const ptx::Program& program);
 bool has_managed_variables(const ptx::Program* program);  // false for nullptr
 // Gives each variable memory with its first content; those of a library (no context) lie on the first device. false:
 // there is no memory. Requires the driver's mutex.

@@ -189,7 +189,7 @@ TEST(PtxParser, TextThatIsNoPtxIsRefusedAsAWhole) {
 }
 
 // What one construct takes away are the entries that have or name it.
-TEST(PtxParser, OnlyTheEntriesWithWhatIsNotUnderstoodAreRefused) {
+TEST(PtxParser, OnlyTheEntriesWithWhatIsNotUnderstoodAreRefused) {  // keeps W8
     for (const char* const declaration :
          {".global .texref x;", ".global .samplerref x;", ".global .surfref x;", ".global .unheard .u32 x = {1, {2}};",
           ".global .u32 x[2] = {1, 5/0};", ".func (.param .unheard r) x(.param .u32 a) { ret; }",
@@ -221,7 +221,7 @@ TEST(PtxParser, OnlyTheEntriesWithWhatIsNotUnderstoodAreRefused) {
 }
 
 // Values as ptxas 13.0 gives them.
-TEST(PtxParser, ConstantExpressions) {
+TEST(PtxParser, ConstantExpressions) {  // keeps W8
     const std::pair<const char*, std::int64_t> rows[] = {{"(3+4)*2", 14},
                                                          {"1<<4", 16},
                                                          {"0xf0&0xcc|0x2a", 0xea},
@@ -275,7 +275,7 @@ TEST(PtxParser, ConstantExpressions) {
               16u);
 }
 
-TEST(PtxParser, BytesOfAddressesAndRangesOfVariables) {
+TEST(PtxParser, BytesOfAddressesAndRangesOfVariables) {  // keeps W8
     Program program(
         module_of(".global .u8 x;\n.global .u8 bytes[3] = {0xff(x), 0xff00(generic(x)+1), 7};\n"
                   ".global .u32 a<3>;\n.global .u32 one = 5, two[2] = {6, 7};\n.global .u64 p = a2;"));
@@ -290,7 +290,7 @@ TEST(PtxParser, BytesOfAddressesAndRangesOfVariables) {
     EXPECT_TRUE(refusal_of_x(".global .u32 x<2>[3];").refused());
 }
 
-TEST(PtxParser, ManagedVariablesSayWhatTheyAre) {
+TEST(PtxParser, ManagedVariablesSayWhatTheyAre) {  // keeps W8
     const Program program(module_of(".global .attribute(.managed) .align 4 .u32 m = 7;\n.global .u32 g;"));
     ASSERT_FALSE(program.refusal().refused()) << program.refusal().what;
     EXPECT_TRUE(program.variables()[0].is_managed);
@@ -298,7 +298,7 @@ TEST(PtxParser, ManagedVariablesSayWhatTheyAre) {
     EXPECT_TRUE(refusal_of_x(".const .attribute(.managed) .align 4 .u32 x = 7;").refused());
 }
 
-TEST(PtxParser, VectorsOfRegisters) {
+TEST(PtxParser, VectorsOfRegisters) {  // keeps W8
     EXPECT_EQ(evaluate(".reg .v2 .b32 v; .reg .v4 .u16 w; .local .align 8 .b8 m[8]; mov.u32 v.x, %r0; "
                        "mov.u32 v.y, %r1; st.local.v2.b32 [m], v; mov.b64 %d3, v; ld.local.v4.u16 w, [m]; "
                        "cvt.u32.u16 %r2, w.z; cvt.u64.u32 %d2, %r2; add.u64 %d3, %d3, %d2; cvt.u64.u16 %d2, w.r; "
@@ -315,7 +315,7 @@ TEST(PtxParser, VectorsOfRegisters) {
 }
 
 // The parameters of a function, and what a call passes, are variables of .param or registers.
-TEST(PtxParser, CallsPassRegistersAndNumbers) {
+TEST(PtxParser, CallsPassRegistersAndNumbers) {  // keeps W8
     Buffers buffers;
     std::vector<std::uint64_t> out(8);
     const std::uint64_t place = buffers.add(out);

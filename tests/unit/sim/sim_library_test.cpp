@@ -62,7 +62,7 @@ TEST(SimImages, CallsOfFunctionsThatNothingHasAre218) {
         const std::string head = ".version 7.0\n.target sm_50\n.address_size 64\n";
         const std::string outside = ".extern .func (.param .b32 r) f(.param .b64 p);\n";
         const std::string use =
-            ".visible .entry k() { .param .b32 a; .param .b64 b; @%p call.uni (a), f, (b); ret; }\n";
+            ".visible .entry k() { .reg .pred %p; .param .b32 a; .param .b64 b; @%p call.uni (a), f, (b); ret; }\n";
         const std::string body = ".visible .func (.param .b32 r) f(.param .b64 p)\n{ ret; }\n";
         REQUIRE_CODE(load((head + outside + use).c_str()), 218);
         REQUIRE_CODE(load((head + outside + use + body).c_str()), 0);
