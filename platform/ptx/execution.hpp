@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace isthmus::ptx {
 
@@ -44,21 +45,30 @@ struct SurfaceBytes {
     bool is_modelled = true;  // false: refused because this is not known here
 };
 
-// The texels behind a texture object, and how it reads them (CUDA_TEXTURE_DESC).
-struct TextureBytes {
+struct TextureLevel {
+    const std::byte* host = nullptr;
+    std::uint64_t width = 0, height = 1, depth = 1;  // texels; depth: slices, layers or faces
+    std::uint64_t row_bytes = 0, slice_bytes = 0;    // from one row or slice to the next
+};
+
+// The texels behind a texture object, and how it reads them (CUDA_TEXTURE_DESC). Of the first level, host is nullptr
+// where the access is refused.
+struct TextureBytes : TextureLevel {
     enum class Address : std::uint8_t { wrap, clamp, mirror, border };  // CUaddress_mode
-    const std::byte* host = nullptr;                                    // nullptr: the access is refused
-    const std::byte* written = nullptr;                                 // as MemoryWindow::written
-    std::uint64_t width = 0, height = 1, depth = 1;                     // texels; depth: slices or layers
-    std::uint64_t row_bytes = 0, slice_bytes = 0;                       // from one row or slice to the next
+    std::vector<TextureLevel> smaller;   // the other levels of a mipmapped array, in the same memory
+    const std::byte* written = nullptr;  // as MemoryWindow::written, from the first level on
     TexelFormat format;
-    std::uint32_t dimensions = 1;  // of the coordinates, layers not counted
-    bool layered = false;
+    std::uint32_t dimensions = 1;  // of the coordinates, layers and faces not counted
+    bool layered = false, is_cube = false;
+    bool is_seamless = false;       // a cube whose filters reach other faces
     bool is_linear_memory = false;  // only integer coordinates reach it (tex1Dfetch)
+    bool is_array = false;          // only fractional coordinates reach it
     bool normalised = false, linear_filter = false, reads_integers = false;
+    bool is_srgb = false;  // of 8 unsigned bits: all but a fourth channel
     std::array<Address, 3> address = {};
     std::array<float, 4> border = {};
-    std::uint32_t levels = 1;
+    bool blends_levels = false;
+    float level_bias = 0, least_level = 0, most_level = 0;
     std::string refusal;
     bool is_modelled = true;  // false: refused because this is not known here
 };

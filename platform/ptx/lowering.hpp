@@ -124,6 +124,7 @@ private:
     bool spaces();
     bool surfaces();
     bool textures();
+    bool gradients(const TextureShape& shape, std::vector<Place>& out);
     bool object_query();
     bool mbarrier();
     bool asynchronous_copy();

@@ -60,17 +60,24 @@ enum class Boundary : std::uint8_t { trap, clamp, zero };
 // such size.
 Run surface_run(std::uint32_t bytes, bool is_load);
 
-// The forms of tex, and their operands.
+// The forms of tex and tld4, and their operands.
 struct TextureShape {
     std::string_view name;
-    std::uint32_t dimensions;
+    std::uint32_t dimensions;  // of the texels; a place in a cube is a direction of three coordinates
     bool layered;
-    std::size_t operands;  // coordinates, with the layer and the padding
+    bool is_cube;
+    std::size_t operands;     // coordinates, with the layer and the padding
+    std::size_t of_gradient;  // coordinates of each gradient, with the padding
+    constexpr std::uint32_t coordinates() const { return is_cube ? 3 : dimensions; }
 };
-inline constexpr TextureShape texture_shapes[] = {
-    {".1d", 1, false, 1}, {".2d", 2, false, 2}, {".3d", 3, false, 4}, {".a1d", 1, true, 2}, {".a2d", 2, true, 4}};
+inline constexpr TextureShape texture_shapes[] = {{".1d", 1, false, false, 1, 1}, {".2d", 2, false, false, 2, 2},
+                                                  {".3d", 3, false, false, 4, 4}, {".a1d", 1, true, false, 2, 1},
+                                                  {".a2d", 2, true, false, 4, 2}, {".cube", 2, false, true, 4, 4},
+                                                  {".acube", 2, true, true, 4, 4}};
+enum class Fetching : std::uint8_t { base, level, gradients, gather };
 // Op: a: texture, b, c, d: coordinates, value: the place of the layer; mode: its shape; flag: integer coordinates;
-// count, extra: places.
+// bytes: Fetching; value2: the channel of a gather; count, extra: places of the result, then of the level or of the
+// gradients.
 Run texture_run();
 enum class ObjectQuery : std::uint8_t {
     width,

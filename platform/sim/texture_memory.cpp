@@ -4,13 +4,18 @@
 #include "textures.hpp"
 #include "written_bytes.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace isthmus::sim {
 namespace {
 
 using ptx::TexelFormat;
 using ptx::TextureBytes;
+using ptx::TextureLevel;
 
-constexpr unsigned reads_integers = 1, normalised = 2, srgb = 16;
+constexpr unsigned reads_integers = 1, normalised = 2, srgb = 16, seamless = 64;
 
 void not_modelled(TextureBytes& out, const char* what) {
     out.host = nullptr;
@@ -18,9 +23,21 @@ void not_modelled(TextureBytes& out, const char* what) {
     out.refusal = std::string(what) + " are not modelled";
 }
 
-// Describes the array; the texture's own fields are filled in by the caller.
-void describe(const Driver& d, const GpuAgent& agent, const Array& array, TextureBytes& out) {
-    const Region* const region = d.regions.find_id(array.region);
+TextureLevel texels_of(const std::byte* host, const ArrayDescription3D& a) {
+    TextureLevel out;
+    out.host = host;
+    out.width = a.width;
+    out.height = rows_of(a);
+    out.depth = layers_of(a);
+    out.row_bytes = a.width * element_bytes_of(a.format, a.channels);
+    out.slice_bytes = out.row_bytes * out.height;
+    return out;
+}
+
+// Describes an array with so many levels, one behind the other; the texture's own fields are filled in by the caller.
+void describe(const Driver& d, const GpuAgent& agent, std::uint64_t memory, std::size_t offset_bytes,
+              const ArrayDescription3D& a, unsigned levels, TextureBytes& out) {
+    const Region* const region = d.regions.find_id(memory);
     if (region == nullptr) {
         out.refusal = "its array was destroyed";
         return;
@@ -29,18 +46,19 @@ void describe(const Driver& d, const GpuAgent& agent, const Array& array, Textur
         out.refusal = "its array belongs to another device";
         return;
     }
-    const ArrayDescription3D& a = array.description;
     if (element_bytes_of(a.format, a.channels) == 0) return not_modelled(out, "textures of whole NV12 arrays");
-    out.host = static_cast<std::byte*>(region->host) + array.offset_bytes;
-    out.written = written_bytes::of(out.host);
-    out.width = a.width;
-    out.height = rows_of(a);
-    out.depth = layers_of(a);
+    const std::byte* host = static_cast<const std::byte*>(region->host) + offset_bytes;
+    static_cast<TextureLevel&>(out) = texels_of(host, a);
+    for (unsigned level = 1; level < levels; ++level) {
+        host += bytes_of(level_of(a, level - 1));
+        out.smaller.push_back(texels_of(host, level_of(a, level)));
+    }
+    out.written = written_bytes::of(static_cast<std::byte*>(region->host) + offset_bytes);
     out.format = format_of(a.format, a.channels);
-    out.row_bytes = a.width * element_bytes_of(a.format, a.channels);
-    out.slice_bytes = out.row_bytes * out.height;
-    out.dimensions = dimensions_of(a);
+    out.is_array = true;
+    out.is_cube = (a.flags & array_flag::cubemap) != 0;
     out.layered = (a.flags & array_flag::layered) != 0;
+    out.dimensions = out.is_cube ? 2 : dimensions_of(a);
 }
 
 // Memory of the program, which the machine's rules judge.
@@ -52,6 +70,37 @@ void describe(const Driver& d, const GpuAgent& agent, Address address, std::size
     }
     out.host = static_cast<std::byte*>(access.pointer);
     out.written = written_bytes::of(out.host);
+}
+
+// CUresourceViewFormat, from 1 on: the kinds of channels, each with 1, 2 and 4 of them.
+constexpr TexelFormat view_formats[] = {{TexelFormat::Kind::unsigned_, 1, 1}, {TexelFormat::Kind::signed_, 1, 1},
+                                        {TexelFormat::Kind::unsigned_, 2, 1}, {TexelFormat::Kind::signed_, 2, 1},
+                                        {TexelFormat::Kind::unsigned_, 4, 1}, {TexelFormat::Kind::signed_, 4, 1},
+                                        {TexelFormat::Kind::floating, 2, 1},  {TexelFormat::Kind::floating, 4, 1}};
+
+// Elements of the same size in another format, and some of the levels and layers.
+void look_at(const TextureView& view, TextureBytes& out) {
+    const int at = (view.format - 1) / 3;
+    if (at < 0 || at >= static_cast<int>(std::size(view_formats))) {
+        return not_modelled(out, "views in block-compressed formats");
+    }
+    if (out.is_cube) return not_modelled(out, "views of cubemaps");
+    out.format = view_formats[at];
+    out.format.channels = 1u << (view.format - 1) % 3;
+    const auto size = static_cast<std::uint32_t>(out.smaller.size());
+    const std::uint32_t last = std::min(view.last_level, size), first = std::min(view.first_level, last);
+    std::vector<TextureLevel> levels = {out};
+    levels.insert(levels.end(), out.smaller.begin(), out.smaller.end());
+    if (out.layered) {
+        for (TextureLevel& level : levels) {
+            level.host += view.first_layer * level.slice_bytes;
+            level.depth = std::min<std::uint64_t>(view.last_layer, level.depth - 1) + 1 - view.first_layer;
+        }
+    }
+    const std::ptrdiff_t before = levels[first].host - out.host;
+    if (out.written != nullptr) out.written += before;
+    static_cast<TextureLevel&>(out) = levels[first];
+    out.smaller.assign(levels.begin() + first + 1, levels.begin() + last + 1);
 }
 
 }  // namespace
@@ -91,14 +140,24 @@ ptx::TextureBytes PtxMemory::texture(std::uint64_t handle) {
     const TextureResource& resource = texture->resource;
     const TextureSampling& sampling = texture->sampling;
     switch (resource.type) {
-        case resource_type::array:
-            if (!d_.arrays.alive(resource.from.array)) {
+        case resource_type::array: {
+            const Array* const array = resource.from.array;
+            if (!d_.arrays.alive(array)) {
                 out.refusal = "its array was destroyed";
                 return out;
             }
-            describe(d_, agent_, *resource.from.array, out);
-            if ((resource.from.array->description.flags & array_flag::cubemap) != 0) not_modelled(out, "cubemaps");
+            describe(d_, agent_, array->region, array->offset_bytes, array->description, 1, out);
             break;
+        }
+        case resource_type::mipmapped: {
+            const MipmappedArray* const array = resource.from.mipmapped;
+            if (!d_.mipmapped_arrays.alive(array)) {
+                out.refusal = "its array was destroyed";
+                return out;
+            }
+            describe(d_, agent_, array->region, 0, array->description, array->level_count, out);
+            break;
+        }
         case resource_type::linear: {
             const LinearTexels& texels = resource.from.linear;
             const std::size_t element = element_bytes_of(texels.format, texels.channels);
@@ -121,13 +180,18 @@ ptx::TextureBytes PtxMemory::texture(std::uint64_t handle) {
             describe(d_, agent_, texels.address, texels.pitch * (texels.height - 1) + texels.width * element, out);
             break;
         }
-        default: not_modelled(out, "textures of mipmapped arrays");
+        default: out.refusal = "it is of no resource";
     }
-    if (texture->view) not_modelled(out, "textures with a view of their resource");
-    if ((sampling.flags & srgb) != 0) not_modelled(out, "textures with sRGB");
-    out.normalised = (sampling.flags & normalised) != 0;
+    if (texture->view && out.host != nullptr) look_at(*texture->view, out);
+    out.is_srgb = (sampling.flags & srgb) != 0;
+    out.is_seamless = (sampling.flags & seamless) != 0;
+    out.normalised = (sampling.flags & normalised) != 0 || out.is_cube;  // observed (580, H100)
     out.reads_integers = (sampling.flags & reads_integers) != 0;
     out.linear_filter = sampling.filter_mode == 1;
+    out.blends_levels = sampling.level_filter_mode == 1;
+    out.level_bias = sampling.level_bias;
+    out.least_level = sampling.least_level;
+    out.most_level = sampling.most_level;
     for (std::size_t axis = 0; axis < 3; ++axis) {
         out.address[axis] = static_cast<TextureBytes::Address>(sampling.address_mode[axis]);
     }

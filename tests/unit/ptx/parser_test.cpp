@@ -146,7 +146,7 @@ TEST(PtxParser, WhatIsNotModelledIsRefusedByNameAndLine) {
     EXPECT_FALSE(refused("add.u32 %r0, %r1, %r2;").refused());
     for (const char* const instruction :
          {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1}, {%r0,%r1}, {%r4,%r5}, {%f4,%f5};",
-          "tex.cube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5,%f6,%f6}];", "wgmma.fence.sync.aligned;",
+          "tex.2dms.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%d0, {%r4,%r5,%r6,%r6}];", "wgmma.fence.sync.aligned;",
           "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r0], [%d0], [%r3];",
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1,%r2,%r3}, [%r4];",
           "mapa.shared::unheard.u64 %d0, %d1, %r0;", "shfl.down.b32 %r0, %r1, 1, 31;",

@@ -4,8 +4,10 @@
 
 #include <texture_sampling.hpp>
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace isthmus::ptx::test {
 namespace {
@@ -310,6 +312,7 @@ TEST(PtxTextures, OneRowIsFetchedAsALine) {  // keeps W8
     const std::vector<float> texels = {1, 2, 4};
     TextureBytes texture = texture_of(texels, singles, 3, 1);
     texture.dimensions = 2;
+    texture.is_array = true;
     texture.address.fill(Address::clamp);
     const Fetched found = fetched("line", texture, std::vector<Point>{{0.5f}, {2.5f}});
     ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
@@ -369,13 +372,211 @@ TEST(PtxTextures, ObjectsTellTheirShapeAndFormat) {  // keeps W8
     EXPECT_NE(wrong.message.find("a query of surface 0x5"), std::string::npos) << wrong.message;
 }
 
+// One fetch by an instruction that writes %q0 to %q3 from the coordinates %f0 to %f3 and their whole numbers %r0 to
+// %r3.
+Fetched asked(const std::string& instruction, const TextureBytes& texture, const std::array<float, 4>& at) {
+    std::vector<float> place(at.begin(), at.end());
+    Buffers buffers;
+    Fetched out;
+    out.words.resize(4, 0xdeadbeef);
+    const u64 places = buffers.add(place), results = buffers.add(out.words);
+    buffers.textures = {{}, texture};
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 t, .param .u64 p, .param .u64 o) {
+    .reg .b64 %t, %p, %o; .reg .f32 %f<4>; .reg .b32 %r<4>, %q<4>;
+    ld.param.u64 %t, [t]; ld.param.u64 %p, [p]; ld.param.u64 %o, [o];
+    ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%p];
+    cvt.rzi.s32.f32 %r0, %f0; cvt.rzi.s32.f32 %r1, %f1; cvt.rzi.s32.f32 %r2, %f2; cvt.rzi.s32.f32 %r3, %f3;
+)" + instruction + "\n    st.global.v4.u32 [%o], {%q0, %q1, %q2, %q3};\n    ret;\n}\n"),
+                  buffers);
+    const Entry* const entry = loaded.program.entry("k");
+    EXPECT_TRUE(entry != nullptr && !entry->refusal.refused()) << (entry ? entry->refusal.what : "no entry");
+    out.fault = loaded.run("k", blocks_of(1, 1), u64{1}, places, results);
+    return out;
+}
+const std::string results = "{%q0, %q1, %q2, %q3}";
+
+// The four texels of a linear filter: left below, right below, right above, left above; at the edges as the mode says.
+TEST(PtxTextures, GathersGiveTheFourTexelsOfAFilter) {  // keeps W8
+    std::vector<float> texels(5 * 4 * 3);
+    for (std::size_t at = 0; at < texels.size(); ++at) texels[at] = static_cast<float>(at);
+    const std::string gather = "tld4.r.2d.v4.f32.f32 " + results + ", [%t, {%f0, %f1}];";
+    TextureBytes plane = texture_of(texels, singles, 5, 4);
+    const auto numbers = [](const Fetched& found) {
+        EXPECT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
+        return std::array<float, 4>{found.number(0), found.number(1), found.number(2), found.number(3)};
+    };
+    EXPECT_EQ(numbers(asked(gather, plane, {2, 1})), (std::array<float, 4>{6, 7, 2, 1}));
+    EXPECT_EQ(numbers(asked(gather, plane, {-3, 1})), (std::array<float, 4>{5, 5, 0, 0}));
+    plane.address.fill(Address::border);
+    plane.border[0] = -1;
+    EXPECT_EQ(numbers(asked(gather, plane, {5, 1})), (std::array<float, 4>{9, -1, -1, 4}));
+    plane.normalised = true;
+    plane.address.fill(Address::wrap);
+    EXPECT_EQ(numbers(asked(gather, plane, {1, 0.25f})), (std::array<float, 4>{9, 5, 0, 4}));
+    TextureBytes layers = texture_of(texels, singles, 5, 4, 3);
+    layers.layered = true;
+    layers.dimensions = 2;
+    EXPECT_EQ(
+        numbers(asked("tld4.r.a2d.v4.f32.f32 " + results + ", [%t, {%r3, %f0, %f1, %f1}];", layers, {2, 1, 0, 2})),
+        (std::array<float, 4>{46, 47, 42, 41}));
+    // A channel that is not there is 0; fractions of 8 signed bits are rounded to 16 (580, H100).
+    EXPECT_EQ(numbers(asked("tld4.g.2d.v4.f32.f32 " + results + ", [%t, {%f0, %f1}];", plane, {1, 1})),
+              (std::array<float, 4>{0, 0, 0, 0}));
+    const std::vector<u8> bytes = {0xb3, 0xb3, 0xb3, 0xb3};
+    EXPECT_EQ(asked(gather, texture_of(bytes, {Kind::signed_, 1, 1}, 2, 2), {1, 1}).words[0], 0xbf1b3736u);
+}
+
+// Each value is an H100's (docs/hardware.md).
+TEST(PtxTextures, SrgbIsConvertedAsByAnH100) {  // keeps W8
+    const std::vector<u8> bytes = {1, 188, 252, 255, 29, 33, 245, 17};
+    TextureBytes texture = texture_of(bytes, {Kind::unsigned_, 1, 1}, 8);
+    texture.is_srgb = true;
+    const std::string fetch = "tex.1d.v4.f32.f32 " + results + ", [%t, {%f0}];";
+    const std::pair<float, float> points[] = {{0.5f, 20}, {1.5f, 33024}, {2.5f, 64000}, {3.5f, 65536}};
+    for (const auto& [x, value] : points) EXPECT_EQ(asked(fetch, texture, {x}).number(0) * 65536, value) << x;
+    texture.linear_filter = true;
+    EXPECT_EQ(asked(fetch, texture, {4.5f + 43 / 256.0f}).number(0) * 65536, 833.5f);
+    EXPECT_EQ(asked(fetch, texture, {6.5f + 175 / 256.0f}).number(0) * 65536, 19136.0f);
+    // Of two channels the second one is no colour, of four the last one; borders are 8-bit numbers.
+    texture = texture_of(bytes, {Kind::unsigned_, 1, 2}, 4);
+    texture.is_srgb = true;
+    EXPECT_EQ(asked(fetch, texture, {0.5f}).number(1), 188.0f / 255);
+    texture = texture_of(bytes, {Kind::unsigned_, 1, 4}, 2);
+    texture.is_srgb = true;
+    EXPECT_EQ(asked(fetch, texture, {0.5f}).number(1) * 65536, 33024.0f);
+    EXPECT_EQ(asked(fetch, texture, {0.5f}).number(3), 1.0f);
+    texture.address.fill(Address::border);
+    texture.border = {0.25f, 0.5f, 2, 0.75f};
+    const Fetched outside = asked(fetch, texture, {-1});
+    EXPECT_EQ(outside.number(0), 0.25f);
+    EXPECT_EQ(outside.number(1), 0.50390625f);
+    EXPECT_EQ(outside.number(2), 1.0f);
+    EXPECT_EQ(outside.number(3), 191.0f / 255);
+}
+
+// Levels of 32, 16, … texels with 10, 20, … in each.
+TEST(PtxTextures, LevelsAreChosenAsByAnH100) {  // keeps W8
+    std::vector<float> texels;
+    for (int level = 0; level < 6; ++level)
+        texels.insert(texels.end(), 32u >> level, 10.0f * static_cast<float>(level + 1));
+    TextureBytes mipmap = texture_of(texels, singles, 32);
+    mipmap.normalised = true;
+    mipmap.most_level = 100;
+    std::size_t first = 32;
+    for (u64 width = 16; width != 0; first += width, width /= 2) {
+        TextureLevel level;
+        level.host = mipmap.host + first * sizeof(float);
+        level.width = width;
+        level.row_bytes = level.slice_bytes = width * sizeof(float);
+        mipmap.smaller.push_back(level);
+    }
+    struct Row {
+        bool blends;
+        float level, bias, least, most, value;
+    };
+    const Row rows[] = {{false, 0.5f, 0, 0, 100, 20},
+                        {false, 0.490234375f, 0, 0, 100, 10},
+                        {false, NAN, 0, 0, 100, 10},
+                        {false, INFINITY, 0, 0, 100, 60},
+                        {false, 3, 0, 0, 0, 10},
+                        {false, 0, 0, 4, 1, 50},
+                        {true, 0.0033333334f, 0, 0, 100, 10},
+                        {true, 0.26171875f, 0, 0, 100, 12.6171875f},
+                        {true, -0.685f, 0.7f, 0, 100, 10.15625f},
+                        {true, 15.3f, -20, 0, 100, 12.96875f},
+                        {true, 0, 0, 1.3f, 3.6f, 22.96875f},
+                        {true, 6, 0.5f, 1.3f, 3.6f, 45.9765625f}};
+    const std::string by_level = "tex.level.1d.v4.f32.f32 " + results + ", [%t, {%f0}], %f1;",
+                      without = "tex.1d.v4.f32.f32 " + results + ", [%t, {%f0}];";
+    for (const Row& row : rows) {
+        mipmap.blends_levels = row.blends;
+        mipmap.level_bias = row.bias;
+        mipmap.least_level = row.least;
+        mipmap.most_level = row.most;
+        const Fetched found = asked(by_level, mipmap, {0.4f, row.level});
+        ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
+        EXPECT_EQ(found.number(0), row.value) << row.level << " with " << row.bias;
+    }
+    // Without a level there is no bias; the least level counts.
+    mipmap.blends_levels = false;
+    mipmap.level_bias = 1.2f;
+    mipmap.least_level = 0;
+    mipmap.most_level = 100;
+    EXPECT_EQ(asked(without, mipmap, {0.4f}).number(0), 10);
+    mipmap.least_level = 2;
+    EXPECT_EQ(asked(without, mipmap, {0.4f}).number(0), 30);
+    const std::pair<std::string, const char*> refused[] = {
+        {"tex.grad.1d.v4.f32.f32 " + results + ", [%t, {%f0}], {%f1}, {%f2};", "the levels that gradients choose"},
+        {"tex.level.1d.v4.f32.s32 " + results + ", [%t, {%r0}], %r1;", "integer coordinates in other levels"}};
+    for (const auto& [instruction, what] : refused) {
+        const Fault fault = asked(instruction, mipmap, {0.4f, 1}).fault;
+        EXPECT_EQ(fault.kind, FaultKind::illegal_instruction);
+        EXPECT_NE(fault.message.find(std::string(what) + " are not modelled"), std::string::npos) << fault.message;
+    }
+    mipmap.normalised = false;
+    EXPECT_EQ(asked(by_level, mipmap, {0.4f}).fault.kind, FaultKind::illegal_instruction);
+    // Gradients choose nothing where there are no levels.
+    mipmap.smaller.clear();
+    EXPECT_EQ(asked(refused[0].first, mipmap, {0.4f, 9, 9}).number(0), 10);
+}
+
+// The faces of the CUDA C++ Programming Guide; what lies between two of them is an H100's.
+TEST(PtxTextures, CubesAreFetchedByDirections) {  // keeps W8
+    std::vector<float> texels(2 * 2 * 12);
+    for (std::size_t at = 0; at < texels.size(); ++at) texels[at] = static_cast<float>(at);
+    TextureBytes cube = texture_of(texels, singles, 2, 2, 12);
+    cube.dimensions = 2;
+    cube.is_cube = cube.normalised = true;
+    cube.depth = 6;
+    const std::string fetch = "tex.cube.v4.f32.f32 " + results + ", [%t, {%f0, %f1, %f2, %f2}];";
+    const std::pair<std::array<float, 4>, float> rows[] = {{{9, 1, -1}, 1},   {{-9, 1, -1}, 4}, {{1, 9, -1}, 9},
+                                                           {{1, -9, -1}, 15}, {{1, -1, 9}, 19}, {{1, -1, -9}, 22},
+                                                           {{0, 0, 0}, 19}};
+    for (const auto& [at, value] : rows) {
+        const Fetched found = asked(fetch, cube, at);
+        ASSERT_EQ(found.fault.kind, FaultKind::none) << found.fault.message;
+        EXPECT_EQ(found.number(0), value) << at[0] << ", " << at[1] << ", " << at[2];
+    }
+    cube.linear_filter = true;
+    EXPECT_EQ(asked(fetch, cube, {0, 0, 1}).number(0), 17.5f);
+    cube.is_seamless = true;
+    EXPECT_EQ(asked(fetch, cube, {0, 0, 1}).fault.kind, FaultKind::illegal_instruction);
+    cube.linear_filter = false;
+    cube.layered = true;
+    cube.depth = 12;
+    const std::string layered = "tex.acube.v4.f32.f32 " + results + ", [%t, {%r3, %f0, %f1, %f2}];";
+    EXPECT_EQ(asked(layered, cube, {9, 1, -1, 1}).number(0), 25);
+    EXPECT_EQ(asked(layered, cube, {9, 1, -1, 5}).number(0), 25);  // the last one
+    EXPECT_EQ(asked(fetch, cube, {9, 1, -1}).fault.kind, FaultKind::illegal_address);
+}
+
+// Arrays are fetched by fractions; a line is a plane of one row, and of a plane the first row is a line.
+TEST(PtxTextures, LinesAndPlanesOfArraysAreAlike) {  // keeps W8
+    const std::vector<float> texels = {1, 2, 3, 4, 5, 6};
+    TextureBytes line = texture_of(texels, singles, 6), plane = texture_of(texels, singles, 3, 2);
+    line.is_array = plane.is_array = true;
+    const std::string as_line = "tex.1d.v4.f32.f32 " + results + ", [%t, {%f0}];",
+                      as_plane = "tex.2d.v4.f32.f32 " + results + ", [%t, {%f0, %f1}];",
+                      by_integer = "tex.1d.v4.f32.s32 " + results + ", [%t, {%r0}];",
+                      by_integers = "tex.2d.v4.f32.s32 " + results + ", [%t, {%r0, %r1}];";
+    EXPECT_EQ(asked(as_plane, line, {4.5f, 7}).number(0), 5);
+    EXPECT_EQ(asked(as_line, plane, {1.5f}).number(0), 2);
+    EXPECT_EQ(asked(by_integer, line, {2}).words, (std::vector<u32>{0, 0, 0, 0}));  // tex1Dfetch
+    EXPECT_EQ(asked(by_integers, plane, {2, 1}).number(0), 6);
+    EXPECT_EQ(asked(by_integers, line, {2, 0}).number(0), 3);
+    EXPECT_EQ(asked(by_integers, line, {2, 1}).number(0), 0);
+    EXPECT_EQ(asked("tex.3d.v4.f32.f32 " + results + ", [%t, {%f0, %f0, %f0, %f0}];", plane, {1}).fault.kind,
+              FaultKind::illegal_address);
+}
+
 TEST(PtxTextures, OtherFetchesAreRefusedByName) {  // keeps W8
     const Program made(made_by_nvcc("textures"));
-    EXPECT_EQ(made.entry("cubes")->refusal.what, "tex.cube.v4.f32.f32 is not modelled");
+    EXPECT_FALSE(made.entry("cubes")->refusal.refused());
     EXPECT_FALSE(made.entry("plane")->refusal.refused());
     for (const char* const instruction :
-         {"tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f0, %f1}];",
-          "tex.grad.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f0, %f1}], {%f0, %f1}, {%f0, %f1};",
+         {"tld4.r.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f0, %f1, %f2, %f3}];",
+          "tex.grad.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r1}], {%f0, %f1}, {%f0, %f1};",
           "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%r0, %r0, %r0, %r0}];", "txq.num_samples.b32 %r0, [%t];",
           "sust.p.2d.v4.b32.trap [%t, {%r0, %r0}], {%r0, %r0, %r0, %r0};"}) {
         const Program program(

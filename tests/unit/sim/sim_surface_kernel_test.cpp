@@ -306,7 +306,7 @@ TEST(SimSurfaceKernels, FormattedAccessesAndTexturesAreRefusedByName) {
     refused("suld.b.2d.b32.trap {%r0, %r1}, [%s, {%x, %y}];");
     refused("suld.b.2d.b32.trap {%r0}, [%s];");
     refused("txq.num_samples.b32 %r0, [%s];");
-    refused("tex.cube.v4.s32.f32 {%r0, %r1, %r2, %r3}, [%s, {%x, %y, %z, %z}];");
+    refused("tex.2dms.v4.s32.s32 {%r0, %r1, %r2, %r3}, [%s, {%x, %y, %z, %z}];");
 }
 
 }  // namespace
