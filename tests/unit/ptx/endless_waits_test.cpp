@@ -110,9 +110,11 @@ TEST(PtxEndlessWaits, WaitsThatEndAreNoFaults) {  // keeps W8
         // by a timer
         "mov.u64 %d1, %globaltimer; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; @%p1 bra D;\n"
         "mov.u64 %d2, %globaltimer; sub.u64 %d2, %d2, %d1; setp.lt.u64 %p2, %d2, 30000000; @%p2 bra W; D:\n",
-        // the object changes with each test
-        "mov.u32 %r2, %a; @%p0 bra V; mbarrier.init.shared.b64 [%a+8], 1; mbarrier.arrive.shared.b64 _, [%a+8];\n"
-        "V: bar.sync 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0; xor.b32 %r2, %r2, 8; @!%p1 bra W;\n",
+        // the object changes
+        "mov.u32 %r1, 0; mov.u32 %r2, %a; add.u32 %r3, %a, 8; @%p0 bra V;\n"
+        "mbarrier.init.shared.b64 [%a+8], 1; mbarrier.arrive.shared.b64 _, [%a+8];\n"
+        "V: bar.sync 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0; add.u32 %r1, %r1, 1;\n"
+        "setp.eq.u32 %p2, %r1, 3000; selp.b32 %r2, %r3, %r2, %p2; @!%p1 bra W;\n",
         // the phase changes
         "mov.u32 %r2, 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], %r2; xor.b32 %r2, %r2, 1; @!%p1 bra W;\n",
         // by itself
