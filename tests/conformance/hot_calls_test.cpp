@@ -504,19 +504,20 @@ TEST(SealedScopes, RefuseABufferWhoseExtrasAreNotKept) {  // keeps T2, R9
 }
 
 // What a stream's first use of a buffer takes is there for each buffer that lives as the scope begins. Threads that the
-// scope does not bind leave it there, however many buffers they make and use.
+// scope does not bind leave it there, however many buffers they make and use. Each scope has a runtime of its own: what
+// one prepared would be there for the next.
 TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
-    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
-        Stream stream = device.create_stream().value();
-        const auto use = [&](std::vector<Buffer<std::int32_t>>& all) {
-            for (Buffer<std::int32_t>& one : all) {
-                if (const Code code = code_of(stream.launch(add_one, items, one)); code != ok) return code;
-                if (const Code code = code_of(stream.synchronize()); code != ok) return code;
-            }
-            return ok;
-        };
-        for (const SealScope scope : {SealScope::runtime, SealScope::thread}) {
+    for (const SealScope scope : {SealScope::runtime, SealScope::thread}) {
+        on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+            Stream stream = device.create_stream().value();
+            const auto use = [&](std::vector<Buffer<std::int32_t>>& all) {
+                for (Buffer<std::int32_t>& one : all) {
+                    if (const Code code = code_of(stream.launch(add_one, items, one)); code != ok) return code;
+                    if (const Code code = code_of(stream.synchronize()); code != ok) return code;
+                }
+                return ok;
+            };
             std::vector<Buffer<std::int32_t>> warm = several(device, 24);
             EXPECT_EQ(use(warm), ok);
             std::vector<Buffer<std::int32_t>> fresh = several(device, 24);
@@ -536,8 +537,8 @@ TEST(SealedScopes, LetWorkUseBuffersForTheFirstTime) {  // keeps R9, T2
             EXPECT_EQ(code, ok);
             EXPECT_EQ(counts.allocations, 0) << counts.where;
             EXPECT_EQ(seal.count(), 0u) << (seal.count() != 0 ? seal.places().front().call : "");
-        }
-    });
+        });
+    }
 }
 
 TEST(SealedScopes, SayWhatToPrepare) {  // keeps T2, R1
