@@ -18,12 +18,13 @@ namespace conformance {
 namespace {
 
 constexpr std::size_t granule = std::size_t{2} << 20;
+constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;
 
 class Segments : public testing::Test {
 protected:
     void SetUp() override {
         ::setenv("ISTHMUS_DEVICE_SEGMENTS", "1", 1);
-        runtime_.emplace(Runtime::open(options_with(std::uint64_t{256} << 20)).value());
+        runtime_.emplace(Runtime::open(options_with(most_kept_bytes)).value());
         ::unsetenv("ISTHMUS_DEVICE_SEGMENTS");
         if (device().is_cpu() || plan() == nullptr) GTEST_SKIP() << "only the simulator counts mappings";
         const Capabilities& found = device().capabilities();
@@ -65,6 +66,18 @@ TEST_F(Segments, BlocksShareHandlesWhereNoAnswerWouldChange) {
     EXPECT_EQ(live("mappings"), 0);
     EXPECT_EQ(live("physical"), 0);
     EXPECT_EQ(live("allocations"), 0);
+}
+
+// keeps M5: nobody has to trim
+TEST_F(Segments, ABlockThatIsNotKeptLeavesNoGranuleMapped) {
+    const MemoryBlock stays = block(granule);
+    const MemoryBlock large = block(most_kept_bytes + granule);
+    const std::int64_t mapped = live("mappings");
+    release(large);
+    const std::int64_t granules = (most_kept_bytes + granule) / granule;
+    EXPECT_EQ(mapped - live("mappings"), divided_ ? granules : 0);
+    EXPECT_EQ(live("allocations"), 1) << "the other block";
+    release(stays);
 }
 
 // keeps M2, M5
