@@ -87,6 +87,35 @@ TEST(Pool, WhatAStreamReleasedIsItsOwnAtOnceAndNoOtherStreams) {
     });
 }
 
+// keeps M3, K10: a block that is released beside a capture is kept behind its own stream when the capture has ended
+TEST(Pool, WhatAStreamReleasedBesideACaptureIsNoOtherStreams) {
+    NEEDS(graph);
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (!has_pools(device)) return;
+        const Allocator allocator = device.allocator(MemoryKind::pool);
+        const auto block_of = [&](Stream& stream) {
+            AllocationRequest request = request_of(count);
+            request.stream = &stream;
+            return allocator.allocate(request).value();
+        };
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        Stream captured = device.create_stream().value();
+        const MemoryBlock block = block_of(first);
+        {
+            const Capture capture = captured.begin_capture().value();
+            EXPECT_TRUE(worked(allocator.release(block, &first)));
+        }
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_pieces > 0));
+        const MemoryBlock others = block_of(second);
+        EXPECT_TRUE(unless_fault(others.device != block.device)) << "in use";
+        const MemoryBlock next = block_of(first);
+        EXPECT_TRUE(unless_fault(next.device == block.device)) << "behind its own work";
+        EXPECT_TRUE(worked(allocator.release(next, &first)));
+        EXPECT_TRUE(worked(allocator.release(others, &second)));
+    });
+}
+
 // keeps M3, M5, M7
 TEST(Pool, WhatIsKeptBehindWorkGoesBackBehindItAtTheStreamsEndAndOnRequest) {
     for (const bool on_request : {false, true}) {
