@@ -134,8 +134,11 @@ void write_accessed_by(const Found& range, std::size_t bytes, int* out, std::siz
         std::erase_if(common, [&](int device) { return hints.accessed_by.count(device) == 0; });
         first = false;
     });
+    // The CPU comes behind the devices (observed by suites of tests on real devices).
+    std::vector<int> ordered(common.upper_bound(cpu), common.end());
+    if (common.count(cpu) != 0) ordered.push_back(cpu);
     std::size_t next = 0;
-    for (const int device : common) {
+    for (const int device : ordered) {
         if (next < count) out[next++] = device;
     }
     while (next < count) out[next++] = no_device;

@@ -97,6 +97,10 @@ TEST(SimHint, PreferredPlacesAndAccessorsAreRemembered) {
         REQUIRE_CODE(cuMemAdvise(memory, bytes, 5, 0), 0);
         REQUIRE_CODE(cuMemRangeGetAttribute(who, sizeof(who), accessed_by, memory, bytes), 0);
         REQUIRE_THAT(who[0] == 0 && who[1] == -2 && who[2] == -2);
+        REQUIRE_CODE(cuMemAdvise(memory, bytes, 5, -1), 0);
+        REQUIRE_CODE(cuMemRangeGetAttribute(who, sizeof(who), accessed_by, memory, bytes), 0);
+        REQUIRE_THAT(who[0] == 0 && who[1] == -1 && who[2] == -2);  // the CPU is the last
+        REQUIRE_CODE(cuMemAdvise(memory, bytes, 6, -1), 0);
         REQUIRE_CODE(cuMemAdvise(memory, bytes, 6, 0), 0);
         REQUIRE_CODE(cuMemRangeGetAttribute(who, sizeof(who), accessed_by, memory, bytes), 0);
         REQUIRE_THAT(who[0] == -2);
