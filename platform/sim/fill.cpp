@@ -85,6 +85,11 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
         // work, and so do fills over two handles of device memory.
         const bool mapped_host = side.region && side.region->kind == Kind::mapping && side.region->device < 0;
         if (mapped_host && destination + bytes > side.region->base + side.region->bytes) return result::invalid_value;
+        // Observed (580, H200): as are fills of a host pool's memory without access, which copies reach.
+        if (side.region && side.region->pool && side.region->device < 0 &&
+            side.region->pool->devices.count(stream.device) == 0) {
+            return result::invalid_value;
+        }
         host_memory = side.region && (side.region->kind == Kind::pinned || side.region->kind == Kind::registered);
         operation = fill_operation(d, {stream.device, stream.context, stream.id}, side, destination, bytes, fill);
     }
@@ -124,11 +129,12 @@ Result fill_node_of_size(Driver& d, const GpuAgent& agent, const FillNodeParamet
 
 }  // namespace
 
+// Observed (580, H200): without a context, too. Assumed: it has the current one, as a copy node.
 Result add_fill_node(Driver& d, const NodePlace& place, const FillNodeParameters* parameters, Context* context) {
     if (!parameters) return result::invalid_value;
-    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
-        return fill_node_of_size(d, agent, *parameters, made);
-    });
+    return add_memory_node(
+        d, place, context ? context : current_context(d),
+        [&](const GpuAgent& agent, engine::Operation& made) { return fill_node_of_size(d, agent, *parameters, made); });
 }
 
 Result set_fill_node(Driver& d, const NodeChange& change, const FillNodeParameters* parameters, Context* context) {
@@ -169,7 +175,7 @@ Result cuGraphMemsetNodeSetParams(NodeObject* node, const FillNodeParameters* pa
 Result cuGraphExecMemsetNodeSetParams(GraphExec* instance, NodeObject* node, const FillNodeParameters* parameters,
                                       Context* context) {
     return call(CallId::cuGraphExecMemsetNodeSetParams, [&](Driver& d) -> Result {
-        return context ? set_fill_node(d, {node, &instance}, parameters, context) : result::invalid_context;
+        return set_fill_node(d, {node, &instance}, parameters, context);
     });
 }
 

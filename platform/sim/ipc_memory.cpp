@@ -21,7 +21,8 @@ constexpr unsigned lazy_peer_access = 1;
 constexpr int on_device = 1;
 
 void open_to_owner(Driver& d, const Region& region) {
-    const bool host = region.kind == Kind::pinned || d.machine.device(region.device).host_reads_device_memory;
+    const bool host =
+        region.kind == Kind::pinned || region.device < 0 || d.machine.device(region.device).host_reads_device_memory;
     d.protection.open_file(region.host, region.mapped_bytes, region.device, {host, region.device, true});
 }
 
@@ -115,7 +116,38 @@ Region* find_opened(Driver& d, const Context& context, std::uint64_t nonce) {
     return nullptr;
 }
 
+Region* add_mapped_file(Driver& d, Region region, int file, const MemoryFileHeader& header) {
+    region.mapped_bytes = static_cast<std::size_t>(header.bytes);
+    region.host = d.protection.reserve_aligned(region.mapped_bytes, granularity_bytes, nullptr);
+    if (!region.host) return nullptr;
+    if (!d.protection.map_file(region.host, region.mapped_bytes, file, memory_file_offset_bytes)) {
+        d.protection.unmap(region.host, region.mapped_bytes);
+        return nullptr;
+    }
+    region.base = reinterpret_cast<Address>(region.host);
+    region.file = file;
+    open_to_owner(d, region);
+    return d.regions.add(region);
+}
+
 }  // namespace
+
+Region* map_shared_host_memory(Driver& d, Location where, Context* context, std::size_t bytes) {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    MemoryFileHeader header;
+    header.bytes = (bytes + page - 1) / page * page;
+    header.properties.location = where;
+    const int file = create_memory_file(header);
+    if (file < 0) return nullptr;
+    Region region;
+    region.kind = Kind::pool;
+    region.device = -1;
+    region.bytes = bytes;
+    region.context = context;
+    Region* const made = add_mapped_file(d, region, file, header);
+    if (!made) ::close(file);
+    return made;
+}
 
 int device_of(const Driver& d, const MemoryFileHeader& header) {
     for (int device = 0; d.valid(device); ++device) {
@@ -134,24 +166,14 @@ int open_named_memory(const FileName& name, MemoryFileHeader& header) {
 
 Region* map_named_memory(Driver& d, Kind kind, int device, Context* context, int file, const MemoryFileHeader& header) {
     Region region;
-    region.mapped_bytes = static_cast<std::size_t>(header.bytes);
-    region.host = d.protection.reserve_aligned(region.mapped_bytes, granularity_bytes, nullptr);
-    if (!region.host) return nullptr;
-    if (!d.protection.map_file(region.host, region.mapped_bytes, file, memory_file_offset_bytes)) {
-        d.protection.unmap(region.host, region.mapped_bytes);
-        return nullptr;
-    }
     region.kind = kind;
-    region.base = reinterpret_cast<Address>(region.host);
-    region.bytes = region.mapped_bytes;
+    region.bytes = static_cast<std::size_t>(header.bytes);
     region.device = device;
     region.context = context;
-    region.file = file;
     region.foreign = true;
     region.opened = 1;
     region.nonce = header.nonce;
-    open_to_owner(d, region);
-    return d.regions.add(region);
+    return add_mapped_file(d, region, file, header);
 }
 
 namespace {

@@ -23,6 +23,8 @@ Result name_memory(Driver& d, Address address, bool (*fits)(const Region&), cons
 int device_of(const Driver& d, const MemoryFileHeader& header);
 // Opens the named file, if it still is the same one; -1 otherwise.
 int open_named_memory(const FileName& name, MemoryFileHeader& header);
+// Host memory of a pool that other processes can map; nullptr: the system has none.
+Region* map_shared_host_memory(Driver& d, Location where, Context* context, std::size_t bytes);
 // Maps it, and takes ownership of the file; nullptr: no memory, and the file is still the caller's.
 Region* map_named_memory(Driver& d, Kind kind, int device, Context* context, int file, const MemoryFileHeader& header);
 

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -75,21 +76,13 @@ Result import_pool(Driver& d, Pool** pool, void* shareable, int type, unsigned l
 }
 
 bool is_shared_pool_memory(const Region& region) {
-    return region.kind == Kind::pool && region.pool && !region.of_graph && region.device >= 0 &&
+    return region.kind == Kind::pool && region.pool && !region.of_graph &&
            (region.pool->handle_types & posix_descriptor) != 0;
 }
 
 Result export_pointer(Driver& d, ShareableBytes* out, Address address) {
     if (!out) return result::invalid_value;
     if (const Result code = d.engine().unsafe_call()) return code;  // it may wait (assumed)
-    {
-        const std::lock_guard lock(d.mutex);
-        const Found found = d.regions.find(address);
-        if (found && found.region->pool && found.region->pool->handle_types != 0 && found.region->device < 0) {
-            say("cuMemPoolExportPointer: memory of pools at NUMA nodes is not modelled");
-            return result::not_supported;
-        }
-    }
     ShareableBytes named = {};
     if (const Result code = name_memory(d, address, is_shared_pool_memory, pointer_magic, named)) return code;
     PointerName name;
@@ -106,7 +99,7 @@ Result export_pointer(Driver& d, ShareableBytes* out, Address address) {
 
 Result import_pointer(Driver& d, Context* context, Address* address, Pool* pool, const ShareableBytes* bytes) {
     const std::lock_guard lock(d.mutex);
-    if (!address || !bytes || !known(d, pool) || !pool->imported || pool->device < 0) return result::invalid_value;
+    if (!address || !bytes || !known(d, pool) || !pool->imported) return result::invalid_value;
     PointerName name;
     std::memcpy(&name, bytes->bytes, sizeof(name));
     FileName file_name;
@@ -114,7 +107,8 @@ Result import_pointer(Driver& d, Context* context, Address* address, Pool* pool,
     MemoryFileHeader header;
     const int file = open_named_memory(file_name, header);
     if (file < 0) return ::kill(file_name.process, 0) == 0 ? result::not_permitted : result::invalid_handle;
-    Context* const owner = context ? context : &d.devices[static_cast<std::size_t>(pool->device)].primary;
+    const int device = std::max(0, pool->device);  // whose context the region has: memory of a NUMA node is no device's
+    Context* const owner = context ? context : &d.devices[static_cast<std::size_t>(device)].primary;
     Region* const region = map_named_memory(d, Kind::pool, pool->device, owner, file, header);
     if (!region) {
         ::close(file);

@@ -3,6 +3,7 @@
 #include "pools.hpp"
 
 #include "allocate.hpp"
+#include "ipc_memory.hpp"
 
 #include <unistd.h>
 
@@ -70,7 +71,10 @@ Region* allocate_from(Driver& d, Pool& pool, int device, Context* context, std::
     const Kind kind = managed ? Kind::managed : of_graph ? Kind::graph : Kind::pool;
     // Managed memory without a preferred device belongs to the device of the requesting stream (assumed).
     const int owner = managed && pool.device < 0 ? device : pool.device;
-    Region* region = map_region(d, kind, owner, context, bytes);
+    // The CPU may write to host memory at any time, so it cannot move into a file later.
+    const bool is_shared = pool.device < 0 && pool.handle_types != 0 && !managed && !of_graph;
+    Region* region = is_shared ? map_shared_host_memory(d, pool.location, context, bytes)
+                               : map_region(d, kind, owner, context, bytes);
     if (!region) {
         Region never;
         never.bytes = bytes;

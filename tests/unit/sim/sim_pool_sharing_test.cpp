@@ -85,6 +85,56 @@ TEST(SimPoolSharing, MemoryOfAPoolIsSeenInAnotherProcess) {
     });
 }
 
+TEST(SimPoolSharing, MemoryAtANodeIsSeenInAnotherProcess) {
+    in_own_process([] {
+        beside_another_process(
+            [](const Line& line) {
+                open_device();
+                Pool* pool = nullptr;
+                const PoolProperties properties = shared_pool({3, 0});
+                if (!shares_pools() || cuMemPoolCreate(&pool, &properties) != 0) return;
+                Stream* const stream = new_stream();
+                const Address memory = pool_memory(4096, stream, pool);
+                auto* const word = reinterpret_cast<volatile int*>(memory);
+                *word = 5;  // the CPU has it, before it is exported and after
+                int file = -1;
+                ShareableBytes bytes = {};
+                REQUIRE_CODE(cuMemPoolExportToShareableHandle(&file, pool, descriptor, 0), 0);
+                REQUIRE_CODE(cuMemPoolExportPointer(&bytes, memory), 0);
+                REQUIRE_CODE(cuMemPoolExportPointer(&bytes, memory), 0);
+                line.send_file(file);
+                line.send(bytes);
+                line.listen();
+                REQUIRE_THAT(*word == 6);
+                REQUIRE_CODE(cuMemFreeAsync(memory, stream), 0);
+                REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+                REQUIRE_CODE(cuMemPoolDestroy(pool), 0);
+                REQUIRE_THAT(isthmus_sim_live("pool") == 0);
+            },
+            [](const Line& line) {
+                open_device();
+                Pool *pool = nullptr, *own = nullptr;
+                const PoolProperties properties = shared_pool({3, 0});
+                if (!shares_pools() || cuMemPoolCreate(&own, &properties) != 0) return;
+                Stream* const stream = new_stream();
+                const int file = line.receive_file();
+                ShareableBytes bytes = line.receive<ShareableBytes>();
+                REQUIRE_CODE(cuMemPoolImportFromShareableHandle(&pool, as_handle(file), descriptor, 0), 0);
+                Address memory = 0;
+                REQUIRE_CODE(cuMemPoolImportPointer(&memory, own, &bytes), 1);  // not the pool's
+                REQUIRE_CODE(cuMemPoolImportPointer(&memory, pool, &bytes), 0);
+                REQUIRE_THAT(*reinterpret_cast<volatile int*>(memory) == 5);
+                REQUIRE_CODE(cuMemsetD8_v2(memory, 0, 16), 1);  // no access for the device; copies reach it
+                const int six = 6;
+                REQUIRE_CODE(cuMemcpyHtoD_v2(memory, &six, sizeof six), 0);
+                REQUIRE_CODE(cuMemFreeAsync(memory, stream), 0);
+                REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+                REQUIRE_CODE(cuMemPoolDestroy(pool), 0);
+                line.tell();
+            });
+    });
+}
+
 TEST(SimPoolSharing, WhatCannotBeSharedIsRefused) {
     in_own_process([] {
         open_device();
