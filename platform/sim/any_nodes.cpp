@@ -21,8 +21,9 @@ bool is_clean(const NodeParameters& p) {
            std::all_of(std::begin(p.reserved), std::end(p.reserved), [](int r) { return r == 0; });
 }
 
+constexpr int clone = 0, move = 1;  // CUgraphChildGraphNodeOwnership
+
 Result add_child(Driver& d, const NodePlace& place, const ChildNodeParameters& p) {
-    constexpr int clone = 0, move = 1;
     if (p.ownership == clone) return add_child_node(d, place, p.graph);
     return p.ownership == move ? move_child_node(d, place, p.graph) : result::invalid_value;
 }
@@ -60,14 +61,19 @@ Result add(CallId id, const NodePlace& place, const EdgeData* edges, NodeParamet
     });
 }
 
-// Documented as unsupported for memory nodes; assumed also for conditional ones and, in graphs, child graphs.
+Result set_child(Driver& d, const NodeChange& change, const ChildNodeParameters& p) {
+    if (change.instance) return set_child_node(d, change, p.graph);
+    return p.ownership == clone ? replace_child_node(d, change.node, p.graph) : result::not_supported;
+}
+
+// Documented as unsupported for memory nodes; assumed also for conditional ones.
 Result set_by_type(Driver& d, CallId id, const NodeChange& change, const NodeParameters& p) {
     switch (p.type) {
         case kernel: return set_kernel_node(d, change, &p.kernel);
         case copy: return set_copy_node(d, change, &p.copy.copy, p.copy.context);
         case fill: return set_fill_node(d, change, &p.fill.fill, p.fill.context);
         case host: return set_host_node(d, change, &p.host);
-        case graph: return change.instance ? set_child_node(d, change, p.child.graph) : result::not_supported;
+        case graph: return set_child(d, change, p.child);
         case empty: return result::ok;
         case wait:
         case record: return set_event_node(d, change, p.event, p.type == wait, name(id));

@@ -136,18 +136,24 @@ Result add_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
                     });
 }
 
+namespace {
+
+// Whether `inner` is `outer` or embedded in it, however deep.
+bool is_around(const GraphObject* outer, const GraphObject* inner) {
+    while (inner != outer && inner->parent) inner = inner->parent->graph;
+    return inner == outer;
+}
+
+}  // namespace
+
 // Documented: a moved graph is no other node's, and holds no conditional nodes. Observed (580): 801 for one that
 // was moved. The other codes are assumed.
 Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
     const std::lock_guard lock(d.mutex);
-    const auto holds = [&](GraphObject* outer, GraphObject* inner) {
-        while (inner != outer && inner->parent) inner = inner->parent->graph;
-        return inner == outer;
-    };
     if (!d.graphs.alive(child) || !d.graphs.alive(place.graph)) return result::invalid_value;
     if (child->was_moved) return result::not_supported;
     const bool is_bound = child->parent || child->captured_by != engine::StreamId::none;
-    if (is_bound || holds(child, place.graph)) return result::invalid_value;
+    if (is_bound || is_around(child, place.graph)) return result::invalid_value;
     if (has_conditions(child->graph)) return result::not_supported;
     const Result code = add_node(d, place.node, place.graph, place.dependencies, place.count,
                                  [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
@@ -158,6 +164,23 @@ Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
     child->parent = *place.node;
     child->was_moved = true;
     return result::ok;
+}
+
+// Observed (580, H200): the node's new graph is a copy of any shape, with a handle of its own; the handle of the former
+// one ends; 801 for the graph that the node has.
+Result replace_child_node(Driver& d, NodeObject* node, GraphObject* child) {
+    engine::Graph inside;  // in the end the previous graph, destroyed after the lock is released
+    const std::lock_guard lock(d.mutex);
+    if (!d.nodes.alive(node) || !d.graphs.alive(child) || child->was_moved) return result::invalid_value;
+    // Not modelled: a graph that holds the node, and a node whose graph was moved into it.
+    if (is_around(node->embedded, child) || is_around(child, node->graph)) return result::not_supported;
+    if (node->embedded && node->embedded->was_moved) return result::not_supported;
+    if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
+    if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;  // as for a new node
+    inside.renew_identities();
+    engine::Graph none;
+    if (node->embedded) end_graph(d, std::exchange(node->embedded, nullptr), none);
+    return change(d, *node->graph, [&](engine::Graph& graph) { graph.node(node->index).child->swap(inside); });
 }
 
 Result add_empty_node(Driver& d, const NodePlace& place) {

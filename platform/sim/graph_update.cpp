@@ -83,11 +83,17 @@ Verdict check_kernels(const KernelLaunch& old, const KernelLaunch& now, bool nod
     return node_priorities && old.settings.priority != now.settings.priority ? attributes_changed : success;
 }
 
+// Documented: the handle's flags and its default value follow the new graph, the node's type and size may not change.
+bool conditions_may_become(const engine::GraphNode& old, const engine::GraphNode& now) {
+    const engine::Condition &mine = *old.condition, &other = *now.condition;
+    const bool as_many = mine.choice == engine::Condition::Choice::none || old.child->size() == now.child->size();
+    return as_many && mine.loops == other.loops && mine.choice == other.choice;
+}
+
 Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, bool node_priorities) {
     if (type_of(old) != type_of(now)) return node_type_changed;
-    // Assumed: kernels that set a condition refer to its handle, which stays that of the first graph.
-    if (old.condition && old.condition->value != now.condition->value) return parameters_changed;
-    if (old.child) return success;  // compared separately
+    if (old.condition && !conditions_may_become(old, now)) return not_supported;  // observed (580, H200)
+    if (old.child) return success;                                                // compared separately
     const void *mine = old.operation.details.get(), *other = now.operation.details.get();
     switch (old.operation.kind) {
         case engine::Kind::kernel:
@@ -108,7 +114,7 @@ Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, 
     }
 }
 
-// Sets the operations of `now` in `out`, a copy of the instance's graph.
+// Sets the operations, conditions and user objects of `now` in `out`, a copy of the instance's graph.
 Finding update(const engine::Graph& now, bool node_priorities, engine::Graph& out) {
     const engine::Graph old = out;
     std::vector<NodeIndex> partner;
@@ -118,13 +124,27 @@ Finding update(const engine::Graph& now, bool node_priorities, engine::Graph& ou
         const Verdict verdict = check_nodes(old.node(i), other, node_priorities);
         if (verdict != success) return {verdict, other.id};
         engine::GraphNode& mine = out.node(i);
+        mine.condition = other.condition;
         if (!mine.child) {
             mine.operation = other.operation;
         } else if (const Finding inner = update(*other.child, node_priorities, *mine.child); inner.verdict != success) {
             return inner;
         }
     }
+    out.own(now.owned());
     return {};
+}
+
+// Observed (580, H200): a condition without a default value keeps the value that the instance had.
+void keep_values(const engine::Graph& old, const engine::Graph& now) {
+    for (NodeIndex i = 0; i < old.size(); ++i) {
+        const engine::GraphNode &mine = old.node(i), &other = now.node(i);
+        if (mine.condition && mine.condition->value != other.condition->value && !other.condition->initial) {
+            other.condition->value->store(mine.condition->value->load(std::memory_order_relaxed),
+                                          std::memory_order_relaxed);
+        }
+        if (mine.child) keep_values(*mine.child, *other.child);
+    }
 }
 
 NodeObject* find_handle(Driver& d, GraphObject& object, const engine::Graph& graph, std::uint64_t id) {
@@ -149,6 +169,7 @@ Result update(Driver& d, GraphExec* handle, GraphObject* object, UpdateResult* a
     const Finding found = update(now, handle->node_priorities, updated);
     answer->result = found.verdict;
     if (found.verdict == success) {
+        keep_values(handle->instance->graph, updated);
         last = std::exchange(handle->instance->graph, std::move(updated));
         return result::ok;
     }
@@ -172,8 +193,8 @@ Result set_child_node(Driver& d, const NodeChange& change, GraphObject* child) {
     engine::Graph updated = handle.instance->graph;
     engine::GraphNode* const mine = updated.find(change.node->id);
     if (!mine || !mine->child || mine->condition) return result::invalid_value;
-    // The code of a graph that does not fit is assumed: that of cuGraphExecUpdate is documented for that call alone.
-    if (update(now, handle.node_priorities, *mine->child).verdict != success) return result::invalid_value;
+    // Observed (580, H200): the code of cuGraphExecUpdate.
+    if (update(now, handle.node_priorities, *mine->child).verdict != success) return result::graph_update_failure;
     last = std::exchange(handle.instance->graph, std::move(updated));
     return result::ok;
 }

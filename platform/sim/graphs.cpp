@@ -2,19 +2,68 @@
 // Creates, clones, instantiates, launches and destroys whole graphs.
 #include "access.hpp"
 #include "call.hpp"
+#include "copies.hpp"
 #include "graph_memory.hpp"
 #include "graph_objects.hpp"
+#include "launch.hpp"
 
 namespace isthmus::sim {
 namespace {
 
-Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags) {
-    constexpr unsigned long long auto_free_on_launch = 1, use_node_priority = 8;
-    if (!instance) return result::invalid_value;
-    if ((flags & ~(auto_free_on_launch | use_node_priority)) != 0) {
-        say("cuGraphInstantiate: flags %#llx are not modelled", flags);
-        return result::not_supported;
+// CUgraphInstantiateResult
+constexpr int succeeded = 0, failed = 1, node_not_supported = 3, several_contexts = 4;
+
+// Why an instance cannot be launched by a kernel.
+struct Obstacle {
+    int result = succeeded;
+    engine::NodeIndex node = 0;
+};
+
+bool is_reachable(const MemoryNode::Operand& operand, int type) {
+    constexpr int in_array = 3;
+    return type != in_array && !(operand.host && operand.device < 0);
+}
+
+// Observed (580, H200): kernels, fills, copies without pageable memory, and child graphs of these, in one context.
+Obstacle obstacle_in(const engine::Graph& graph, const Context*& context) {
+    for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
+        const engine::GraphNode& node = graph.node(i);
+        const void* const details = node.operation.details.get();
+        const Context* mine = context;
+        if (node.condition) return {node_not_supported, i};
+        if (node.child) {
+            if (const Obstacle inner = obstacle_in(*node.child, context); inner.result != succeeded) {
+                return {inner.result, i};
+            }
+            continue;
+        }
+        switch (node.operation.kind) {
+            case engine::Kind::kernel: mine = static_cast<const KernelLaunch*>(details)->agent.context; break;
+            case engine::Kind::memset: mine = static_cast<const MemoryNode*>(details)->context; break;
+            case engine::Kind::copy: {
+                const MemoryNode& copy = *static_cast<const MemoryNode*>(details);
+                const bool reached =
+                    is_reachable(copy.to, copy.copy.destination.type) && is_reachable(copy.from, copy.copy.source.type);
+                if (!reached) return {node_not_supported, i};
+                mine = copy.context;
+                break;
+            }
+            default: return {node_not_supported, i};
+        }
+        if (context && mine != context) return {several_contexts, i};
+        context = mine;
     }
+    return {};
+}
+
+// `why` gets the reason where the answer is 1; its error node is left alone otherwise.
+Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags,
+                   InstantiateParameters& why) {
+    constexpr unsigned long long auto_free_on_launch = 1, device_launch = 4, use_node_priority = 8;
+    if (!instance) return result::invalid_value;
+    // Observed (580, H200): 1 for unknown flags, and for launches by kernels with automatic frees.
+    if ((flags & ~(auto_free_on_launch | device_launch | use_node_priority)) != 0) return result::invalid_value;
+    if ((flags & auto_free_on_launch) != 0 && (flags & device_launch) != 0) return result::invalid_value;
     const std::lock_guard lock(d.mutex);
     if (!d.graphs.alive(graph)) return result::invalid_value;
     if (graph->was_moved) return result::not_supported;  // observed (580)
@@ -24,6 +73,15 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     const bool once = has_memory_nodes(made->graph) || has_conditions(made->graph);
     if (once && graph->live_instance.lock()) return result::not_supported;
     if (has_forbidden_bodies(made->graph)) return result::invalid_value;
+    if ((flags & device_launch) != 0) {
+        if (made->graph.size() == 0) return result::invalid_value;  // observed
+        const Context* context = nullptr;
+        if (const Obstacle found = obstacle_in(made->graph, context); found.result != succeeded) {
+            why.result = found.result;
+            why.error_node = handle_of(d, *graph, made->graph, found.node);
+            return result::invalid_value;
+        }
+    }
     graph->live_instance = made;
     *instance = d.instances.create();
     (*instance)->instance = std::move(made);
@@ -39,19 +97,19 @@ Result instantiate_with_log(Driver& d, GraphExec** instance, GraphObject* graph,
     if (log && log_bytes != 0) *log = '\0';
     const Context* const context = current_context(d);
     if (const Result lost = context ? d.engine().device_code(context->device) : result::ok) return lost;
-    return instantiate(d, instance, graph, 0);
+    InstantiateParameters why = {};
+    return instantiate(d, instance, graph, 0, why);
 }
 
 Result instantiate_with(Driver& d, GraphExec** instance, GraphObject* graph, InstantiateParameters& p) {
     constexpr unsigned long long upload = 2;
-    constexpr int succeeded = 0, failed = 1;
     p.error_node = nullptr;
     p.result = failed;
     StreamTarget stream;
     if ((p.flags & upload) != 0) {  // the simulator has nothing to upload
         if (const Result code = resolve_for_work(d, p.upload_stream, stream)) return code;
     }
-    const Result code = instantiate(d, instance, graph, p.flags & ~upload);
+    const Result code = instantiate(d, instance, graph, p.flags & ~upload, p);
     if (code == result::ok) p.result = succeeded;
     return code;
 }
@@ -135,7 +193,8 @@ Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, uns
         const Context* const context = current_context(d);
         if (const Result lost = context ? d.engine().device_code(context->device) : result::ok)
             return lost;  // observed
-        return instantiate(d, instance, graph, flags);
+        InstantiateParameters why = {};
+        return instantiate(d, instance, graph, flags, why);
     });
 }
 

@@ -10,15 +10,26 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr int pinned_type = 1, on_device = 1, read_and_write = 3;
+constexpr int pinned_type = 1, managed_type = 2, nowhere = 0, on_device = 1, on_callers_node = 4, read_and_write = 3;
+constexpr int with_managed_memory = 13000;  // the driver version that brought managed pools
 
-// Documented: no handle types, pinned memory in a device, access for devices alone, and no more than there are.
+bool knows_type(const Driver& d, int type) {
+    if (type == managed_type) return d.machine.record().facts.driver_version >= with_managed_memory;
+    return type == pinned_type;
+}
+
+// Documented: no handle types, memory in a device, access for devices alone, and no more than there are.
 Result check_request(const Driver& d, const AllocationNodeParameters& p) {
     const PoolProperties& properties = p.properties;
-    if (p.bytes == 0 || properties.handle_types != 0 || properties.allocation_type != pinned_type) {
+    if (p.bytes == 0 || properties.handle_types != 0 || !knows_type(d, properties.allocation_type)) {
         return result::invalid_value;
     }
-    if (properties.location.type != on_device || !d.valid(properties.location.id)) return result::invalid_value;
+    // Observed (580, H200): 801 for memory at the host and at nodes, and for managed memory without a place.
+    const int place = properties.location.type;
+    if (place < nowhere || place > on_callers_node) return result::invalid_value;
+    if (place == nowhere && properties.allocation_type != managed_type) return result::invalid_value;
+    if (place != on_device) return result::not_supported;
+    if (!d.valid(properties.location.id)) return result::invalid_value;
     if (d.fact(properties.location.id, attribute::memory_pools) == 0) return result::not_supported;
     if (p.access_count > d.devices.size() || (p.access_count != 0 && !p.access)) return result::invalid_value;
     for (std::size_t i = 0; i < p.access_count; ++i) {
@@ -32,7 +43,8 @@ Result check_request(const Driver& d, const AllocationNodeParameters& p) {
     return result::ok;
 }
 
-// A pool of one allocation, which has its access rights and ends with it.
+// A pool of one allocation, which has its access rights and ends with it. Observed (580, H200): managed memory of a
+// graph is device memory to cuPointerGetAttribute, counted as such, and the CPU cannot touch it.
 Pool& own_pool(Driver& d, const AllocationNodeParameters& p) {
     Pool& pool = d.retired_pools.emplace_back();
     pool.location = p.properties.location;

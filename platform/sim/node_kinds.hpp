@@ -53,5 +53,6 @@ Result set_words_node(Driver& d, const NodeChange& change, const MemoryOperation
 bool words_may_become(const void* old, const void* now);
 // Updates the child graph of an instance's node from a graph of the same shape.
 Result set_child_node(Driver& d, const NodeChange& change, GraphObject* child);
+Result replace_child_node(Driver& d, NodeObject* node, GraphObject* child);
 
 }  // namespace isthmus::sim

@@ -142,11 +142,74 @@ TEST(SimGraphInstances, ParametersSayHowItWent) {
         REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, nullptr), 1);
         REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, nullptr, &asked), 1);
         REQUIRE_THAT(asked.result == 1);
-        asked.flags = 4;  // for launches by the device
-        REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &asked), 801);
+        asked.flags = 16;
+        REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &asked), 1);
         REQUIRE_CODE(cuStreamDestroy_v2(stream), 0);
         asked.flags = 2;
         REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &asked), 400);
+    });
+}
+
+TEST(SimGraphInstances, ForLaunchesByKernelsTheyHoldDeviceWorkOfOneContext) {
+    in_own_process([] {
+        CaptureScene scene = open_scene();
+        GraphObject *graph = nullptr, *around = nullptr;
+        NodeObject *node = nullptr, *host = nullptr;
+        GraphExec* instance = nullptr;
+        const auto answer = [&](GraphObject* of, unsigned long long flags, int code, int result) {
+            InstantiateParameters asked = {flags, nullptr, nullptr, 9};
+            REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, of, &asked), code);
+            REQUIRE_THAT(asked.result == result);
+            return asked.error_node;
+        };
+        REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+        answer(graph, 4, 1, 1);  // empty
+        const FillNodeParameters fill = {scene.memory, 0, 5, 4, 1, 1};
+        REQUIRE_CODE(cuGraphAddMemsetNode(&node, graph, nullptr, 0, &fill, scene.context), 0);
+        REQUIRE_THAT(answer(graph, 4 | 8, 0, 0) == nullptr);
+        std::uint64_t flags = 0;
+        REQUIRE_CODE(cuGraphExecGetFlags(instance, &flags), 0);
+        REQUIRE_THAT(flags == 12);
+        REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(scene.stream), 0);
+        int value = 0;
+        REQUIRE_CODE(cuMemcpyDtoH_v2(&value, scene.memory, sizeof value), 0);
+        REQUIRE_THAT(value == 5);
+        answer(graph, 4 | 1, 1, 1);  // memory that a launch frees
+        REQUIRE_CODE(cuGraphCreate(&around, 0), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&node, around, nullptr, 0, graph), 0);
+        answer(around, 4, 0, 0);
+        REQUIRE_CODE(cuGraphAddEmptyNode(&host, graph, nullptr, 0), 0);
+        REQUIRE_THAT(answer(graph, 4, 1, 3) == host);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 4), 1);
+        answer(graph, 0, 0, 0);
+        REQUIRE_CODE(cuGraphCreate(&around, 0), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&node, around, nullptr, 0, graph), 0);
+        REQUIRE_THAT(answer(around, 4, 1, 3) == node);
+
+        int pageable = 0;
+        void* pinned = nullptr;
+        REQUIRE_CODE(cuMemAllocHost_v2(&pinned, 64), 0);
+        for (void* const to : {static_cast<void*>(&pageable), pinned}) {
+            Copy3D copy = {};
+            copy.source.type = 2;
+            copy.source.device = scene.memory;
+            copy.destination.type = 1;
+            copy.destination.host = to;
+            copy.width_bytes = 4;
+            copy.height = copy.depth = 1;
+            REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+            REQUIRE_CODE(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, scene.context), 0);
+            if (to == pinned) {
+                answer(graph, 4, 0, 0);
+            } else {
+                REQUIRE_THAT(answer(graph, 4, 1, 3) == node);
+            }
+        }
+        Context* another = nullptr;
+        REQUIRE_CODE(cuCtxCreate_v2(&another, 0, 0), 0);
+        REQUIRE_CODE(cuGraphAddMemsetNode(&node, graph, nullptr, 0, &fill, another), 0);
+        REQUIRE_THAT(answer(graph, 4, 1, 4) == node);
     });
 }
 
@@ -204,6 +267,69 @@ TEST(SimUserObjects, LiveAsLongAsAGraphOrItsInstances) {
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
         wait_for_destroyed(1);
+    });
+}
+
+TEST(SimUserObjects, AnUpdatedInstanceHoldsThoseOfItsNewGraph) {
+    in_own_process([] {
+        open_device();
+        static int values[] = {1, 10, 100};
+        UserObject* objects[3] = {};
+        Three graphs[3];
+        for (int i = 0; i < 3; ++i) {
+            REQUIRE_CODE(cuUserObjectCreate(&objects[i], &values[i], destroy, 1, 1), 0);
+            REQUIRE_CODE(cuGraphRetainUserObject(graphs[i].graph, objects[i], 1, 1), 0);
+        }
+        NodeObject* more = nullptr;
+        REQUIRE_CODE(cuGraphAddEmptyNode(&more, graphs[2].graph, nullptr, 0), 0);
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graphs[0].graph, 0), 0);
+        REQUIRE_CODE(cuGraphDestroy(graphs[0].graph), 0);
+        Stream* const stream = new_stream();
+        Gate gate;
+        REQUIRE_CODE(launch_hold(stream, gate), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
+        UpdateResult answer = {};
+        REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graphs[2].graph, &answer), 910);  // changes nothing
+        REQUIRE_CODE(cuGraphDestroy(graphs[2].graph), 0);
+        wait_for_destroyed(100);
+        REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graphs[1].graph, &answer), 0);
+        REQUIRE_CODE(cuGraphDestroy(graphs[1].graph), 0);
+        ::usleep(20000);
+        REQUIRE_THAT(destroyed == 100);  // the launch holds the first
+        gate.released = 1;
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        wait_for_destroyed(101);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        wait_for_destroyed(111);
+    });
+}
+
+TEST(SimUserObjects, AChildGraphOfAnInstanceHoldsItsOwn) {
+    in_own_process([] {
+        open_device();
+        static int values[] = {1, 10};
+        UserObject* objects[2] = {};
+        Three graphs[2];
+        for (int i = 0; i < 2; ++i) {
+            REQUIRE_CODE(cuUserObjectCreate(&objects[i], &values[i], destroy, 1, 1), 0);
+            REQUIRE_CODE(cuGraphRetainUserObject(graphs[i].graph, objects[i], 1, 1), 0);
+        }
+        GraphObject* parent = nullptr;
+        NodeObject* node = nullptr;
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&parent, 0), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&node, parent, nullptr, 0, graphs[0].graph), 0);
+        REQUIRE_CODE(cuGraphDestroy(graphs[0].graph), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, parent, 0), 0);
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, node, graphs[1].graph), 0);
+        REQUIRE_CODE(cuGraphDestroy(graphs[1].graph), 0);
+        ::usleep(20000);
+        REQUIRE_THAT(destroyed == 0);
+        REQUIRE_CODE(cuGraphDestroy(parent), 0);
+        wait_for_destroyed(1);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        wait_for_destroyed(11);
     });
 }
 

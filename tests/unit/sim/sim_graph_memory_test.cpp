@@ -293,6 +293,37 @@ TEST(SimGraphMemory, NodesAllocateAndFreeWithoutACapture) {
     });
 }
 
+TEST(SimGraphMemory, ManagedMemoryOfAGraphIsDeviceMemory) {
+    in_own_process([] {
+        open_device();
+        if (!pools()) return;
+        GraphObject* graph = nullptr;
+        NodeObject* node = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+        AllocationNodeParameters asked = wanted(4096);
+        asked.properties.allocation_type = 2;
+        if (version() < 13000) {
+            REQUIRE_CODE(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &asked), 1);
+            return;
+        }
+        asked.properties.location = {0, 0};
+        REQUIRE_CODE(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &asked), 801);
+        asked.properties.location = {1, 0};
+        REQUIRE_CODE(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &asked), 0);
+        AllocationNodeParameters told = {};
+        REQUIRE_CODE(cuGraphMemAllocNodeGetParams(node, &told), 0);
+        REQUIRE_THAT(told.properties.allocation_type == 2 && told.address == asked.address);
+        Stream* const stream = new_stream();
+        REQUIRE_CODE(cuGraphLaunch(instantiate(graph), stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_THAT(figure(0) == std::uint64_t{32} << 20);
+        int managed = 9, type = 0;
+        REQUIRE_CODE(cuPointerGetAttribute(&managed, 8, asked.address), 0);
+        REQUIRE_CODE(cuPointerGetAttribute(&type, 2, asked.address), 0);
+        REQUIRE_THAT(managed == 0 && type == 2);
+    });
+}
+
 TEST(SimGraphMemory, WrongAllocationNodesAreRefused) {
     in_own_process([] {
         open_device();
@@ -300,14 +331,17 @@ TEST(SimGraphMemory, WrongAllocationNodesAreRefused) {
         GraphObject* graph = nullptr;
         NodeObject* node = nullptr;
         REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
-        const auto refused = [&](const auto& change) {
+        const auto refused = [&](const auto& change, int code = 1) {
             AllocationNodeParameters asked = wanted(4096);
             change(asked);
-            REQUIRE_CODE(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &asked), 1);
+            REQUIRE_CODE(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &asked), code);
         };
         refused([](auto& asked) { asked.bytes = 0; });
         refused([](auto& asked) { asked.properties.handle_types = 1; });  // documented: no IPC
-        refused([](auto& asked) { asked.properties.location = {2, 0}; });
+        refused([](auto& asked) { asked.properties.location = {2, 0}; }, 801);
+        refused([](auto& asked) { asked.properties.location = {3, 0}; }, 801);
+        refused([](auto& asked) { asked.properties.location = {0, 0}; });
+        refused([](auto& asked) { asked.properties.location = {5, 0}; });
         refused([](auto& asked) { asked.properties.location.id = 50; });
         refused([](auto& asked) { asked.properties.allocation_type = 0; });
         refused([](auto& asked) { asked.access_count = 1; });

@@ -547,5 +547,30 @@ TEST(SimGraphNodes, ADefaultValueDecidesAtEachLaunch) {
     }
 }
 
+TEST(SimGraphNodes, AnUpdateBringsTheNewGraphsDefaultValue) {
+    in_own_process([] {
+        open_device();
+        if (version() < 12080) return;
+        Choosing first(2, 3, 0), second(2, 3, 2), fewer(2, 2, 0), iffy(0, 1, 1);
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, first.graph, 0), 0);
+        const auto run = [&](Choosing& in) {
+            write_int(in.scene, 1);
+            REQUIRE_CODE(cuGraphLaunch(instance, first.scene.stream), 0);
+            REQUIRE_CODE(cuStreamSynchronize(first.scene.stream), 0);
+            return read_int(in.scene);
+        };
+        REQUIRE_THAT(run(first) == 2);
+        UpdateResult answer = {};
+        for (GraphObject* const other : {fewer.graph, iffy.graph}) {
+            REQUIRE_CODE(cuGraphExecUpdate_v2(instance, other, &answer), 910);
+            REQUIRE_THAT(answer.result == 6);
+        }
+        REQUIRE_THAT(run(first) == 2);
+        REQUIRE_CODE(cuGraphExecUpdate_v2(instance, second.graph, &answer), 0);
+        REQUIRE_THAT(run(second) == 5);
+    });
+}
+
 }  // namespace
 }  // namespace isthmus::sim::test

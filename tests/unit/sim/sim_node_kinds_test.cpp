@@ -173,7 +173,28 @@ TEST(SimFillNodes, AreReadAndSet) {
         p.element_bytes = 3;
         REQUIRE_CODE(cuGraphMemsetNodeSetParams(s.node, &p), 1);
         REQUIRE_CODE(cuGraphMemsetNodeGetParams(s.node, nullptr), 1);
-        REQUIRE_CODE(cuGraphExecMemsetNodeSetParams(instance, s.node, &p, nullptr), 201);
+        REQUIRE_CODE(cuGraphExecMemsetNodeSetParams(instance, s.node, &p, nullptr), 1);
+    });
+}
+
+TEST(SimFillNodes, WithoutAContextTheyHaveTheCurrentOne) {
+    in_own_process([] {
+        NodeScene s;
+        NodeParameters p = {};
+        p.type = 2;
+        p.fill = {{s.scene.memory, 0, 5, 4, 1, 1}, nullptr};
+        REQUIRE_CODE(cuGraphAddNode(&s.node, s.graph, nullptr, 0, &p), 0);
+        GraphExec* const instance = s.instance();
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 5);
+        p.fill.fill.value = 6;
+        REQUIRE_CODE(cuGraphExecNodeSetParams(instance, s.node, &p), 0);
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 6);
+        p.fill.fill.value = 7;
+        REQUIRE_CODE(cuGraphExecMemsetNodeSetParams(instance, s.node, &p.fill.fill, nullptr), 0);
+        s.launch(instance);
+        REQUIRE_THAT(s.read() == 7);
     });
 }
 
@@ -302,11 +323,59 @@ TEST(SimAnyNodes, AChildGraphOfAnInstanceIsUpdated) {
         REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, fills(2, 1)), 0);
         s.launch(instance);
         REQUIRE_THAT(s.read() == 2);
-        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, fills(3, 2)), 1);  // another shape
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, fills(3, 2)), 910);  // another shape
         s.launch(instance);
         REQUIRE_THAT(s.read() == 2);
         REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, nullptr, fills(3, 1)), 1);
         REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, nullptr), 1);
+    });
+}
+
+TEST(SimAnyNodes, AChildGraphIsReplacedInItsGraph) {
+    in_own_process([] {
+        NodeScene s;
+        const auto fills = [&](unsigned value, std::size_t times) {
+            GraphObject* made = nullptr;
+            NodeObject* last = nullptr;
+            REQUIRE_CODE(cuGraphCreate(&made, 0), 0);
+            const FillNodeParameters p = {s.scene.memory, 0, value, 4, 1, 1};
+            for (std::size_t i = 0; i < times; ++i) {
+                REQUIRE_CODE(cuGraphAddMemsetNode(&last, made, &last, last ? 1 : 0, &p, s.scene.context), 0);
+            }
+            return made;
+        };
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, fills(1, 1)), 0);
+        GraphExec* const before = s.instance();
+        GraphObject *first = nullptr, *second = nullptr;
+        REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(s.node, &first), 0);
+        NodeObject* inside = nullptr;
+        std::size_t count = 1;
+        REQUIRE_CODE(cuGraphGetNodes(first, &inside, &count), 0);
+        NodeParameters p = {};
+        p.type = 4;
+        p.child.graph = fills(2, 2);  // another shape
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 0);
+        REQUIRE_CODE(cuGraphDestroy(p.child.graph), 0);  // the node has a copy
+        int type = 0;
+        REQUIRE_CODE(cuGraphNodeGetType(inside, &type), 1);
+        REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(s.node, &second), 0);
+        REQUIRE_CODE(cuGraphGetNodes(second, nullptr, &count), 0);
+        REQUIRE_THAT(count == 2);
+        s.launch(s.instance());
+        REQUIRE_THAT(s.read() == 2);
+        s.launch(before);  // keeps what it was made with
+        REQUIRE_THAT(s.read() == 1);
+        p.child.graph = second;
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 801);
+        p.child.graph = s.graph;
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 801);
+        p.child.graph = nullptr;
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 1);
+        p.child.graph = fills(3, 1);
+        p.child.ownership = 1;  // moved
+        REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 801);
+        s.launch(s.instance());
+        REQUIRE_THAT(s.read() == 2);
     });
 }
 
