@@ -3,14 +3,7 @@
 #include "call.hpp"
 #include "proc_address.hpp"
 
-#include <driver_abi/results.def>
-
-#include <array>
-#include <cstddef>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
+#include <cstdint>
 
 namespace isthmus::sim {
 namespace {
@@ -18,29 +11,17 @@ namespace {
 struct Text {
     int code;
     const char* name;
-    std::string words;  // the driver writes sentences here; the simulator spells the name out
+    const char* words;
 };
 
-std::string spell_out(const char* name) {
-    std::string words;
-    const std::size_t prefix = std::strncmp(name, "CUDA_ERROR_", 11) == 0 ? 11 : 5;
-    for (const char* letter = name + prefix; *letter; ++letter) {
-        words += *letter == '_' ? ' ' : static_cast<char>(*letter >= 'A' && *letter <= 'Z' ? *letter + 32 : *letter);
-    }
-    return words;
-}
-
-const std::vector<Text>& texts() {
-    static const auto* const all = new std::vector<Text>{
-#define ISTHMUS_SIM_TEXT(ours, name, value) {value, #name, spell_out(#name)},
-        ISTHMUS_CUDA_RESULTS(ISTHMUS_SIM_TEXT) ISTHMUS_CUDA_RESULTS_13(ISTHMUS_SIM_TEXT)
+constexpr Text texts[] = {
+#define ISTHMUS_SIM_TEXT(code, name, words) {code, #name, words},
+#include "result_texts.def"
 #undef ISTHMUS_SIM_TEXT
-    };
-    return *all;
-}
+};
 
 const Text* find_text(Result code) {
-    for (const Text& text : texts()) {
+    for (const Text& text : texts) {
         if (text.code == code) return &text;
     }
     return nullptr;
@@ -83,7 +64,7 @@ Result cuGetErrorString(Result code, const char** text) {
     return call_without_driver(CallId::cuGetErrorString, [&]() -> Result {
         if (!text) return result::invalid_value;
         const Text* found = find_text(code);
-        *text = found ? found->words.c_str() : nullptr;
+        *text = found ? found->words : nullptr;
         return found ? result::ok : result::invalid_value;
     });
 }

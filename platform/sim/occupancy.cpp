@@ -70,7 +70,7 @@ Result best_block(const Driver& d, int device, const Function& function, int* gr
     const int most = std::max(1, max_threads(d, device, function));
     const int largest = limit > 0 ? std::min(limit, most) : most;
     int best_threads = 0;
-    *block = largest;
+    *block = 0;
     *grid = 0;
     for (int aligned = rounded_up(largest, lanes); aligned > 0; aligned -= lanes) {
         const auto at = static_cast<std::size_t>(aligned / lanes - 1);

@@ -2,6 +2,7 @@
 // Libraries whose image is wrong, and what modules, libraries, kernels and contexts tell.
 #include "sim_test.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -174,6 +175,97 @@ TEST(SimLibraries, TellTheirKernels) {
         REQUIRE_THAT(bytes == 16);
         REQUIRE_CODE(cuLibraryGetGlobal(&table, &bytes, made, "chair"), 500);
         REQUIRE_CODE(cuLibraryGetManaged(&table, &bytes, made, "table"), 500);
+    });
+}
+
+std::size_t a_kilobyte_a_warp(int block) {
+    return static_cast<std::size_t>(block / 32) * 1024;
+}
+
+TEST(SimOccupancy, CountsSharedMemoryAndTheDevicesLimit) {
+    in_own_process([] {
+        open_device();
+        Function* kernel = nullptr;
+        REQUIRE_CODE(cuLibraryGetKernel(&kernel, library(two_kernels), "second"), 0);
+        const long threads = fact(39), shared = fact(81), own = fact(111), most = fact(106), sms = fact(16);
+        if (threads <= 0 || shared <= 0 || most <= 0) return;
+        int blocks = 0, grid = 0, block = 0;
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 32, 0), 0);
+        REQUIRE_THAT(blocks == std::min(threads / 32, most));
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 33, 0), 0);
+        REQUIRE_THAT(blocks == std::min(threads / 64, most));  // whole warps
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 32, 40 << 10), 0);
+        REQUIRE_THAT(blocks == std::min({threads / 32, most, shared / ((40 << 10) + own)}));
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 32, 1 << 20), 0);
+        REQUIRE_THAT(blocks == 0);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 0, 0), 1);
+
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel, nullptr, 0, 0), 0);
+        REQUIRE_THAT(grid / sms * block == threads);  // no block of 1024 where a multiprocessor has 1536
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel, nullptr, 0, 100), 0);
+        REQUIRE_THAT(block <= 100 && grid > 0);
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel, a_kilobyte_a_warp, 0, 0), 0);
+        REQUIRE_CODE(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, block, a_kilobyte_a_warp(block)), 0);
+        REQUIRE_THAT(blocks > 0 && grid == blocks * sms);
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel, nullptr, 1 << 20, 0), 0);
+        REQUIRE_THAT(grid == 0 && block == 0);
+        REQUIRE_CODE(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, kernel, nullptr, 0, 0, 2), 1);
+    });
+}
+
+TEST(SimErrors, HaveTheDriversNamesAndTexts) {
+    in_own_process([] {
+        const char *name = nullptr, *text = nullptr;
+        REQUIRE_CODE(cuGetErrorName(0, &name), 0);
+        REQUIRE_CODE(cuGetErrorString(0, &text), 0);
+        REQUIRE_THAT(std::string(name) == "CUDA_SUCCESS" && std::string(text) == "no error");
+        REQUIRE_CODE(cuGetErrorString(101, &text), 0);
+        REQUIRE_THAT(std::string(text) == "invalid device ordinal");
+        REQUIRE_CODE(cuGetErrorName(202, &name), 0);
+        REQUIRE_THAT(std::string(name) == "CUDA_ERROR_CONTEXT_ALREADY_CURRENT");
+        REQUIRE_CODE(cuGetErrorString(77, &text), 1);
+        REQUIRE_THAT(text == nullptr);
+        REQUIRE_CODE(cuGetErrorName(-1, &name), 1);
+        REQUIRE_CODE(cuGetErrorName(0, nullptr), 1);
+    });
+}
+
+TEST(SimCoredumps, SettingsAreKept) {
+    in_own_process([] {
+        open_device();
+        if (version() < 12010) return;
+        bool flag = false;
+        std::size_t size = sizeof flag;
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(2, &flag, &size), 0);
+        REQUIRE_THAT(flag);
+        flag = false;
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(2, &flag, &size), 0);
+        flag = true;
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(2, &flag, &size), 0);
+        REQUIRE_THAT(!flag);
+        char text[1024] = "core";
+        std::size_t bytes = 5;
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(5, text, &bytes), 0);
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(6, text, &bytes), 0);
+        bytes = sizeof text;
+        std::memset(text, 'x', sizeof text);
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(5, text, &bytes), 0);
+        REQUIRE_THAT(std::string(text) == "core");
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(5, nullptr, &bytes), 0);
+        REQUIRE_THAT(bytes == 1024);
+        bytes = 2;
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(5, text, &bytes), 1);
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(3, text, &bytes), 1);
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(3, text, &bytes), 1);
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(8, text, &bytes), 1);
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(3, nullptr, &bytes), 1);
+        REQUIRE_CODE(cuCoredumpGetAttributeGlobal(3, text, nullptr), 1);
+        bytes = 1100;
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(5, text, &bytes), 1);
+        flag = true;
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(4, &flag, &size), 0);
+        bytes = 5;
+        REQUIRE_CODE(cuCoredumpSetAttributeGlobal(6, text, &bytes), 801);  // the pipe is open
     });
 }
 
