@@ -349,6 +349,103 @@ TEST(SimUserObjects, AGraphTakesReferencesOfItsOwn) {
     });
 }
 
+// A graph of `nodes` empty nodes that owns an object, which adds `weight` to `destroyed` at its end.
+GraphObject* owning(int& weight, int nodes = 1) {
+    GraphObject* graph = nullptr;
+    UserObject* object = nullptr;
+    REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+    for (int i = 0; i < nodes; ++i) {
+        NodeObject* node = nullptr;
+        REQUIRE_CODE(cuGraphAddEmptyNode(&node, graph, nullptr, 0), 0);
+    }
+    REQUIRE_CODE(cuUserObjectCreate(&object, &weight, destroy, 1, 1), 0);
+    REQUIRE_CODE(cuGraphRetainUserObject(graph, object, 1, 1), 0);
+    return graph;
+}
+
+GraphObject* around(GraphObject* child, NodeObject*& node) {
+    GraphObject* graph = nullptr;
+    REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+    REQUIRE_CODE(cuGraphAddChildGraphNode(&node, graph, nullptr, 0, child), 0);
+    REQUIRE_CODE(cuGraphDestroy(child), 0);
+    return graph;
+}
+
+Result update_from(GraphExec* instance, GraphObject* graph) {
+    UpdateResult answer = {};
+    return cuGraphExecUpdate_v2(instance, graph, &answer);
+}
+
+TEST(SimUserObjects, AnUpdatedInstanceHasThoseOfItsNewGraph) {
+    in_own_process([] {
+        open_device();
+        int one = 1, ten = 10, hundred = 100;
+        GraphExec* instance = nullptr;
+        GraphObject *first = owning(one), *second = owning(ten), *larger = owning(hundred, 2);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, first, 0), 0);
+        REQUIRE_CODE(cuGraphDestroy(first), 0);
+        REQUIRE_CODE(update_from(instance, larger), 910);
+        REQUIRE_CODE(cuGraphDestroy(larger), 0);
+        wait_for_destroyed(100);  // a failed update takes nothing
+        REQUIRE_CODE(update_from(instance, second), 0);
+        wait_for_destroyed(101);
+        REQUIRE_CODE(cuGraphDestroy(second), 0);
+        REQUIRE_THAT(isthmus_sim_live("user_objects") == 1);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        wait_for_destroyed(111);
+    });
+}
+
+TEST(SimUserObjects, AnUpdateKeepsTheOldOnesForWorkThatRuns) {
+    in_own_process([] {
+        open_device();
+        int one = 1, ten = 10;
+        GraphExec* instance = nullptr;
+        GraphObject *first = owning(one), *second = owning(ten);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, first, 0), 0);
+        REQUIRE_CODE(cuGraphDestroy(first), 0);
+        Stream* const stream = new_stream();
+        Gate gate;
+        REQUIRE_CODE(launch_hold(stream, gate), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
+        REQUIRE_CODE(update_from(instance, second), 0);
+        REQUIRE_CODE(cuGraphDestroy(second), 0);
+        REQUIRE_THAT(isthmus_sim_live("user_objects") == 2);
+        gate.released = 1;
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        wait_for_destroyed(1);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        wait_for_destroyed(11);
+    });
+}
+
+TEST(SimUserObjects, AChildGraphThatIsSetInAnInstanceBringsItsOwn) {
+    in_own_process([] {
+        open_device();
+        int one = 1, ten = 10, hundred = 100;
+        GraphExec* instance = nullptr;
+        NodeObject *node = nullptr, *other = nullptr;
+        GraphObject *parent = around(owning(one), node), *second = owning(ten), *wide = owning(hundred, 2);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, parent, 0), 0);
+        REQUIRE_THAT(cuGraphExecChildGraphNodeSetParams(instance, node, wide) != 0);
+        REQUIRE_CODE(cuGraphDestroy(wide), 0);
+        wait_for_destroyed(100);
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, node, second), 0);
+        REQUIRE_CODE(cuGraphDestroy(second), 0);
+        REQUIRE_THAT(isthmus_sim_live("user_objects") == 2);
+        REQUIRE_CODE(cuGraphDestroy(parent), 0);  // its own child graph was not changed
+        wait_for_destroyed(101);
+        // An update reaches the child graphs, too.
+        GraphObject* const again = around(owning(one), other);
+        REQUIRE_CODE(update_from(instance, again), 0);
+        wait_for_destroyed(111);
+        REQUIRE_CODE(cuGraphDestroy(again), 0);
+        REQUIRE_THAT(isthmus_sim_live("user_objects") == 1);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        wait_for_destroyed(112);
+    });
+}
+
 TEST(SimUserObjects, WrongOnesAreRefused) {
     in_own_process([] {
         open_device();
