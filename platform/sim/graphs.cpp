@@ -60,6 +60,9 @@ Obstacle obstacle_in(const engine::Graph& graph, const Context*& context) {
 Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags,
                    InstantiateParameters& why) {
     constexpr unsigned long long auto_free_on_launch = 1, device_launch = 4, use_node_priority = 8;
+    Context* current = nullptr;
+    // Observed (580, H200) for fills, copies, child graphs and conditional nodes; assumed for graphs without any.
+    if (const Result refused = need_context(d, current)) return refused;
     if (!instance) return result::invalid_value;
     // Observed (580, H200): 1 for unknown flags, and for launches by kernels with automatic frees.
     if ((flags & ~(auto_free_on_launch | device_launch | use_node_priority)) != 0) return result::invalid_value;
@@ -95,8 +98,6 @@ Result instantiate_with_log(Driver& d, GraphExec** instance, GraphObject* graph,
                             std::size_t log_bytes) {
     if (error_node) *error_node = nullptr;
     if (log && log_bytes != 0) *log = '\0';
-    const Context* const context = current_context(d);
-    if (const Result lost = context ? d.engine().device_code(context->device) : result::ok) return lost;
     InstantiateParameters why = {};
     return instantiate(d, instance, graph, 0, why);
 }
@@ -190,9 +191,6 @@ Result cuGraphInstantiate_v2(GraphExec** instance, GraphObject* graph, NodeObjec
 
 Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
     return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) -> Result {
-        const Context* const context = current_context(d);
-        if (const Result lost = context ? d.engine().device_code(context->device) : result::ok)
-            return lost;  // observed
         InstantiateParameters why = {};
         return instantiate(d, instance, graph, flags, why);
     });

@@ -213,6 +213,29 @@ TEST(SimGraphInstances, ForLaunchesByKernelsTheyHoldDeviceWorkOfOneContext) {
     });
 }
 
+TEST(SimGraphInstances, NeedACurrentContext) {  // keeps S16's ground
+    in_own_process([] {
+        Context* const context = open_device();
+        Stream* const stream = new_stream();
+        Three g;
+        GraphExec* instance = nullptr;
+        InstantiateParameters parameters = {};
+        REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
+        REQUIRE_CODE(cuGraphInstantiate(&instance, g.graph, nullptr, nullptr, 0), 201);
+        REQUIRE_CODE(cuGraphInstantiate_v2(&instance, g.graph, nullptr, nullptr, 0), 201);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, g.graph, 0), 201);
+        REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &parameters), 201);
+        REQUIRE_THAT(instance == nullptr && parameters.result == 1);
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &parameters), 0);
+        REQUIRE_THAT(parameters.result == 0);
+        REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);  // the stream has a context
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+    });
+}
+
 // Counts in the child process of a test.
 std::atomic<int> destroyed{0};
 void destroy(void* pointer) {
