@@ -52,6 +52,11 @@ std::uint32_t newest_capability(const Driver& d) {
     return newest;
 }
 
+// Observed (580, H200): a load waits for every stream of its context. Assumed: one that is refused does not.
+Result wait_for_work(Driver& d, const Context* context) {
+    return context != nullptr ? d.engine().synchronize_context(legacy_stream_of(d, *context)) : result::ok;
+}
+
 // An image without registered twins: PTX, a cubin or a fatbin of other code.
 Result load_ready_made(Driver& d, Context* context, Module** module, std::span<const std::byte> given,
                        std::string& log) {
@@ -74,6 +79,7 @@ Result load_ready_made(Driver& d, Context* context, Module** module, std::span<c
     }
     const int device = context != nullptr ? context->device : 0;
     if (has_managed_variables(program.get()) && d.fact(device, attribute::managed) == 0) return result::not_supported;
+    if (const Result lost = wait_for_work(d, context)) return lost;
     const std::lock_guard lock(d.mutex);
     Module* const made = d.modules.create();
     bool placed = false;
@@ -104,6 +110,7 @@ Result load_any(Driver& d, Context* context, Module** module, const void* image,
             image);
         return result::invalid_image;
     }
+    if (const Result lost = wait_for_work(d, context)) return lost;
     const std::lock_guard lock(d.mutex);
     Module* made = d.modules.create();
     made->image = std::move(name);

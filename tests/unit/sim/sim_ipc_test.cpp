@@ -264,6 +264,7 @@ TEST(SimIpc, WhoWaitsForAProcessThatHasEndedWaitsForGood) {  // keeps I6's groun
                 open_device();
                 if (!shared_events()) return;
                 const auto [event, stream] = opened(line);
+                load_kernels();
                 line.tell();
                 line.wait_for_end();
                 REQUIRE_CODE(cuEventQuery(event), 600);

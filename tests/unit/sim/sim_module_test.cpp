@@ -4,8 +4,10 @@
 
 #include "made_images.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern "C" int isthmus_sim_set_stand_in(void* function, const isthmus_sim_stand_in* stand_in);
@@ -161,6 +163,32 @@ TEST(SimModules, AStandInRunsWhereNoGpuDoes) {
             REQUIRE_CODE(cuCtxSynchronize(), 700);
         },
         "cannot reach");
+}
+
+// The code of a module has to be loaded before a kernel starts that waits for the program.
+TEST(SimModules, ALoadWaitsForTheWorkOfItsContext) {
+    in_own_process([] {
+        Context* const context = open_device();
+        Stream* const stream = new_stream();
+        Gate gate;
+        REQUIRE_CODE(launch_hold(stream, gate), 0);
+        wait_until(gate.begun);
+        std::atomic<bool> loaded{false};
+        std::thread other([&] {
+            REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+            REQUIRE_CODE(load(".version 99.0\n.target sm_50\n"), 222);  // refused at once
+            REQUIRE_CODE(load(ptx), 0);
+            loaded = true;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        REQUIRE_THAT(!loaded);
+        gate.released = 1;
+        other.join();
+        REQUIRE_THAT(loaded && cuStreamQuery(stream) == 0);
+        // A fault of that work is the load's answer.
+        REQUIRE_CODE(launch_wild_store(stream, nullptr), 0);
+        REQUIRE_CODE(load(ptx), 700);
+    });
 }
 
 TEST(SimModules, TheLinkerGivesBackWhatTheLoaderTakes) {

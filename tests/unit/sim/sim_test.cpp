@@ -127,21 +127,35 @@ Function* wild_store_kernel() {
     return load("test_wild_store", pointer_parameters, 1, sizeof(void*), wild_store);
 }
 
+namespace {
+
+// Loaded together: a load waits for the kernels that run.
+struct Kernels {
+    Function *multiply, *hold, *wild_store;
+};
+const Kernels& kernels() {
+    static const Kernels all = {multiply_kernel(), hold_kernel(), wild_store_kernel()};
+    return all;
+}
+
+}  // namespace
+
+void load_kernels() {
+    kernels();
+}
+
 Result launch_multiply(Stream* stream, Address data, std::uint64_t size, int factor) {
-    static Function* const function = multiply_kernel();
     MultiplyPack pack = {{data, size}, factor};
-    return launch(function, stream, size, &pack);
+    return launch(kernels().multiply, stream, size, &pack);
 }
 
 Result launch_hold(Stream* stream, Gate& gate) {
-    static Function* const function = hold_kernel();
     Gate* pack = &gate;
-    return launch(function, stream, 1, &pack);
+    return launch(kernels().hold, stream, 1, &pack);
 }
 
 Result launch_wild_store(Stream* stream, void* target) {
-    static Function* const function = wild_store_kernel();
-    return launch(function, stream, 1, &target);
+    return launch(kernels().wild_store, stream, 1, &target);
 }
 
 void wait_until(const std::atomic<int>& flag) {
