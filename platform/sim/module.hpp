@@ -97,6 +97,8 @@ int resident_blocks(const Driver& d, int device, const Function& function, int b
 // The function of this name. `module` may be a library.
 Result find_function(Driver& d, Module* module, const char* name, Function** function);
 Result find_variable(Driver& d, Address* address, std::size_t* bytes, const Module* module, const char* name);
+// The name that a function or kernel has. Documented: 1 for a null handle, which other queries answer by 400.
+Result give_name(Driver& d, const Function* function, const char** name);
 // The entry as a function without a stand-in.
 std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program);
 

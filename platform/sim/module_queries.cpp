@@ -70,6 +70,14 @@ Result check_preference(int preference) {
 
 }  // namespace
 
+Result give_name(Driver& d, const Function* function, const char** name) {
+    if (!function || !name) return result::invalid_value;
+    const std::lock_guard lock(d.mutex);
+    if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+    *name = function->twin->symbol.c_str();
+    return result::ok;
+}
+
 extern "C" {
 
 Result cuLibraryGetKernelCount(unsigned* count, Module* library) {
@@ -113,11 +121,7 @@ Result cuLibraryGetManaged(Address* address, std::size_t* bytes, Module* library
 }
 
 Result cuKernelGetName(const char** name, Function* kernel) {
-    return call_for_kernel(CallId::cuKernelGetName, kernel, [&](const Function& f) -> Result {
-        if (!name) return result::invalid_value;
-        *name = f.twin->symbol.c_str();
-        return result::ok;
-    });
+    return call(CallId::cuKernelGetName, [&](Driver& d) { return give_name(d, kernel, name); });
 }
 
 Result cuKernelGetLibrary(Module** library, Function* kernel) {

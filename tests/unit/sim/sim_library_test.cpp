@@ -134,6 +134,24 @@ TEST(SimLibraries, UnloadedTwiceTheyEndTheProgramInStrictMode) {
                 ::testing::KilledBySignal(SIGABRT), "cuLibraryUnload of a library that is already unloaded");
 }
 
+TEST(SimLibraries, ParametersOfKernelsAreToldInAContext) {
+    in_own_process([] {
+        Context* const context = open_device();
+        const char* const text =
+            ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u32 b) { ret; }\n";
+        Function* kernel = nullptr;
+        REQUIRE_CODE(cuLibraryGetKernel(&kernel, library(text), "k"), 0);
+        std::size_t offset = 77, bytes = 77;
+        REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
+        REQUIRE_CODE(cuKernelGetParamInfo(kernel, 1, &offset, &bytes), 201);
+        REQUIRE_THAT(offset == 77 && bytes == 77);
+        REQUIRE_CODE(cuCtxSetCurrent(context), 0);
+        REQUIRE_CODE(cuKernelGetParamInfo(kernel, 1, &offset, &bytes), 0);
+        REQUIRE_THAT(offset == 8 && bytes == 4);
+        REQUIRE_CODE(cuKernelGetParamInfo(kernel, 2, &offset, &bytes), 1);
+    });
+}
+
 TEST(SimLibraries, TellTheirKernels) {
     in_own_process([] {
         open_device();
@@ -150,6 +168,17 @@ TEST(SimLibraries, TellTheirKernels) {
         const char* name = nullptr;
         REQUIRE_CODE(cuKernelGetName(&name, kernels[1]), 0);
         REQUIRE_THAT(std::string(name) == "second");
+        Function* function = nullptr;
+        REQUIRE_CODE(cuKernelGetFunction(&function, kernels[0]), 0);
+        REQUIRE_CODE(cuFuncGetName(&name, function), 0);
+        REQUIRE_THAT(std::string(name) == "first");
+        // Documented for both: 1 for null. What is no handle is 400.
+        REQUIRE_CODE(cuFuncGetName(&name, nullptr), 1);
+        REQUIRE_CODE(cuFuncGetName(nullptr, function), 1);
+        REQUIRE_CODE(cuKernelGetName(&name, nullptr), 1);
+        REQUIRE_CODE(cuKernelGetName(nullptr, kernels[0]), 1);
+        REQUIRE_CODE(cuFuncGetName(&name, reinterpret_cast<Function*>(made)), 400);
+        REQUIRE_CODE(cuKernelGetName(&name, reinterpret_cast<Function*>(made)), 400);
         REQUIRE_CODE(cuKernelGetLibrary(&back, kernels[1]), 0);
         REQUIRE_THAT(back == made);
         REQUIRE_CODE(cuKernelSetAttribute(8, 1024, kernels[1], 0), 0);
