@@ -13,6 +13,30 @@ namespace {
 // Requests of half of the address space or more are refused at once.
 constexpr std::size_t absurd_bytes = std::size_t{1} << 46;
 
+// Observed (580, H100): device memory is taken in chunks, which allocations of less share. Assumed: for every machine,
+// without gaps between them, and a chunk that is not needed any more goes back at once.
+constexpr std::uint64_t chunk_bytes = std::uint64_t{2} << 20;
+
+std::uint64_t whole_chunks(std::uint64_t bytes) {
+    return (bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
+}
+
+// What an allocation takes of the device, and what its end gives back.
+std::uint64_t taken_by(const DeviceState& state, std::size_t bytes) {
+    if (bytes >= chunk_bytes) return whole_chunks(bytes);
+    return whole_chunks(state.small_bytes + bytes) - whole_chunks(state.small_bytes);
+}
+
+void take(DeviceState& state, std::size_t bytes) {
+    state.used_bytes += taken_by(state, bytes);
+    if (bytes < chunk_bytes) state.small_bytes += bytes;
+}
+
+void give_back_chunks(DeviceState& state, std::size_t bytes) {
+    if (bytes < chunk_bytes) state.small_bytes -= bytes;
+    state.used_bytes -= taken_by(state, bytes);
+}
+
 // Reserves another address for memory that the CPU accesses at region.host; keeps the offset within a page.
 bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
     const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -52,11 +76,12 @@ void close_to_host(Driver& d, Region* region) {
 }
 
 Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes) {
-    if (!has_room(d, device, bytes)) return nullptr;
+    DeviceState& state = d.devices[static_cast<std::size_t>(device)];
+    if (bytes >= absurd_bytes || !has_room(d, device, taken_by(state, bytes))) return nullptr;
     Region* region = map_region(d, Kind::device, device, context, bytes);
     if (!region) return nullptr;
     close_to_host(d, region);
-    d.devices[static_cast<std::size_t>(device)].used_bytes += bytes;
+    take(state, bytes);
     return region;
 }
 
@@ -110,8 +135,11 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 
 void release_region(Driver& d, Region* region) {
     const bool is_device_memory = region->kind == Kind::device && !region->foreign && !region->external;
-    if (is_device_memory || region->kind == Kind::array || region->kind == Kind::heap)
+    if (is_device_memory) {
+        give_back_chunks(d.devices[static_cast<std::size_t>(region->device)], region->bytes);
+    } else if (region->kind == Kind::array || region->kind == Kind::heap) {
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
+    }
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);
     void* const host = region->host;

@@ -124,6 +124,7 @@ struct DeviceState {
     Pool* pool = nullptr;
     std::uint64_t total_bytes = 0;  // the record's, unless a test reduced it
     std::uint64_t used_bytes = 0;   // allocations, reserves of pools, memory of graphs
+    std::uint64_t small_bytes = 0;  // allocations that share chunks, whose chunks used_bytes counts
     // Of graphs, in steps; both figures of the driver, used and reserved, with a high-water mark each.
     std::uint64_t graph_bytes = 0, graph_used_high = 0, graph_reserved_high = 0;
 };

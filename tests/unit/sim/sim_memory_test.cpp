@@ -33,10 +33,48 @@ TEST(SimMemory, AbsurdSizesAndMoreThanTheDeviceHasAreOutOfMemory) {
         address = device_memory(1 << 20);
         std::size_t left = 0;
         REQUIRE_CODE(cuMemGetInfo_v2(&left, &total_bytes), 0);
-        REQUIRE_THAT(left == free_bytes - (1 << 20));
+        REQUIRE_THAT(left == free_bytes - (2 << 20));
         REQUIRE_CODE(cuMemFree_v2(address), 0);
         REQUIRE_CODE(cuMemGetInfo_v2(&left, &total_bytes), 0);
         REQUIRE_THAT(left == free_bytes);
+    });
+}
+
+// The sizes of docs/hardware.md.
+TEST(SimMemory, AllocationsTakeWholeChunks) {
+    in_own_process([] {
+        open_device();
+        constexpr std::size_t kib = 1024, mib = 1024 * kib;
+        const auto free_bytes = [] {
+            std::size_t left = 0, total = 0;
+            REQUIRE_CODE(cuMemGetInfo_v2(&left, &total), 0);
+            return left;
+        };
+        const std::size_t before = free_bytes();
+        const auto taken_by = [&](std::size_t count, std::size_t bytes) {
+            std::vector<Address> all;
+            for (std::size_t i = 0; i < count; ++i) all.push_back(device_memory(bytes));
+            const std::size_t taken = before - free_bytes();
+            for (const Address one : all) REQUIRE_CODE(cuMemFree_v2(one), 0);
+            REQUIRE_THAT(free_bytes() == before);
+            return taken;
+        };
+        REQUIRE_THAT(taken_by(40, 64 * kib) == 4 * mib && taken_by(40, mib) == 40 * mib);
+        REQUIRE_THAT(taken_by(1, 3 * mib) == 4 * mib && taken_by(40, 5 * mib) == 240 * mib);
+        REQUIRE_THAT(taken_by(40, 2 * mib + 512) == 160 * mib && taken_by(3, 2 * mib) == 6 * mib);
+        // A small one that is left keeps its chunk.
+        const Address first = device_memory(1), second = device_memory(2 * mib - 1), third = device_memory(1);
+        REQUIRE_THAT(before - free_bytes() == 4 * mib);
+        REQUIRE_CODE(cuMemFree_v2(second), 0);
+        REQUIRE_THAT(before - free_bytes() == 2 * mib);
+        // What is left of the device's last chunk serves small ones alone.
+        REQUIRE_CODE(isthmus_sim_set_memory_bytes(0, 3 * mib), 0);
+        Address address = 0;
+        REQUIRE_CODE(cuMemAlloc_v2(&address, 2 * mib), 2);
+        REQUIRE_CODE(cuMemAlloc_v2(&address, mib), 0);
+        for (const Address one : {first, third, address}) REQUIRE_CODE(cuMemFree_v2(one), 0);
+        REQUIRE_CODE(isthmus_sim_set_memory_bytes(0, 0), 0);
+        REQUIRE_THAT(free_bytes() == before);
     });
 }
 
