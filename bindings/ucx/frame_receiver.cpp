@@ -281,15 +281,19 @@ void FrameReceiver::Parts::end_worker(Landing* by) noexcept {
 
 bool FrameReceiver::Parts::progress() {
     bool moved_on = false;
+    const bool on_device = !filling.empty() && filling.front().place->device() != nullptr;
+    // In each turn UCX may copy many fragments to the device, and waits for each of them. The connection must be looked
+    // at in time all the same: without a sign of life for `silence` the sender would give it up.
+    const Clock::time_point until = on_device ? Clock::now() + between_pumps : Clock::time_point::max();
     const auto turns = [&] {
         // A small frame that was announced is shown before UCX is asked for more, which is a system call over TCP.
         const std::uint64_t known = began;
         for (int turn = 0; turn < most_turns && worker->progress(); ++turn) {
             moved_on = true;
             if (began != known && offer.frame_bytes <= most_eager_bytes) break;
+            if (on_device && Clock::now() >= until) break;
         }
     };
-    const bool on_device = !filling.empty() && filling.front().place->device() != nullptr;
     if (!on_device) {
         turns();
     } else if (Result<void> called = landing->with_context(turns); !called) {
@@ -478,12 +482,14 @@ Result<void> FrameReceiver::Parts::fill(std::unique_ptr<Place> place, Announced&
 }
 
 // Of small frames one receipt for several, or when nothing comes, or after 1 ms: it costs a system call at each end.
-// Without room the last one is repeated, before the sender's patience ends.
+// Without room, and while a frame comes in, the last one is repeated, before the sender's patience ends: to a slow
+// device a frame may be on its way for longer.
 Result<void> FrameReceiver::Parts::give_receipt(Clock::time_point now) {
     const std::uint64_t enough = offer.frame_bytes <= most_eager_bytes ? most_small_sent / 2 : 1;
     const bool late = full || now - moved >= spin || now - gave >= between_pumps;
     const bool due = told != done && (late || done - told >= enough);
-    if (!due && !(full && now - gave >= line().options.silence / 4)) return {};
+    const bool waits = full || !filling.empty();
+    if (!due && !(waits && now - gave >= line().options.silence / 4)) return {};
     const ReceiptHeader receipt{theirs, done == 0 ? no_frame : done - 1};
     told = done;
     gave = now;

@@ -354,6 +354,31 @@ TEST(Buffers, OfASlowProgramKeepTheConnection) {
     EXPECT_TRUE(pair.sent) << pair.sent.error().text();
 }
 
+// keeps N3: UCX with CUDA copies a frame to the device in fragments, and waits for each of them
+TEST(Buffers, OfASlowDeviceKeepTheConnection) {
+    ucx::ConnectionOptions options;
+    options.silence = 1s;
+    Pair pair(std::size_t{8} << 20, SlowReaderPolicy::wait, options);
+    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
+    pair.join();
+    std::atomic<bool> over{false};
+    std::thread sends([&] {
+        while (!over && pair.sent) pair.sent = pair.sender->step(1ms);
+    });
+    for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
+    std::this_thread::sleep_for(100ms);  // as much as the connection holds is there at once
+    for (int frame = 0; frame < 3; ++frame) {
+        Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
+        EXPECT_TRUE(came) << came.error().text();
+        if (!came) break;
+        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+    }
+    over = true;
+    sends.join();
+    EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+}
+
 TEST(Buffers, AreWaitedForAsLongAsTimeGoes) {
     Pair pair(4096, SlowReaderPolicy::wait);
     const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
