@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace isthmus::ucx_wire {
 namespace {
@@ -19,6 +20,19 @@ Error failed(const char* call, ucs_status_t status, Code code, const char* what)
 }
 Error lost_by(const char* call, ucs_status_t status) {
     return failed(call, status, Code::peer_lost, "the other machine was lost");
+}
+
+// With error handling UCX sends frames over TCP in fragments, and copies each where it arrives; to a device it waits
+// for each copy. Its own are of 64 KiB (1.13, by the receiver) or 8 KiB (1.22, by the sender).
+void enlarge_tcp_fragments(ucp_config_t* config) {
+    unsigned major = 0, minor = 0, release = 0;
+    ucp_get_version(&major, &minor, &release);
+    // 1.13 takes them from the environment alone, and warns. Versions between the two were not tried.
+    if (std::pair(major, minor) < std::pair(1u, 22u)) return;
+    for (const auto& [variable, name] :
+         {std::pair("UCX_TCP_RX_SEG_SIZE", "TCP_RX_SEG_SIZE"), std::pair("UCX_TCP_TX_SEG_SIZE", "TCP_TX_SEG_SIZE")}) {
+        if (std::getenv(variable) == nullptr) (void)ucp_config_modify(config, name, "256k");
+    }
 }
 
 // A request of UCX has no memory of ours: its state is asked for.
@@ -46,6 +60,7 @@ Result<std::unique_ptr<Worker>> Worker::create(bool loopback, bool for_device) {
         ucp_config_release(config);
         return cannot("ucp_config_modify", status);
     }
+    enlarge_tcp_fragments(config);
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

@@ -302,7 +302,7 @@ TEST(Buffers, ThatAreHeldLongerThanSilenceKeepTheConnection) {
     for (const std::size_t bytes : {std::size_t{4096}, std::size_t{100000}}) {
         SCOPED_TRACE(bytes);
         ucx::ConnectionOptions options;
-        options.silence = 400ms;
+        options.silence = 800ms;
         Pair pair(bytes, SlowReaderPolicy::wait, options);
         const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
         ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
@@ -313,7 +313,7 @@ TEST(Buffers, ThatAreHeldLongerThanSilenceKeepTheConnection) {
         }
         std::vector<ucx::ReceivedFrame> held;
         for (int frame = 0; frame < 2; ++frame) held.push_back(pair.next().value());
-        EXPECT_EQ(pair.next(1200ms).code(), Code::timed_out);
+        EXPECT_EQ(pair.next(2400ms).code(), Code::timed_out);
         EXPECT_TRUE(pair.sent) << pair.sent.error().text();
         EXPECT_EQ(pair.value_of(held[0].buffer()), 1);
         held.clear();

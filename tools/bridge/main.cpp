@@ -103,9 +103,10 @@ void prepare_ucx(char** argv) {
     ::setenv("UCX_HANDLE_ERRORS", "none", 0);
     ::setenv("UCX_LOG_LEVEL", "fatal", 0);
     ::setenv("UCX_VFS_ENABLE", "n", 0);
-    // With error handling UCX sends frames over TCP in fragments of this size, otherwise 64 KiB, and copies each where
-    // it arrives (bench/network_bench.py).
+    // With error handling UCX sends frames over TCP in fragments of this size, otherwise 64 KiB (1.13) or 8 KiB (1.22),
+    // and copies each where it arrives (bench/network_bench.py). The library sets them where UCX lets it.
     ::setenv("UCX_TCP_RX_SEG_SIZE", "256k", 0);
+    ::setenv("UCX_TCP_TX_SEG_SIZE", "256k", 0);
     ::execv("/proc/self/exe", argv);
 }
 
