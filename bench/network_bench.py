@@ -16,7 +16,7 @@ BENCH = sys.argv[1]
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 ENVIRONMENT = {**os.environ, "UCX_TLS": sys.argv[3] if len(sys.argv) > 3 else "tcp", "UCX_NET_DEVICES": "lo",
                "UCX_HANDLE_ERRORS": "none", "UCX_VFS_ENABLE": "n", "UCX_LOG_LEVEL": "fatal",
-               "UCX_TCP_RX_SEG_SIZE": "256k"}  # as isthmus-bridge sets it
+               "UCX_TCP_RX_SEG_SIZE": "256k", "UCX_TCP_TX_SEG_SIZE": "256k"}  # as isthmus-bridge sets them
 TASKS = (("bandwidth", 1 << 20, 2000), ("bandwidth", 8 << 20, 300), ("latency", 4096, 10000))
 
 

@@ -337,6 +337,44 @@ class Deaths(Network):
                 viewer.kill()
                 self.end_producer(producer)
 
+    @unittest.skipIf(SANITIZED, "their runtime wants to be loaded before the library at the sockets")
+    def test_either_end_is_killed_at_each_step_of_a_connection(self):  # keeps N3
+        state = {end: os.path.join(self.folder.name, end) for end in ("sends", "receives")}
+        preload = {end: {"LD_PRELOAD": SLOW_NETWORK, "ISTHMUS_TEST_NETWORK": path} for end, path in state.items()}
+
+        def say(end, word):
+            with open(state[end] + ".new", "w") as file:
+                file.write(word)
+            os.rename(state[end] + ".new", state[end])
+
+        for end in state:
+            say(end, "-")
+        producer, port = self.endless(**preload["sends"])
+        # Each call of the greeting, the offer and the answer; then of UCX, which makes many.
+        steps = [*range(1, 13), *(13 * 3 ** more // 2 ** more for more in range(12))]
+        killed = 0
+        for step in steps:  # the receiving bridge
+            say("receives", f"k{step}")
+            viewer = self.view(port, "--frames", "3", **preload["receives"])
+            _, error = viewer.communicate(timeout=DEADLINE_S)
+            self.assertIn(viewer.returncode, (0, 1), error)
+            self.assertIsNone(producer.poll())
+            if viewer.returncode == 0:
+                break
+            killed += 1
+        self.assertGreater(killed, 12)
+        self.frames_flow(producer)
+        say("receives", "-")
+        for step in steps[:killed]:  # the connection's process at the sender, until the viewer may have its frames
+            say("sends", f"k{step}")
+            viewer = self.view(port, "--frames", "3", **preload["receives"])
+            time.sleep(0.2)
+            say("sends", "-")
+            self.assertEqual(self.end_of(viewer)["frames"], 3)
+            self.assertIsNone(producer.poll())
+        self.frames_flow(producer)
+        self.end_producer(producer)
+
     def test_the_directory_of_a_killed_viewer_is_removed_by_the_next(self):  # keeps N3
         place = self.folder.name
         left = lambda: sorted(each for each in os.listdir(place) if each.startswith("isthmus-view-"))

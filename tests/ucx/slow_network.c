@@ -4,11 +4,13 @@
 // its first letter, read at each call:
 //   s  slow: one call in four gets EAGAIN after a millisecond, and no call moves more than 16 KiB
 //   c  cut: nothing moves
+//   k  and a number: this process is killed at its call of that number
 //   else, and without the file: as it is
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,14 +22,16 @@ static char network(int fd) {
     int domain = 0;
     socklen_t size = sizeof domain;
     const char* path = getenv("ISTHMUS_TEST_NETWORK");
-    char letter = 0;
+    char said[16] = {0};
+    static long calls;
     if (path == NULL || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0) return 0;
     if (domain != AF_INET && domain != AF_INET6) return 0;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;
-    if (read(file, &letter, 1) != 1) letter = 0;
+    if (read(file, said, sizeof said - 1) < 0) said[0] = 0;
     close(file);
-    return letter;
+    if (said[0] == 'k' && ++calls >= atol(said + 1)) kill(getpid(), SIGKILL);
+    return said[0];
 }
 
 // Whether the call fails with EAGAIN now.
