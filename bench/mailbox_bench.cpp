@@ -190,20 +190,29 @@ void say_rate(const char* name, std::uint64_t messages, Clock::duration time) {
                 static_cast<unsigned long long>(messages), seconds, static_cast<double>(messages) / seconds / 1e6);
 }
 
+void send_by_ring(Mail& mailbox, std::uint64_t message) {
+    auto& requests = mailbox.core().protocol().requests();
+    while (requests.room() == protocol::RingStatus::wait) {
+    }
+    requests.write(0, 0, static_cast<std::uint32_t>(message));
+    requests.write(0, 1, static_cast<std::uint32_t>(message >> 32));
+    requests.publish();
+}
+void send_by_mailbox(Mail& mailbox, std::uint64_t message) {
+    while (!mailbox.try_send(message).value()) {
+    }
+}
+
 // Sums up every message; 4096 fit into the ring.
 template <class Drain>
-bool to_the_gpu(Device& device, const char* name, Drain& drain, std::uint64_t messages) {
+bool to_the_gpu(Device& device, const char* name, Drain& drain, void (*send)(Mail&, std::uint64_t),
+                std::uint64_t messages) {
     Mail mailbox = Mail::create(device, 4096).value();
     device.stream().launch(drain, 1, mailbox.device_end(), messages).value();
-    auto& requests = mailbox.core().protocol().requests();
     const Clock::time_point begin = Clock::now();
     std::uint64_t sum = 0;
     for (std::uint64_t message = 0; message < messages; ++message) {
-        while (requests.room() == protocol::RingStatus::wait) {
-        }
-        requests.write(0, 0, static_cast<std::uint32_t>(message));
-        requests.write(0, 1, static_cast<std::uint32_t>(message >> 32));
-        requests.publish();
+        send(mailbox, message);
         sum += message;
     }
     const std::uint64_t got = mailbox.receive(Wait::at_most(std::chrono::minutes(5))).value();
@@ -346,10 +355,13 @@ int main(int count, char** arguments) {
     }
     round_trips(device, options);
     if (options.messages == 0) return 0;
-    const bool right = to_the_gpu(device, "CPU to GPU, one at a time", bench::drain_1, options.messages) &&
-                       to_the_gpu(device, "CPU to GPU, up to 16 at once", bench::drain_16, options.messages) &&
-                       to_the_gpu(device, "CPU to GPU, up to 32 at once", bench::drain_32, options.messages) &&
-                       from_the_gpu(device, options.messages);
+    const std::uint64_t messages = options.messages;
+    const bool right =
+        to_the_gpu(device, "CPU to GPU, one at a time", bench::drain_1, send_by_ring, messages) &&
+        to_the_gpu(device, "CPU to GPU, up to 16 at once", bench::drain_16, send_by_ring, messages) &&
+        to_the_gpu(device, "CPU to GPU, up to 32 at once", bench::drain_32, send_by_ring, messages) &&
+        to_the_gpu(device, "the same, sent by Mailbox::try_send", bench::drain_32, send_by_mailbox, messages) &&
+        from_the_gpu(device, messages);
     if (!right) std::printf("MESSAGES WERE LOST OR CHANGED\n");
     return right ? 0 : 1;
 }
