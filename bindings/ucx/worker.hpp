@@ -50,8 +50,8 @@ struct VerdictHeader {
     std::uint64_t whole = 0;
 };
 // Of `receipt`, which the receiver sends when it has published or discarded the frame, and all before it. It repeats
-// the last one while it has no room or a frame comes in, so that the sender knows that it lives. Before the first frame:
-// no_frame.
+// the last one while it has no room or a frame comes in, so that the sender knows that it lives. Before the first
+// frame: no_frame.
 struct ReceiptHeader {
     Token token{};  // the sender's
     std::uint64_t sequence = 0;

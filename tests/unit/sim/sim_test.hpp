@@ -99,7 +99,7 @@ struct Gate {
 Function* multiply_kernel();
 Function* hold_kernel();
 Function* wild_store_kernel();  // writes through an address given as a value
-void load_kernels();  // as the first launch of one does: a load waits for all work of its context
+void load_kernels();            // as the first launch of one does: a load waits for all work of its context
 Result launch_multiply(Stream* stream, Address data, std::uint64_t size, int factor);
 Result launch_hold(Stream* stream, Gate& gate);
 Result launch_wild_store(Stream* stream, void* target);
