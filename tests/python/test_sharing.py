@@ -455,6 +455,27 @@ def test_one_thread_at_a_time_uses_a_ring_and_its_frames(device, ending):   # ke
             assert frame.number == (ending == 'publish')
 
 
+def test_readers_are_admitted_while_publishing_waits_for_the_device(device, monkeypatch):   # keeps I6
+    with ring_on(device, 64) as ring:
+        frame, waited, admitted = ring.frame(), isthmus.RingFrame.host, []
+
+        def admit():
+            admitted.extend(ring.admit()[1])
+
+        def wait_for_long(self, mode, *, wait=None):
+            thread = threading.Thread(target=admit)
+            thread.start()
+            thread.join(30)
+            assert admitted
+            return waited(self, mode, wait=wait)
+        device.stream.fill(frame.buffer, 5)
+        monkeypatch.setattr(isthmus.RingFrame, 'host', wait_for_long)
+        frame.publish()
+        for file in admitted:
+            os.close(file)
+        assert len(admitted) == 3 and ring.published == 1
+
+
 @pytest.mark.parametrize('ending', ['finish', 'close'])
 def test_a_worker_finishes_a_frame_while_another_thread_uses_the_reader(device, meeting_place, ending):   # keeps Y3
     with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
