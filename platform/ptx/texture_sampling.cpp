@@ -413,6 +413,7 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& stated) no
     const Levels levels = levels_of(texture, point);
     Parts parts;
     add_parts(texture, level_at(texture, levels.first), point, filters, 256 - levels.weight, parts);
+    const std::uint32_t of_first = parts.count;
     if (levels.weight != 0) {
         add_parts(texture, level_at(texture, levels.second), point, filters, levels.weight, parts);
     }
@@ -431,7 +432,9 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& stated) no
             const Part& part = parts.list[at];
             addends[at] = addend(texture, as_integers, point.of_integers, channel, part);
         }
-        const double sum = sum_of(format, std::span<const Addend>(addends.data(), parts.count));
+        // The parts of each level are added by themselves.
+        const std::span<const Addend> all(addends.data(), parts.count);
+        const double sum = sum_of(format, all.first(of_first)) + sum_of(format, all.subspan(of_first));
         if (is_srgb(texture, channel)) {
             out.channels[channel] = std::bit_cast<std::uint32_t>(nearest_half(sum));
             continue;

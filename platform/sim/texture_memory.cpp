@@ -89,7 +89,7 @@ void look_at(const TextureView& view, TextureBytes& out) {
     out.format.channels = 1u << (view.format - 1) % 3;
     const auto size = static_cast<std::uint32_t>(out.smaller.size());
     const std::uint32_t last = std::min(view.last_level, size), first = std::min(view.first_level, last);
-    std::vector<TextureLevel> levels = {out};
+    std::vector<TextureLevel> levels = {static_cast<const TextureLevel&>(out)};
     levels.insert(levels.end(), out.smaller.begin(), out.smaller.end());
     if (out.layered) {
         for (TextureLevel& level : levels) {

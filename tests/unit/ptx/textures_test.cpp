@@ -516,6 +516,14 @@ TEST(PtxTextures, LevelsAreChosenAsByAnH100) {  // keeps W8
     }
     mipmap.normalised = false;
     EXPECT_EQ(asked(by_level, mipmap, {0.4f}).fault.kind, FaultKind::illegal_instruction);
+    // Halves of a level are cut off by themselves (580, H100): 1 and 1366/65536.
+    const std::vector<u16> halves = {0x3c00, 0x2556};
+    TextureBytes small = texture_of(halves, {Kind::floating, 2, 1}, 1);
+    small.normalised = small.blends_levels = true;
+    small.most_level = 1;
+    small.smaller.push_back(static_cast<const TextureLevel&>(small));
+    small.smaller[0].host += 2;
+    EXPECT_EQ(asked(by_level, small, {0.5f, 3 / 256.0f}).number(0), 2025 / 2048.0f);
     // Gradients choose nothing where there are no levels.
     mipmap.smaller.clear();
     EXPECT_EQ(asked(refused[0].first, mipmap, {0.4f, 9, 9}).number(0), 10);
