@@ -2,20 +2,39 @@
 // EventPool: takes and returns events, and destroys those beyond max_idle.
 #include "event_pool.hpp"
 
+#include "process.hpp"
+
 #include <algorithm>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
+EventPool::Place& EventPool::own_place() noexcept {
+    return places_[process::thread_number() % place_count];
+}
+
+// The place of the thread, then what every thread shares, then the places of others.
 FenceEvent* EventPool::reuse(platform::EventKind kind) {
     if (kind == platform::EventKind::interprocess) return nullptr;
+    const bool plain = kind == platform::EventKind::plain;
+    if (plain) {
+        if (FenceEvent* const event = own_place().take()) return event;
+    }
     std::vector<FenceEvent*>& idle = idle_[static_cast<std::size_t>(kind)];
-    const std::lock_guard lock(mutex_);
-    if (idle.empty()) return nullptr;
-    FenceEvent* const event = idle.back();
-    idle.pop_back();
-    return event;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle.empty()) {
+            FenceEvent* const event = idle.back();
+            idle.pop_back();
+            return event;
+        }
+    }
+    if (!plain) return nullptr;
+    for (Place& place : places_) {
+        if (FenceEvent* const event = place.take()) return event;
+    }
+    return nullptr;
 }
 
 // Reserves the space that drop() will need: drop() is noexcept and could not report that host memory ran out.
@@ -63,6 +82,7 @@ void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
         event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
         return;
     }
+    if (event->kind == platform::EventKind::plain && own_place().put(event)) return;
     const auto kind = static_cast<std::size_t>(event->kind);
     if (event->kind != platform::EventKind::interprocess) {
         const std::lock_guard lock(mutex_);
@@ -84,14 +104,17 @@ void EventPool::close(platform::Execution& driver) noexcept {
         // A failure here cannot be handled.
         if (event->handle != platform::EventHandle::none) (void)driver.destroy_event(event->handle);
     }
+    for (Place& place : places_) place.idle.store(nullptr, std::memory_order_relaxed);
     for (std::vector<FenceEvent*>& idle : idle_) idle.clear();
     shells_.clear();
     all_.clear();
 }
 
 std::size_t EventPool::idle() const {
+    std::size_t in_places = 0;
+    for (const Place& place : places_) in_places += place.idle.load(std::memory_order_relaxed) != nullptr ? 1u : 0u;
     const std::lock_guard lock(mutex_);
-    return idle_[0].size() + idle_[1].size();
+    return idle_[0].size() + idle_[1].size() + in_places;
 }
 
 }  // namespace detail

@@ -49,7 +49,8 @@ struct FenceEvent {
 // still query one.
 class EventPool {
 public:
-    static constexpr std::size_t max_idle = 256;  // of each kind; further events are destroyed when they are returned
+    // Of each kind, beside one for each place; further events are destroyed when they are returned.
+    static constexpr std::size_t max_idle = 256;
 
     // One reference, owned by the caller. `seal`: the sealed scope of the call, which may refuse a further event.
     platform::Status take(platform::Execution& driver, platform::EventKind kind, SealBook* seal, FenceEvent*& out);
@@ -62,9 +63,27 @@ public:
     std::size_t idle() const;
 
 private:
+    // One idle event without timing for the threads of a number: taken and put back by one exchange, without the lock.
+    // Any thread may take it. Release: what the last holder wrote is seen by the next one.
+    struct alignas(64) Place {
+        std::atomic<FenceEvent*> idle{nullptr};
+        FenceEvent* take() noexcept {
+            if (idle.load(std::memory_order_relaxed) == nullptr) return nullptr;
+            return idle.exchange(nullptr, std::memory_order_acquire);
+        }
+        bool put(FenceEvent* event) noexcept {
+            FenceEvent* none = nullptr;
+            return idle.load(std::memory_order_relaxed) == nullptr &&
+                   idle.compare_exchange_strong(none, event, std::memory_order_release, std::memory_order_relaxed);
+        }
+    };
+    static constexpr std::size_t place_count = 16;
+    Place& own_place() noexcept;
+
     FenceEvent* reuse(platform::EventKind kind);
     FenceEvent* shell();
 
+    std::array<Place, place_count> places_;
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<FenceEvent>> all_;  // as many as were ever in use at the same time
     std::array<std::vector<FenceEvent*>, 2> idle_;  // plain, timing

@@ -211,4 +211,40 @@ TEST(Directory, WhoHasAnIdentityFindsItsEntry) {  // keeps K8, K12
         << "an identity that is passed on without an order is no promise";
 }
 
+// A place of the pool of events (runtime/device/event_pool.hpp): one thread puts an event there, two others look for
+// one.
+constexpr std::uint32_t place = 0, content = 1;
+
+// Notes what the taker finds in the event; nothing where it finds none.
+Exploration put_and_taken(Ordered puts, Ordered takes, bool by_one_operation) {
+    const auto put = [=](Memory& memory) {
+        memory.store(content, 5, Order::relaxed);
+        if (memory.compare_exchange(place, 0, 1, puts) != 0) memory.note(99);
+    };
+    const auto take = [=](Memory& memory) {
+        if (memory.load(place, Order::relaxed) == 0) return;
+        std::uint64_t found = 1;
+        if (by_one_operation) {
+            found = memory.exchange(place, 0, takes);
+        } else {
+            memory.store(place, 0, Order::relaxed);
+        }
+        if (found != 0) memory.note(memory.load(content, Order::relaxed));
+    };
+    return explore(2, {{Side::host, put}, {Side::host, take}, {Side::host, take}});
+}
+
+TEST(EventPlaces, OneThreadTakesAnEventAndSeesItWhole) {  // keeps M7
+    const Exploration all = put_and_taken(Ordered::release, Ordered::acquire, true);
+    EXPECT_TRUE(all.whole);
+    EXPECT_FALSE(all.wild);
+    EXPECT_EQ(all.outcomes, (std::set<Outcome>{{{}, {}, {}}, {{}, {5}, {}}, {{}, {}, {5}}}));
+    EXPECT_EQ(put_and_taken(Ordered::release, Ordered::acquire, false).outcomes.count({{}, {5}, {5}}) +
+                  put_and_taken(Ordered::release, Ordered::acquire, false).outcomes.count({{}, {0}, {5}}),
+              2u)
+        << "a load and a store";
+    EXPECT_EQ(put_and_taken(Ordered::neither, Ordered::acquire, true).outcomes.count({{}, {0}, {}}), 1u);
+    EXPECT_EQ(put_and_taken(Ordered::release, Ordered::neither, true).outcomes.count({{}, {0}, {}}), 1u);
+}
+
 }  // namespace

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -92,14 +93,50 @@ TEST_F(Events, IdleOnesAreBounded) {
         for (std::size_t at = 0; at < EventPool::max_idle + 50; ++at) many.push_back(stream.record().value());
         EXPECT_EQ(world.events.size(), EventPool::max_idle + 50);
     }
-    EXPECT_EQ(world.events.size(), EventPool::max_idle);
-    EXPECT_EQ(device.state()->events.idle(), EventPool::max_idle);
+    constexpr std::size_t kept = EventPool::max_idle + 1;  // one in the place of this thread
+    EXPECT_EQ(world.events.size(), kept);
+    EXPECT_EQ(device.state()->events.idle(), kept);
     const std::size_t made = world.count("create event");
     {
         std::vector<Event> again;
-        for (std::size_t at = 0; at < EventPool::max_idle; ++at) again.push_back(stream.record().value());
+        for (std::size_t at = 0; at < kept; ++at) again.push_back(stream.record().value());
     }
     EXPECT_EQ(world.count("create event"), made);
+}
+
+// An event that lies in the place of one thread serves another one before a further event is made.
+TEST_F(Events, OneThatAThreadPutBackServesOthers) {
+    { const Event event = stream.record().value(); }
+    const std::size_t made = world.count("create event");
+    for (int round = 0; round < 3; ++round) {
+        std::thread([&] { (void)stream.record().value(); }).join();
+        EXPECT_EQ(world.count("create event"), made) << round;
+    }
+    (void)stream.record().value();
+    EXPECT_EQ(world.count("create event"), made);
+}
+
+// Threads that take events and put them back at the same time: no two have one.
+TEST_F(Events, NoTwoThreadsHaveOneOfThePool) {
+    EventPool& pool = device.state()->events;
+    constexpr int threads = 4;
+    std::atomic<int> doubled{0};
+    std::vector<std::thread> all;
+    for (int one = 0; one < threads; ++one) {
+        all.emplace_back([&] {
+            for (int round = 0; round < 2000; ++round) {
+                isthmus::detail::FenceEvent* event = nullptr;
+                if (!device.state()->take_event(event).ok()) continue;
+                event->keep();
+                if (event->references.load() != 2) ++doubled;  // another thread has it, too
+                device.state()->drop_event(event);
+                device.state()->drop_event(event);
+            }
+        });
+    }
+    for (std::thread& one : all) one.join();
+    EXPECT_EQ(doubled.load(), 0);
+    EXPECT_LE(pool.idle(), std::size_t{threads} + 1);
 }
 
 TEST_F(Events, InterprocessOnesAreNeverUsedAgain) {
