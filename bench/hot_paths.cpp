@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -77,6 +79,13 @@ void launch_all(Scene& s, const Kernel& kernel, std::index_sequence<at...>) {
     s.stream.launch(kernel, 1, s.many[at]...).value();
 }
 
+// Sixteen sizes of as many classes, one after the other.
+std::size_t changing_bytes(Scene& s) {
+    constexpr std::size_t sizes[] = {3000,  4100,  5200,   7000,   9000,   12000,  15000,   20000,
+                                     30000, 50000, 100000, 200000, 300000, 500000, 1000000, 2000000};
+    return sizes[static_cast<std::size_t>(s.turn++) % std::size(sizes)];
+}
+
 using Deed = std::pair<const char*, void (*)(Scene&)>;
 constexpr Deed deeds[] = {
     {"launch_no_argument", [](Scene& s) { s.stream.launch(bench::no_arguments, 1).value(); }},
@@ -128,6 +137,17 @@ constexpr Deed deeds[] = {
          const auto block = s.of_device.allocate({4096}).value();
          s.of_device.release(block).value();
      }},
+    {"block_of_stream_sizes_change",
+     [](Scene& s) {
+         AllocationRequest request;
+         request.bytes = changing_bytes(s);
+         request.stream = &s.stream;
+         s.of_streams.release(s.of_streams.allocate(request).value(), &s.stream).value();
+     }},
+    {"buffer_of_stream_sizes_change",
+     [](Scene& s) { (void)s.stream.allocate<std::byte>(changing_bytes(s)).value(); }},
+    {"buffer_pinned_sizes_change",
+     [](Scene& s) { (void)s.device.allocate<std::byte>(changing_bytes(s), MemoryKind::pinned).value(); }},
     {"buffer_of_stream", [](Scene& s) { (void)s.stream.allocate<int>(count).value(); }},
     {"buffer_pinned", [](Scene& s) { (void)s.device.allocate<int>(count, MemoryKind::pinned).value(); }},
     {"buffer_of_device", [](Scene& s) { (void)s.device.allocate<int>(count).value(); }},

@@ -58,6 +58,20 @@ public:
         for (T* next = at + 1; next != end(); ++at, ++next) *at = std::move(*next);
         std::destroy_at(data_ + --count_);
     }
+    // Removes those for which `is` answers true.
+    template <class Is>
+    void erase_if(Is is) {
+        T* kept = begin();
+        for (T* at = begin(); at != end(); ++at) {
+            if (is(std::as_const(*at))) continue;
+            if (kept != at) *kept = std::move(*at);
+            ++kept;
+        }
+        std::destroy(kept, end());
+        count_ = static_cast<std::uint32_t>(kept - data_);
+    }
+    // Whether another element would need memory from the heap.
+    bool full() const noexcept { return count_ == capacity_; }
     void clear() noexcept {
         std::destroy(begin(), end());
         count_ = 0;

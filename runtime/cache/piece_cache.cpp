@@ -2,6 +2,8 @@
 // PieceCache: shelves by kind and size class.
 #include "piece_cache.hpp"
 
+#include "alignment_rules.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -34,9 +36,10 @@ std::uint64_t device_of(const Piece& piece) noexcept {
     return piece.host_part ? piece.block.device : piece.allocation.device;
 }
 
-bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment) noexcept {
+bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
+          rules::Reach reach) noexcept {
     if (piece.slab != nullptr) return rules::same_placement(piece.slab->asked, placement);
-    if (!rules::serves(piece.bytes(), bytes)) return false;
+    if (piece.bytes() < bytes || (reach == rules::Reach::near && !rules::serves(piece.bytes(), bytes))) return false;
     if (!piece.host_part) return true;
     return rules::same_placement(piece.host_part->asked, placement) &&
            reinterpret_cast<std::uintptr_t>(piece.block.host) % alignment == 0;
@@ -65,54 +68,96 @@ bool is_of_driver(const Piece& piece) noexcept {
 }  // namespace
 
 Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
-                        Behind* behind, std::size_t place_bytes) {
+                        Behind* behind, std::size_t place_bytes, rules::Reach reach) {
     const int of_kind = rules::kept_kind(kind);
     if (of_kind < 0 || !keeps_anything()) return nullptr;
-    const Asked asked{placement, bytes, alignment, place_bytes};
+    const Asked asked{placement, bytes, alignment, place_bytes, reach};
     Piece* found = nullptr;
     platform::StreamHandle order = platform::StreamHandle::none;
     {
         const std::lock_guard lock(mutex_);
-        if (behind != nullptr && behind->pieces_ != 0) found = take_from(behind->shelves_, asked);
-        if (found != nullptr) {
-            order = behind->handle();
-            --behind->pieces_;
-        } else {
-            found = take_from(shelves_[static_cast<std::size_t>(of_kind)], asked);
-        }
-        if (found != nullptr) {
-            count(*found, bytes);
-            ++taken_;
-            if (behind != nullptr) {  // its release keeps it there, and takes nothing from the heap
-                begin_shelves(*behind);
-                make_room(behind->shelves_, *found);
-            }
-        }
+        found = find(static_cast<std::size_t>(of_kind), asked, behind, order);
     }
     if (found != nullptr) open(*found, bytes, order);
     return found;
 }
 
-Piece* PieceCache::take_from(Shelves& shelves, const Asked& asked) {
+Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus) {
+    Piece& piece = left.piece;
+    const HostPlacement placement = piece.host_part ? piece.host_part->asked : HostPlacement();
+    const Asked asked{placement, bytes, rules::driver_alignment, 0, rules::Reach::any};
+    Piece* found = nullptr;
+    platform::StreamHandle order = platform::StreamHandle::none;
+    {
+        const std::lock_guard lock(mutex_);
+        releases_ += left.untold;
+        shelve(piece, behind, left.age);
+        found = find(kind_of(piece), asked, behind, order);
+        take_out_surplus(surplus);
+    }
+    if (found != nullptr) open(*found, bytes, order);
+    return found;
+}
+
+Piece* PieceCache::find(std::size_t of_kind, const Asked& asked, Behind* behind, platform::StreamHandle& order) {
+    Shelves& of_all = shelves_[of_kind];
+    Shelves* const own = behind != nullptr && behind->pieces_ != 0 ? &behind->shelves_ : nullptr;
+    Piece* found = own != nullptr ? take_near(*own, asked) : nullptr;
+    bool of_own = found != nullptr;
+    if (found == nullptr) found = take_near(of_all, asked);
+    if (found == nullptr && asked.reach == rules::Reach::any) {
+        if (own != nullptr) found = take_alone(*own, asked);
+        of_own = found != nullptr;
+        if (found == nullptr) found = take_alone(of_all, asked);
+    }
+    if (found == nullptr) return nullptr;
+    if (of_own) {
+        order = behind->handle();
+        --behind->pieces_;
+    }
+    count(*found, asked.bytes);
+    ++taken_;
+    if (behind != nullptr) {  // its release keeps it there, and takes nothing from the heap
+        begin_shelves(*behind);
+        make_room(behind->shelves_, *found);
+    }
+    return found;
+}
+
+Piece* PieceCache::take_near(Shelves& shelves, const Asked& asked) {
     if (shelves.empty()) return nullptr;
+    const auto take = [&](std::size_t at) { return take_from(shelves[at], asked, rules::Reach::near); };
     if (asked.place_bytes != 0) {
-        if (Piece* const found = take_from(shelves[shelf_of_place(asked.place_bytes)], asked)) return found;
+        if (Piece* const found = take(shelf_of_place(asked.place_bytes))) return found;
     }
     const int first = rules::size_class(asked.bytes);
     const int last = std::min(first + rules::classes_above, rules::size_class_count - 1);
     for (int at = first; at <= last; ++at) {
-        if (Piece* const found = take_from(shelves[static_cast<std::size_t>(at)], asked)) return found;
+        if (Piece* const found = take(static_cast<std::size_t>(at))) return found;
     }
     return nullptr;
 }
 
-Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked) {
+// The smallest that serves alone. A request that a slab serves needs none.
+Piece* PieceCache::take_alone(Shelves& shelves, const Asked& asked) {
+    if (shelves.empty() || asked.place_bytes != 0) return nullptr;
+    if (!rules::may_serve_alone(handed_out_, asked_by_owners(handed_out_), crowded_)) return nullptr;
+    for (int at = rules::size_class(asked.bytes); at < rules::size_class_count; ++at) {
+        Shelf& shelf = shelves[static_cast<std::size_t>(at)];
+        if (Piece* const found = take_from(shelf, asked, rules::Reach::any)) return found;
+    }
+    return nullptr;
+}
+
+// Near ones within the bound of all unused ends.
+Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked, rules::Reach reach) {
     const std::size_t last = shelf.size() - std::min(shelf.size(), most_looks);
     for (std::size_t at = shelf.size(); at > last; --at) {
         const Piece& piece = *shelf[at - 1].piece;
-        if (!fits(piece, asked.placement, asked.bytes, asked.alignment)) continue;
+        if (!fits(piece, asked.placement, asked.bytes, asked.alignment, reach)) continue;
         const std::size_t counted = counted_bytes(piece, asked.bytes);
-        if (rules::may_leave_unused(handed_out_, piece.bytes(), counted)) return take_at(shelf, at - 1);
+        const bool any_end = reach == rules::Reach::any;
+        if (any_end || rules::may_leave_unused(handed_out_, piece.bytes(), counted)) return take_at(shelf, at - 1);
     }
     return nullptr;
 }
@@ -245,6 +290,7 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
     then.bytes += bytes;
     then.asked_bytes += bytes;
     then.peak_bytes = std::max(then.peak_bytes, asked_by_owners(then));
+    crowded_ = crowded_ || !rules::ends_are_small(handed_out_);
     take_out_until(most_kept(then), out);
     return out;
 }
@@ -310,6 +356,7 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     handed_out_.peak_bytes = asked_by_owners(handed_out_);
+    crowded_ = false;
     take_out_until(keep_bytes, out);
     return out;
 }

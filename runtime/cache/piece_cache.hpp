@@ -87,7 +87,17 @@ public:
     // `behind`, first from what is kept there: the caller may use it in the order of that stream. `place_bytes`: first
     // a place of this size; only such a request gets one.
     Piece* take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
-                Behind* behind = nullptr, std::size_t place_bytes = 0);
+                Behind* behind = nullptr, std::size_t place_bytes = 0, rules::Reach reach = rules::Reach::near);
+    // What leaves a lane for a request that it does not serve: a closed piece, released `age` releases ago. `untold`:
+    // releases into the lane that the cache has not been told of.
+    struct Left {
+        Piece& piece;
+        std::uint64_t age;
+        std::uint64_t untold;
+    };
+    // released_elsewhere(), keep_from_lane() and take() of the same kind and placement with any reach, by one lock.
+    // nullptr: none serves; `left` is kept all the same. `surplus`: as keep() yields.
+    Piece* exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus);
     // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
     // them, each behind the work of its `after`. The piece must be one that rules::keeping() keeps; it stays where it
     // is until it is taken. `behind`: of the stream whose work may still use it.
@@ -148,10 +158,13 @@ private:
         std::size_t bytes;
         std::size_t alignment;
         std::size_t place_bytes;
+        rules::Reach reach;
     };
     // Expect the lock.
-    Piece* take_from(Shelves& shelves, const Asked& asked);
-    Piece* take_from(Shelf& shelf, const Asked& asked);
+    Piece* find(std::size_t of_kind, const Asked& asked, Behind* behind, platform::StreamHandle& order);
+    Piece* take_near(Shelves& shelves, const Asked& asked);
+    Piece* take_alone(Shelves& shelves, const Asked& asked);
+    Piece* take_from(Shelf& shelf, const Asked& asked, rules::Reach reach);
     Piece* take_at(Shelf& shelf, std::size_t at);
     void put(Shelves& shelves, const Kept& kept);
     static std::size_t kind_of(const Piece& piece) noexcept;  // its rules::kept_kind()
@@ -193,6 +206,7 @@ private:
     std::atomic<std::uint64_t> shelved_bytes_{0};  // bytes_, for readers without the lock
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;
+    bool crowded_ = false;  // rules::may_serve_alone()
     std::uint64_t taken_ = 0;
     std::uint64_t missed_ = 0;
 };

@@ -147,7 +147,19 @@ rules::Unheld facts_of_end(const BufferState& buffer, const OutOfLine::Parts& pa
 
 }  // namespace
 
-BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, const rules::SharedRequest& request) {
+// What came to rest here lately, and has left for the cache since, would have been found in a larger lane: such
+// requests do not change.
+void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool found) noexcept {
+    const std::uint8_t now = missed.load(std::memory_order_relaxed);
+    if (found || std::find(lately.begin(), lately.end(), mark(request)) != lately.end()) {
+        if (now != 0) missed.store(0, std::memory_order_relaxed);
+    } else if (now < rules::misses_that_change) {
+        missed.store(now + 1, std::memory_order_relaxed);
+    }
+}
+
+BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, const rules::SharedRequest& request,
+                                       Whose whose) {
     Lane& lane = device.lanes.lanes_[at];
     if (!lane.lock.try_lock()) return {};
     const std::lock_guard lock(lane.lock, std::adopt_lock);
@@ -157,7 +169,25 @@ BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, cons
         take_at(device, at, one);
         const bool of_two = resting.piece == nullptr && resting.block->buffer().blocks().pieces() == 2;
         change(device.cache.in_lanes[at].taken, of_two ? 2 : 1);
+        if (whose == Whose::own && lane.missed.load(std::memory_order_relaxed) != 0) lane.note_taken(request, true);
         return resting;
+    }
+    if (whose == Whose::own) lane.note_taken(request, false);
+    return {};
+}
+
+template <class Is>
+BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Is is) {
+    const std::size_t at = lane_of_thread();
+    Lane& lane = device.lanes.lanes_[at];
+    if (!requests_change(device) || !lane.lock.try_lock()) return {};
+    const std::lock_guard lock(lane.lock, std::adopt_lock);
+    for (std::size_t one = lane.count; one-- > 0;) {
+        if (!is(lane.resting[one])) continue;
+        const Resting resting = lane.resting[one];
+        const std::uint64_t untold = lane.tell();
+        take_at(device, at, one);
+        return {resting, lane.put - resting.number, untold};
     }
     return {};
 }
@@ -167,7 +197,7 @@ BufferLanes::Resting BufferLanes::take_from_others(DeviceState& device, std::siz
     for (std::size_t next = 1; next < rules::lane_count; ++next) {
         const std::size_t at = (own_lane + next) % rules::lane_count;
         if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
-        const Resting found = take(device, at, request);
+        const Resting found = take(device, at, request, Whose::of_another);
         if (found.request) return found;
     }
     return {};
@@ -216,8 +246,9 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
         }
         if (!leaving.empty()) fresh = lane.tell();
         if (room) {
+            lane.note_put(resting.request);
             lane.resting[lane.count] = resting;
-            lane.resting[lane.count++].number = ++lane.put;
+            lane.resting[lane.count++].number = lane.put;
             add(device.cache.in_lanes[at], size);
         }
     }
@@ -251,7 +282,7 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!request || !lanes_serve(device) || (order != nullptr && order->others())) return nullptr;
     const std::size_t own_lane = lane_of_thread();
-    BufferLanes::Resting found = BufferLanes::take(device, own_lane, request);
+    BufferLanes::Resting found = BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own);
     if (!found.request) found = BufferLanes::take_from_others(device, own_lane, request);
     StateBlock* const block = found.block;
     if (block == nullptr) return nullptr;
@@ -260,6 +291,49 @@ std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::Share
         return nullptr;
     }
     return own(*block);
+}
+
+bool requests_change(const DeviceState& device) noexcept {
+    const BufferLanes::Lane& lane = device.lanes.lanes_[lane_of_thread()];
+    return lane.missed.load(std::memory_order_relaxed) >= rules::misses_that_change;
+}
+
+std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
+                                             StreamState* order, const OtherBuffer& other) {
+    if (!request || !requests_change(device) || !lanes_serve(device) || (order != nullptr && order->others())) {
+        return nullptr;
+    }
+    // With extras it has a second side, an attachment, or memory that begins elsewhere in its piece.
+    const auto serves = [&](const BufferLanes::Resting& resting) {
+        if (resting.block == nullptr || !resting.request.of_sort(request)) return false;
+        BufferState& buffer = resting.block->buffer();
+        const OutOfLine::Parts parts = buffer.views.out_of_line.parts();
+        return parts.extras == nullptr && parts.piece->slab == nullptr &&
+               (other.kind == MemoryKind::unknown ||
+                (other.kind == buffer.memory->kind && other.path == buffer.memory->path));
+    };
+    const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
+    if (!left.resting.request) return nullptr;
+    StateBlock& block = *left.resting.block;
+    Piece& before = *block.buffer().views.out_of_line.piece();
+    Piece* const piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order);
+    if (piece != nullptr) piece->allocated_in_order = order != nullptr;
+    if (piece != nullptr && begin_with(block, *piece, request.bytes, other.reason)) return own(block);
+    if (piece != nullptr) keep_closed_again(device, *piece, order);
+    const std::shared_ptr<DeviceState> owner = block.buffer().device;  // of the block, too
+    block.end_state();
+    block.from().give_back(&block);
+    return nullptr;
+}
+
+Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
+    if (!lanes_serve(device)) return nullptr;
+    const auto serves = [&](const BufferLanes::Resting& resting) {
+        return resting.piece != nullptr && resting.request.of_sort(request);
+    };
+    const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
+    if (left.resting.piece == nullptr) return nullptr;
+    return exchange_in_cache(device, {*left.resting.piece, left.age, left.untold}, request.bytes, order);
 }
 
 bool rest_buffer(BufferState& buffer) {
@@ -298,7 +372,7 @@ Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, Stre
     if (!lanes_serve(device)) return nullptr;
     const std::size_t own_lane = lane_of_thread();
     const BufferLanes::Resting found = lanes == BufferLanes::Among::own_lane
-                                           ? BufferLanes::take(device, own_lane, request)
+                                           ? BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own)
                                            : BufferLanes::take_from_others(device, own_lane, request);
     if (found.piece == nullptr) return nullptr;
     device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
@@ -314,8 +388,10 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order) {
     const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
     // A stream has made room in the cache for what was allocated in its order.
     const bool in_its_order = order == nullptr || parked.allocated_in_order;
-    const bool fits = lanes_serve(device) && in_its_order && parked.slab == nullptr &&
-                      first % rules::driver_alignment == 0 &&
+    // What was made for a coarser alignment is larger than what was asked for, and may begin behind its first byte: as
+    // a block of this size, more of it would be accessible than was asked for.
+    const bool as_asked = parked.asked_bytes == block.bytes && first % rules::driver_alignment == 0;
+    const bool fits = lanes_serve(device) && in_its_order && parked.slab == nullptr && as_asked &&
                       rules::lane_has_room(empty_lane, parked.bytes(), device.cache.limit_bytes());
     const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
                                                    : rules::block_sort_of_driver(block.kind);

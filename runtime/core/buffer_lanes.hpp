@@ -3,15 +3,20 @@
 // was released by block.
 #pragma once
 
+#include <isthmus/access.hpp>
+#include <isthmus/memory_kind.hpp>
+
 #include "few.hpp"
 #include "lane_rules.hpp"
 #include "tried_lock.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace isthmus {
@@ -21,6 +26,7 @@ namespace detail {
 struct BufferState;
 struct DeviceState;
 struct Piece;
+struct OtherBuffer;
 struct StateBlock;
 struct StreamState;
 
@@ -40,6 +46,10 @@ public:
 private:
     friend std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request,
                                                     StreamState* order);
+    friend std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
+                                                        StreamState* order, const OtherBuffer& other);
+    friend Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
+    friend bool requests_change(const DeviceState& device) noexcept;
     friend void lay_down(StateBlock& block) noexcept;
     friend Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order, Among lanes);
     friend void keep_piece(DeviceState& device, Piece& parked, StreamState* order);
@@ -58,9 +68,16 @@ private:
         TriedLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
-        std::uint64_t put = 0;                             // so many have been put here
-        std::uint64_t told = 0;                            // of these, those that the cache has been told of
-        std::array<Resting, rules::lane_buffers> resting;  // oldest first
+        std::uint64_t put = 0;                                    // so many have been put here
+        std::uint64_t told = 0;                                   // of these, those that the cache has been told of
+        std::array<Resting, rules::lane_buffers> resting;         // oldest first
+        std::array<std::uint64_t, rules::lane_buffers> lately{};  // marks of the last requests put here
+        std::atomic<std::uint8_t> missed{0};  // up to rules::misses_that_change; read without the lock
+        void note_put(const rules::SharedRequest& request) noexcept { lately[++put % lately.size()] = mark(request); }
+        void note_taken(const rules::SharedRequest& request, bool found) noexcept;
+        static std::uint64_t mark(const rules::SharedRequest& request) noexcept {
+            return (request.bytes * 0x9E3779B97F4A7C15u ^ request.words[0]) * 0x9E3779B97F4A7C15u ^ request.words[1];
+        }
         // Answers what the cache has to be told of.
         std::uint64_t tell() noexcept { return put - std::exchange(told, put); }
     };
@@ -72,7 +89,17 @@ private:
     };
     using AllLeaving = Few<Leaving, rules::lane_buffers>;
     // Empty: nothing of this request is there, or another thread has the lane.
-    static Resting take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request);
+    enum class Whose : std::uint8_t { own, of_another };
+    static Resting take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request, Whose whose);
+    // The newest that rests in the lane of the thread, whose requests change, and that `is` accepts; and what the cache
+    // has to be told of. Empty: none, or another thread has the lane.
+    struct Exchanged {
+        Resting resting;
+        std::uint64_t age = 0;
+        std::uint64_t untold = 0;
+    };
+    template <class Is>
+    static Exchanged take_for_exchange(DeviceState& device, Is is);
     static Resting take_from_others(DeviceState& device, std::size_t own_lane, const rules::SharedRequest& request);
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
@@ -91,6 +118,21 @@ private:
 // lock.
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request,
                                          StreamState* order = nullptr);
+// What another buffer of the same request but for its size has to be, where that is decided by more than the request.
+struct OtherBuffer {
+    MemoryKind kind = MemoryKind::unknown;  // unknown: what the request is decided by does not depend on its size
+    LaunchPath path = LaunchPath::pass;
+    std::string_view reason;
+};
+// For a thread whose requests change in size: the newest buffer of such a request that rests in its lane becomes a new
+// one, with memory of this size out of what is kept, its own with it; one lock of the cache. nullptr: there is none, or
+// no memory. Otherwise as wake_buffer().
+std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
+                                             StreamState* order, const OtherBuffer& other);
+// The same for memory by block: a parked piece that the caller hands out, accessible as far as was asked for.
+Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
+// Whether the requests of the thread change in size from one to the next. Expects no lock.
+bool requests_change(const DeviceState& device) noexcept;
 // Lets a buffer rest that nobody holds any more. false: rules::may_rest() or the lane forbids it, and nothing has
 // changed.
 bool rest_buffer(BufferState& buffer);

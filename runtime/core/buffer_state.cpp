@@ -378,13 +378,14 @@ Result<void> BufferState::begin_release() {
 
 Result<void> BufferState::begin_native(const void* scope, std::string_view argument, const OpenUse& use,
                                        bool beside_views) {
+    if (Result<void> room = may_have_parts("opening a native scope"); !room) return room;
     const std::lock_guard lock(views);
     if (views.released()) return refuse_released("opening a native scope");
     (void)make_extras();
     if (!beside_views && host_forbids(use.use, use.span, scope)) {
         return refuse_at_host(argument, use.use, use.span, scope);
     }
-    views.mark(scope, use);
+    views.mark(scope, use, device->buffer_parts.get());
     first_use.hold_back(true);
     return {};
 }
@@ -427,13 +428,32 @@ Result<void> BufferState::fill_relay() {
     return {};
 }
 
-void BufferState::make_parted() {
+// Whether a sealed scope finds what a first part or native scope takes. What rests in lanes has extras, too. Expects no
+// lock.
+Result<void> BufferState::may_have_parts(std::string_view what) {
+    if (device->sealed_by() == nullptr) return {};
+    const auto kept = [this] {
+        const std::lock_guard lock(views);
+        const BufferExtras* const there = extras();
+        if (there != nullptr && there->parts != nullptr) return true;
+        return (there != nullptr || device->buffer_extras->any_idle()) && device->buffer_parts->any_idle();
+    };
+    if (kept()) return {};
+    if (empty_lanes(*device) != 0 && kept()) return {};
+    return device->allow_now(SealedAct::use_heap, "operator new", what);
+}
+
+Result<void> BufferState::make_parted() {
+    if (!views_of_parts()) return views.note_part(), Result<void>();
+    if (!views.parted()) {
+        if (Result<void> room = may_have_parts("making a part of a buffer"); !room) return room;
+    }
     views.note_part();
-    if (!views_of_parts()) return;
     const std::lock_guard lock(views);
     enter_first_use();
     (void)make_extras();
-    views.make_parted(uses());
+    views.make_parted(uses(), device->buffer_parts.get());
+    return {};
 }
 
 rules::ByteSpan touched(const BufferState& buffer, const rules::ByteRange& range) noexcept {

@@ -131,7 +131,8 @@ struct BufferState {
     ObservedFacts observed(const StreamState& stream, std::uint64_t position) const noexcept;
     // Expects no lock, and a use that is entered. An error: it is as stale as before.
     Result<void> fill_relay();
-    void make_parted();
+    // Error: not_permitted (a sealed scope, and the device keeps no memory for what that takes). Nothing has changed.
+    Result<void> make_parted();
 
     // touch() and the functions up to opens_at_once() expect the lock.
     void touch(StreamState& stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span = {});
@@ -235,6 +236,7 @@ private:
     void touch_and_begin(StreamState& stream, std::uint64_t position);
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
+    Result<void> may_have_parts(std::string_view what);
     void note_far_use(const DeviceState& user);
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
     bool only_known_uses_ended();
@@ -272,7 +274,9 @@ public:
 
 private:
     friend bool begin_again(StateBlock& block, const StreamState* order);
+    friend bool begin_with(StateBlock& block, Piece& piece, std::size_t bytes, std::string_view reason);
     static void begin(BufferState& state);
+    static bool begin_with(BufferState& state, Piece& piece, std::size_t bytes, std::string_view reason);
     void begin() {
         begin(*state_);
         if (facts.staged()) (void)second_side();

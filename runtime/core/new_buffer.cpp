@@ -86,6 +86,29 @@ bool begin_again(StateBlock& block, const StreamState* order) {
     return true;
 }
 
+// Memory of the driver begins at its first byte, whatever its last owner's alignment made of it.
+bool begin_with(StateBlock& block, Piece& piece, std::size_t bytes, std::string_view reason) {
+    return NewBuffer::begin_with(block.buffer(), piece, bytes, reason);
+}
+
+bool NewBuffer::begin_with(BufferState& state, Piece& piece, std::size_t bytes, std::string_view reason) {
+    MemoryBlock memory = piece.block;
+    memory.bytes = bytes;
+    if (!piece.host_part) {
+        memory.device = piece.allocation.device;
+        if (memory.host != nullptr) memory.host = piece.allocation.host;
+    }
+    if (state.device->books->ledger.wake(piece, memory) == 0) return false;
+    state.views.out_of_line.set_piece(&piece);
+    auto& facts = static_cast<StorageFacts&>(state.memory);
+    facts.bytes = bytes;
+    facts.host = rules::host_finds(memory.kind) ? memory.host : nullptr;
+    facts.device_address = memory.device != 0 ? memory.device : reinterpret_cast<std::uintptr_t>(memory.host);
+    if (!reason.empty()) facts.reason = state.device->reasons.number(reason);
+    begin(state);
+    return true;
+}
+
 void NewBuffer::of_request(const rules::SharedRequest& request) noexcept {
     StateBlock& block = StateBlock::of(*state_);
     constexpr std::uint64_t all = (std::uint64_t{1} << rules::SharedRequest::first_word_bits) - 1;

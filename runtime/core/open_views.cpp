@@ -31,15 +31,17 @@ void OpenViews::open(const OpenUse& view) {
     return false;
 }
 
-void OpenViews::mark(const void* scope, const OpenUse& use) {
-    out_of_line.make_extras().natives.push_back({scope, use});
+void OpenViews::mark(const void* scope, const OpenUse& use, KeptBlocks* kept) {
+    Few<NativeMark, 2>& marks = out_of_line.make_extras().make_parts(kept).natives;
+    if (marks.full()) note_heap("operator new");
+    marks.push_back({scope, use});
     word_.opened_another();
 }
 
 void OpenViews::unmark(const void* scope) noexcept {
     word_.lock();
-    if (BufferExtras* const extras = out_of_line.extras()) {
-        std::erase_if(extras->natives, [&](const NativeMark& one) { return one.scope == scope; });
+    if (marked()) {
+        out_of_line.extras()->parts->natives.erase_if([&](const NativeMark& one) { return one.scope == scope; });
     }
     if (others()) return word_.unlock();
     (void)word_.unlock_without_others();
@@ -63,9 +65,8 @@ OpenUse OpenViews::others_against(ArgumentUse use, const rules::ByteSpan& span) 
 }
 
 OpenUse OpenViews::marked_against(ArgumentUse use, const rules::ByteSpan& span, const void* own) const noexcept {
-    const BufferExtras* const extras = out_of_line.extras();
-    if (extras == nullptr) return {};
-    for (const NativeMark& one : extras->natives) {
+    if (!marked()) return {};
+    for (const NativeMark& one : out_of_line.extras()->parts->natives) {
         if (one.scope == own || rules::together(one.use.use, use)) continue;
         if (rules::overlap(one.use.span, span)) return one.use;
     }

@@ -78,11 +78,11 @@ public:
 
     // Marks of native scopes: from mark() to unmark(), other code works on these bytes, and conflicting views and uses
     // by a device are refused. A mark counts as an open view that the word does not count. The scope holds the buffer.
-    void mark(const void* scope, const OpenUse& use);
+    void mark(const void* scope, const OpenUse& use, KeptBlocks* kept = nullptr);  // `kept`: as for make_parted()
     void unmark(const void* scope) noexcept;  // all marks of the scope; expects the lock not to be held
     bool marked() const noexcept {
         const BufferExtras* const extras = out_of_line.extras();
-        return extras != nullptr && !extras->natives.empty();
+        return extras != nullptr && extras->has_natives();
     }
 
     void open_slowly() noexcept { word_.open_slowly(); }
@@ -97,15 +97,15 @@ public:
         return true;
     }
 
-    // From now on uses of parts are distinguished. `uses`: the earlier uses, each of the whole buffer.
+    // From now on uses of parts are distinguished. `uses`: the earlier uses, each of the whole buffer. `kept`: the
+    // blocks that give what that takes; nullptr: the heap does. The caller has made the extras, unless it is a test.
     template <class Uses>
-    void make_parted(const Uses& uses) {
+    void make_parted(const Uses& uses, KeptBlocks* kept = nullptr) {
         if (parted()) return;
         open_slowly();
-        std::unique_ptr<PartBook>& made = out_of_line.make_extras().parts;
-        made = std::make_unique<PartBook>();
-        for (const auto& use : uses) made->touched(use.stream.get(), use);
-        if (host_touched_ && !populated_) made->at_host.add({});
+        PartBook& made = out_of_line.make_extras().make_parts(kept);
+        for (const auto& use : uses) made.touched(use.stream.get(), use);
+        if (host_touched_ && !populated_) made.at_host.add({});
         become(distinguished);
     }
     // Notes a stream's operation; nothing if parts are not distinguished. `done`: see PartBook::touch().

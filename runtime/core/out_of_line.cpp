@@ -14,31 +14,47 @@ static_assert(sizeof(BufferBook) <= 112);
 static_assert(sizeof(BufferExtras) <= 288);
 static_assert(alignof(BufferBook) > 1 && alignof(Piece) > 1, "the lowest bit of their addresses says which it is");
 
+// The block that there() finds, or one that publish() made known to other threads.
+template <class Block, class There, class Publish>
+Block& make_once(KeptBlocks* kept, There there, Publish publish) {
+    const auto make = [&](void* memory) -> Block* {
+        auto* const made = ::new (memory) Block(kept);
+        if (publish(*made)) return made;
+        std::destroy_at(made);
+        return nullptr;
+    };
+    if (kept != nullptr) return *kept->make_once(sizeof(Block), there, make);
+    Block* const made = begin_block<Block>(nullptr);
+    if (publish(*made)) return *made;
+    end_block(made);
+    return *there();
+}
+
 }  // namespace
 
-// Of two threads that make one at the same time, the first wins.
+// Of two threads that make one at the same time, the first wins. Where blocks are kept, the second one does not even
+// borrow one: a sealed scope has one for each buffer, and no more.
 [[gnu::noinline]] BufferBook& OutOfLine::first_book(KeptBlocks* kept) {
-    BufferBook* const made = begin_block<BufferBook>(kept);
-    std::uintptr_t seen = word_.load(std::memory_order_acquire);
-    do {
-        if ((seen & is_book) != 0) {
-            end_block(made);
-            return *reinterpret_cast<BufferBook*>(seen & ~is_book);
-        }
-        made->piece = reinterpret_cast<Piece*>(seen);
-    } while (!word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(made) | is_book,
-                                          std::memory_order_acq_rel, std::memory_order_acquire));
-    return *made;
+    const auto there = [this] { return book(); };
+    const auto publish = [&](BufferBook& made) {
+        std::uintptr_t seen = word_.load(std::memory_order_acquire);
+        do {
+            if ((seen & is_book) != 0) return false;
+            made.piece = reinterpret_cast<Piece*>(seen);
+        } while (!word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&made) | is_book,
+                                              std::memory_order_acq_rel, std::memory_order_acquire));
+        return true;
+    };
+    return make_once<BufferBook>(kept, there, publish);
 }
 
 [[gnu::noinline]] BufferExtras& OutOfLine::first_extras(BufferBook& book, KeptBlocks* kept) {
-    BufferExtras* const made = begin_block<BufferExtras>(kept);
-    BufferExtras* seen = nullptr;
-    if (book.extras.compare_exchange_strong(seen, made, std::memory_order_acq_rel, std::memory_order_acquire)) {
-        return *made;
-    }
-    end_block(made);
-    return *seen;
+    const auto there = [&] { return book.extras.load(std::memory_order_acquire); };
+    const auto publish = [&](BufferExtras& made) {
+        BufferExtras* none = nullptr;
+        return book.extras.compare_exchange_strong(none, &made, std::memory_order_acq_rel, std::memory_order_acquire);
+    };
+    return make_once<BufferExtras>(kept, there, publish);
 }
 
 // The extras first, and of them the place among far buffers: until it has gone, another thread may look at the buffer.

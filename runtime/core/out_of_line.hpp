@@ -7,6 +7,7 @@
 
 #include "buffer_sides.hpp"
 #include "far_buffers.hpp"
+#include "few.hpp"
 #include "kept_blocks.hpp"
 #include "order_book.hpp"
 #include "part_book.hpp"
@@ -43,9 +44,9 @@ void end_block(Block* block) noexcept {
 }
 template <class Block>
 Block* begin_block(KeptBlocks* from) {
-    void* const memory = from != nullptr ? from->take(sizeof(Block))
-                                         : ::operator new (sizeof(Block), std::align_val_t{alignof(std::max_align_t)});
-    return ::new (memory) Block(from);
+    if (from != nullptr) return ::new (from->take(sizeof(Block))) Block(from);
+    note_heap("operator new");
+    return ::new (::operator new (sizeof(Block), std::align_val_t{alignof(std::max_align_t)})) Block(from);
 }
 
 // What only a staged buffer has. Its blocks are the device's own.
@@ -65,6 +66,16 @@ struct SecondSide {
 struct NativeMark {
     const void* scope;
     OpenUse use;
+};
+
+// What a buffer has once parts of it, or native scopes, use it.
+struct BufferParts : PartBook {
+    explicit BufferParts(KeptBlocks* kept) noexcept : from(kept) {}
+    KeptBlocks* const from;
+    Few<NativeMark, 2> natives;  // open native scopes; further ones lie on the heap
+    struct End {
+        void operator()(BufferParts* parts) const noexcept { end_block(parts); }
+    };
 };
 
 // What few buffers have. The buffer's lock guards it, unless stated otherwise.
@@ -91,11 +102,16 @@ struct BufferExtras {
     const platform::os::DmaBuf* dma_buf = nullptr;
     std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it
 
-    Seams seams;                          // of mapped host memory
-    std::unique_ptr<PartBook> parts;      // set once
-    std::vector<NativeMark> natives;      // open native scopes
+    Seams seams;                                           // of mapped host memory
+    std::unique_ptr<BufferParts, BufferParts::End> parts;  // set once
     std::unique_ptr<OrderHistory> order;  // guarded by the order checker; nullptr: no use of it was checked
     FarPlace far;                         // whether a device uses it that may not reach it; ends first
+
+    BufferParts& make_parts(KeptBlocks* kept) {  // nullptr: the heap
+        if (!parts) parts.reset(begin_block<BufferParts>(kept));
+        return *parts;
+    }
+    bool has_natives() const noexcept { return parts != nullptr && !parts->natives.empty(); }
 
     // Of memory that became smaller.
     void drop_seams_from(std::size_t byte) noexcept {
@@ -133,7 +149,8 @@ public:
         const BufferBook* const there = book();
         return there != nullptr ? there->extras.load(std::memory_order_acquire) : nullptr;
     }
-    // `kept`: the blocks that give one; nullptr: the heap does.
+    // `kept`: the blocks that give one; nullptr: the heap does, and the thread's sealed scope counts it. Threads that
+    // come at the same time take one block together.
     BufferBook& make_book(KeptBlocks* kept = nullptr) {
         if (BufferBook* const there = book()) return *there;
         return first_book(kept);

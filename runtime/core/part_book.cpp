@@ -40,19 +40,21 @@ OpenUse PartBook::open_against(ArgumentUse use, const rules::ByteSpan& span) con
 
 LastUse& PartBook::enter(const void* stream, const rules::ByteSpan& span) {
     // The newest entries are at the end, and what was used last is usually used next.
-    const auto known = std::find_if(used_.rbegin(), used_.rend(),
-                                    [&](const Used& one) { return one.stream == stream && one.span == span; });
-    if (known != used_.rend()) return known->use;
+    for (std::size_t at = used_.size(); at-- > 0;) {
+        if (used_[at].stream == stream && used_[at].span == span) return used_[at].use;
+    }
+    if (used_.full()) note_heap("operator new");
     used_.push_back({stream, span, {}});
     return used_.back().use;
 }
 
 void PartBook::take_together() {
-    for (const Used& one : std::exchange(used_, {})) enter(one.stream, {}).join(one.use);
+    const Few<Used, 4> all = std::exchange(used_, {});
+    for (const Used& one : all) enter(one.stream, {}).join(one.use);
 }
 
 void PartBook::forget(const void* stream) noexcept {
-    std::erase_if(used_, [&](const Used& one) { return one.stream == stream; });
+    used_.erase_if([&](const Used& one) { return one.stream == stream; });
 }
 
 LastUse PartBook::last_use(const void* stream, const rules::ByteSpan& span) const noexcept {

@@ -2,12 +2,13 @@
 // PartBook: which streams and host scopes use which bytes of a buffer, once parts of it are used. Pure bookkeeping.
 #pragma once
 
+#include "few.hpp"
+#include "seal_book.hpp"
 #include "sharing_rules.hpp"
 #include "span_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -38,11 +39,15 @@ struct OpenUse {
 };
 
 // Guarded by its buffer's mutex. Streams are only names here: code that removes a stream from the buffer's uses must
-// call forget(), too.
+// call forget(), too. Takes memory from the heap beyond two open scopes, or four streams and ranges, at one time; the
+// thread's sealed scope then counts it.
 class PartBook {
 public:
     // Host scopes of parts; the buffer itself counts those of the whole.
-    void opened(const OpenUse& scope) { open_.push_back(scope); }
+    void opened(const OpenUse& scope) {
+        if (open_.full()) note_heap("operator new");
+        open_.push_back(scope);
+    }
     bool any_open() const noexcept { return !open_.empty(); }   // even of no bytes
     bool any_open(const rules::ByteSpan& span) const noexcept;  // in these bytes
     // Bytes that the host had open since the device's last use of them, so that pages of managed memory may be in host
@@ -75,7 +80,7 @@ private:
     };
     template <class Done>
     void make_room(Done done) {
-        std::erase_if(used_, [&](const Used& one) { return done(one.stream, one.use.last); });
+        used_.erase_if([&](const Used& one) { return done(one.stream, one.use.last); });
         if (used_.size() >= most) take_together();
         limit_ = used_.size() * 2 < first_limit ? first_limit : used_.size() * 2;
         if (limit_ > most) limit_ = most;
@@ -84,8 +89,8 @@ private:
     void take_together();
 
     static constexpr std::size_t first_limit = 64;
-    std::vector<OpenUse> open_;
-    std::vector<Used> used_;  // one per stream and range
+    Few<OpenUse, 2> open_;
+    Few<Used, 4> used_;  // one per stream and range
     std::size_t limit_ = first_limit;
 };
 

@@ -269,6 +269,17 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std:
     free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr, age));
 }
 
+Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order) {
+    std::vector<Piece*> surplus;
+    Piece* const found = device.cache.exchange(left, bytes, order != nullptr ? &order->kept_behind : nullptr, surplus);
+    free_all(device, surplus);
+    return found;
+}
+
+void keep_closed_again(DeviceState& device, Piece& parked, StreamState* order) {
+    keep_parked(device, parked, order);
+}
+
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     return_unreturned(device);
     (void)empty_lanes(device);

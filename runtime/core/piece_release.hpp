@@ -6,6 +6,7 @@
 #include <isthmus/result.hpp>
 
 #include "ledger.hpp"
+#include "piece_cache.hpp"
 #include "running_services.hpp"
 
 #include <cstdint>
@@ -42,6 +43,10 @@ std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind);
 // A piece that lay in a lane is kept as any other. `behind`: the stream whose work may still use it; nullptr: none.
 // `age`: so many releases ago.
 void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age = {});
+// PieceCache::exchange(), where `order` is the stream in whose order the request is made; frees what is too much then.
+Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order);
+// A piece that the cache handed out, and that is parked still, goes back to it.
+void keep_closed_again(DeviceState& device, Piece& parked, StreamState* order);
 // For the end of a stream. What is kept behind its work goes back in its order, or serves others if the work has ended.
 void free_kept_behind(StreamState& stream);
 // The same for what is too much beside an allocation of so many bytes that the cache does not serve.

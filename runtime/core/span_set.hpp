@@ -2,11 +2,12 @@
 // SpanSet: a set of bytes of a buffer. Pure.
 #pragma once
 
+#include "few.hpp"
 #include "sharing_rules.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <utility>
 
 namespace isthmus::rules {
 
@@ -15,24 +16,34 @@ namespace isthmus::rules {
 class SpanSet {
 public:
     static constexpr std::size_t most = 64;
+    using Spans = detail::Few<ByteSpan, 2>;
+
+    SpanSet() = default;
+    SpanSet(const SpanSet& other) {
+        for (const ByteSpan& one : other.spans_) spans_.push_back(one);
+    }
+    SpanSet(SpanSet&&) noexcept = default;
+    SpanSet& operator=(SpanSet&&) noexcept = default;
+    ~SpanSet() = default;
 
     bool meets(const ByteSpan& span) const noexcept {
         return std::any_of(spans_.begin(), spans_.end(), [&](const ByteSpan& one) { return overlap(one, span); });
     }
     void add(ByteSpan span) {
         if (span.begin >= span.end) return;
-        std::erase_if(spans_, [&](const ByteSpan& one) {
+        spans_.erase_if([&](const ByteSpan& one) {
             if (one.end < span.begin || span.end < one.begin) return false;  // spans that touch are merged
             span = {std::min(one.begin, span.begin), std::max(one.end, span.end)};
             return true;
         });
-        const auto behind =
-            std::find_if(spans_.begin(), spans_.end(), [&](const ByteSpan& one) { return one.begin > span.begin; });
-        spans_.insert(behind, span);
+        spans_.push_back(span);
+        for (std::size_t at = spans_.size() - 1; at > 0 && spans_[at - 1].begin > span.begin; --at) {
+            std::swap(spans_[at - 1], spans_[at]);
+        }
         if (spans_.size() > most) join_nearest();
     }
     void remove(const ByteSpan& span) {
-        std::vector<ByteSpan> left;
+        Spans left;
         for (const ByteSpan& one : spans_) {
             if (!overlap(one, span)) {
                 left.push_back(one);
@@ -41,10 +52,12 @@ public:
             if (one.begin < span.begin) left.push_back({one.begin, span.begin});
             if (span.end < one.end) left.push_back({span.end, one.end});
         }
-        spans_.swap(left);
+        spans_ = std::move(left);
         while (spans_.size() > most) join_nearest();
     }
-    const std::vector<ByteSpan>& spans() const noexcept { return spans_; }
+    const Spans& spans() const noexcept { return spans_; }
+    // Whether add() may need memory from the heap.
+    bool full() const noexcept { return spans_.full(); }
 
 private:
     void join_nearest() {
@@ -54,9 +67,9 @@ private:
             if (gap(at) < gap(nearest)) nearest = at;
         }
         spans_[nearest].end = spans_[nearest + 1].end;
-        spans_.erase(spans_.begin() + static_cast<std::ptrdiff_t>(nearest) + 1);
+        spans_.erase(spans_.begin() + nearest + 1);
     }
-    std::vector<ByteSpan> spans_;
+    Spans spans_;
 };
 
 }  // namespace isthmus::rules

@@ -49,6 +49,9 @@ std::shared_ptr<BufferState> own(StateBlock& block);
 // A buffer that rests becomes a new one, with the memory that it has. false: its memory has to go to the cache.
 // `order`: the stream in whose order that was allocated.
 bool begin_again(StateBlock& block, const StreamState* order);
+// The same with other memory, a parked piece that the cache has handed out, for so many bytes. `reason`: why the memory
+// is of its kind, where that may have changed; static storage. false: nobody can have the piece, which stays parked.
+bool begin_with(StateBlock& block, Piece& piece, std::size_t bytes, std::string_view reason);
 // The state or the control block of this block has ended.
 void part_with(StateBlock& block, std::uint8_t which) noexcept;
 // Called when the last reference to a buffer has gone that rests.

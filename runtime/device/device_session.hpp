@@ -136,6 +136,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     const OwnedBlocks buffer_books{new KeptBlocks(most_buffer_states)};  // what is out of line
     const OwnedBlocks buffer_extras{new KeptBlocks(most_buffer_states)};
     const OwnedBlocks second_sides{new KeptBlocks(most_buffer_states)};
+    const OwnedBlocks buffer_parts{new KeptBlocks(most_buffer_states)};
     const OwnedBlocks native_scopes{new KeptBlocks};
 
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy

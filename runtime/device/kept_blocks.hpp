@@ -41,15 +41,41 @@ public:
         {
             const std::lock_guard lock(mutex_);
             ++lent_;
-            if (Idle* const idle = idle_; idle != nullptr) {
-                idle_ = idle->next;
-                --idle_count_;
-                return idle;
-            }
+            if (void* const idle = take_idle()) return idle;
         }
         note_heap("operator new");
         if (fresh != nullptr) *fresh = true;
         return ::operator new(bytes, alignment_);
+    }
+    // A block for an object that several threads may be about to make: what there() finds, or what make(memory) made
+    // and published. One of the threads takes a block, and the others none. make() answers nullptr where another thread
+    // has published one that is not of these blocks. Both are called with the lock, and take no other one.
+    template <class There, class Make>
+    auto make_once(std::size_t bytes, There there, Make make) -> decltype(there()) {
+        if (generation_ != process::generation()) {  // a forked child has one thread
+            auto* const made = there();
+            return made != nullptr ? made : make(::operator new(bytes, alignment_));
+        }
+        void* fresh = nullptr;
+        while (true) {
+            {
+                const std::lock_guard lock(mutex_);
+                if (auto* const made = there()) {
+                    if (fresh != nullptr) keep(fresh);
+                    return made;
+                }
+                void* const block = fresh != nullptr ? std::exchange(fresh, nullptr) : take_idle();
+                if (block != nullptr) {
+                    ++lent_;
+                    if (auto* const made = make(block)) return made;
+                    --lent_;
+                    keep(block);
+                    return there();
+                }
+            }
+            note_heap("operator new");
+            fresh = ::operator new(bytes, alignment_);
+        }
     }
     // Keeps as many idle ones as another sort has blocks, lent or idle, beyond those that are lent here: each of these
     // may then take one without the heap. So many are kept from then on. Who makes a further block of the other sort
@@ -73,8 +99,7 @@ public:
             }
             void* const block = ::operator new(bytes, alignment_);
             const std::lock_guard lock(mutex_);
-            idle_ = ::new (block) Idle{idle_};
-            ++idle_count_;
+            keep(block);
         }
     }
     bool keeps_for_each() const noexcept {
@@ -87,11 +112,7 @@ public:
         {
             const std::lock_guard lock(mutex_);
             last = --lent_ == 0 && closed_;
-            if (!closed_ && idle_count_ < most_) {
-                idle_ = ::new (block) Idle{idle_};
-                ++idle_count_;
-                return;
-            }
+            if (!closed_ && idle_count_ < most_) return keep(block);
         }
         ::operator delete(block, alignment_);
         if (last) delete this;
@@ -116,6 +137,19 @@ private:
         Idle* next;
     };
     ~KeptBlocks() = default;
+
+    // Expect the lock.
+    void* take_idle() noexcept {
+        Idle* const idle = idle_;
+        if (idle == nullptr) return nullptr;
+        idle_ = idle->next;
+        --idle_count_;
+        return idle;
+    }
+    void keep(void* block) noexcept {
+        idle_ = ::new (block) Idle{idle_};
+        ++idle_count_;
+    }
 
     const std::uint64_t generation_ = process::generation();
     std::size_t most_;

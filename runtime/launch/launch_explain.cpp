@@ -207,7 +207,7 @@ int Explainer::calls_for_buffers() {
             if (buffer.views.at_host() != nullptr) {
                 auto known =
                     std::find_if(at_host.begin(), at_host.end(), [&](const auto& one) { return one.first == &buffer; });
-                if (known == at_host.end()) known = at_host.insert(known, {&buffer, *buffer.views.at_host()});
+                if (known == at_host.end()) known = at_host.emplace(known, &buffer, *buffer.views.at_host());
                 if (!known->second.meets(used.span)) continue;
                 known->second.remove(used.span);
             }

@@ -11,6 +11,7 @@
 #include "memory_errors.hpp"
 #include "memory_source.hpp"
 #include "provenance_errors.hpp"
+#include "small_rules.hpp"
 #include "stream_state.hpp"
 
 #include <isthmus/stream.hpp>
@@ -128,16 +129,21 @@ Result<std::size_t> bytes_of(const Amount& amount) {
 
 namespace {
 
+// What a buffer gets beside its state while it is made, each with what stands before it.
+enum class Beside : std::uint8_t { nothing, extras, second_side };
+
 // Whether the device keeps what the state of a buffer lies in.
-bool keeps_state(const DeviceState& device, bool with_extras) {
+bool keeps_state(const DeviceState& device, Beside beside) {
     if (!device.buffer_states->any_idle()) return false;
-    return !with_extras || (device.buffer_books->any_idle() && device.buffer_extras->any_idle());
+    if (beside == Beside::nothing) return true;
+    if (!device.buffer_books->any_idle() || !device.buffer_extras->any_idle()) return false;
+    return beside == Beside::extras || device.second_sides->any_idle();
 }
 
 // Otherwise it comes from the heap: a sealed scope refuses that.
-Result<void> has_state(DeviceState& device, bool with_extras) {
-    if (device.sealed_by() == nullptr || keeps_state(device, with_extras)) return {};
-    if (empty_lanes(device) != 0 && keeps_state(device, with_extras)) return {};
+Result<void> has_state(DeviceState& device, Beside beside) {
+    if (device.sealed_by() == nullptr || keeps_state(device, beside)) return {};
+    if (empty_lanes(device) != 0 && keeps_state(device, beside)) return {};
     return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
 }
 
@@ -161,7 +167,9 @@ Untyped fill_new(const std::shared_ptr<DeviceState>& device, Source& source, Mem
     if (!bytes) return std::move(bytes).error();
     const MemoryKind kind = device->synchronous ? MemoryKind::host : source.kind();
     const bool with_extras = gets_extras<Source>(*device, kind, *bytes, amount.alignment, stream);
-    if (Result<void> room = has_state(*device, with_extras); !room) return std::move(room).error();
+    if (Result<void> room = has_state(*device, with_extras ? Beside::extras : Beside::nothing); !room) {
+        return std::move(room).error();
+    }
     NewBuffer buffer(device);
     begin(buffer, *bytes, source.kind(), reason);
     buffer.asked_for(asked);
@@ -213,7 +221,9 @@ Untyped allocate_own(const std::shared_ptr<DeviceState>& device, MemoryKind kind
     if (asked.in_order) asked.stream_id = stream->state()->id;
     const rules::SharedRequest request = rules::kind_request(asked);
     StreamState* const order = asked.in_order ? stream->state().get() : nullptr;
-    if (std::shared_ptr<BufferState> again = wake_buffer(*device, request, order)) {
+    std::shared_ptr<BufferState> again = wake_buffer(*device, request, order);
+    if (!again && amount.alignment <= rules::driver_alignment) again = exchange_buffer(*device, request, order, {});
+    if (again) {
         if (order != nullptr) order_on(*again, *stream);
         return again;
     }
@@ -247,9 +257,15 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
-    const bool of_two_sides = plan->path == LaunchPath::stage || plan->path == LaunchPath::attach;
-    const bool with_extras = of_two_sides || (*bytes > 0 && may_have_lead(alignment));
-    if (Result<void> room = has_state(*device, with_extras); !room) return std::move(room).error();
+    if (plan->path != LaunchPath::stage && alignment <= rules::driver_alignment && *bytes > rules::largest_place) {
+        const OtherBuffer other{device->synchronous ? MemoryKind::host : plan->kind, plan->path, plan->reason};
+        if (std::shared_ptr<BufferState> again = exchange_buffer(*device, request, nullptr, other)) return again;
+    }
+    const bool with_extras = plan->path == LaunchPath::attach || (*bytes > 0 && may_have_lead(alignment));
+    const Beside beside = plan->path == LaunchPath::stage ? Beside::second_side
+                          : with_extras                   ? Beside::extras
+                                                          : Beside::nothing;
+    if (Result<void> room = has_state(*device, beside); !room) return std::move(room).error();
     NewBuffer buffer(device);
     buffer.asked_for(use);
     begin(buffer, *bytes, plan->kind, plan->reason);

@@ -16,8 +16,7 @@ Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t f
     if (first > elements || count > elements - first) {
         return make_error<errors::part_outside_of_buffer>(count, first, elements);
     }
-    buffer->make_parted();
-    return {};
+    return buffer->make_parted();
 }
 
 MemoryKind PartBase::kind() const noexcept {

@@ -165,20 +165,32 @@ std::size_t MemorySource::place_of(const AllocationRequest& request) const noexc
 }
 
 // What rests was judged when it was made: what may have changed since is looked at here and by the lanes.
-Piece* MemorySource::from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const {
-    if (!of_lanes_ || request.alignment > rules::driver_alignment || place_of(request) != 0) return nullptr;
+rules::SharedRequest MemorySource::request_of_lanes(const AllocationRequest& request, StreamState*& order) const {
+    if (!of_lanes_ || request.alignment > rules::driver_alignment || place_of(request) != 0) return {};
     DeviceState& device = *device_;
-    if (device.bars(is_system(kind_) ? rules::PublicCall::allocate_host : rules::PublicCall::allocate)) return nullptr;
-    StreamState* order = nullptr;
+    if (device.bars(is_system(kind_) ? rules::PublicCall::allocate_host : rules::PublicCall::allocate)) return {};
     if (request.stream != nullptr) {
         StreamState& stream = *request.stream->state();
-        if (stream.others()) return nullptr;
+        if (stream.others()) return {};
         if (rules::is_pooled(kind_)) {
-            if (stream.device != device_) return nullptr;
+            if (stream.device != device_) return {};
             order = &stream;
         }
     }
-    return wake_piece(device, of_lanes_.request(request.bytes, order != nullptr ? order->id : 0), order, lanes);
+    return of_lanes_.request(request.bytes, order != nullptr ? order->id : 0);
+}
+
+Piece* MemorySource::from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const {
+    StreamState* order = nullptr;
+    const rules::SharedRequest resting = request_of_lanes(request, order);
+    return resting ? wake_piece(*device_, resting, order, lanes) : nullptr;
+}
+
+Piece* MemorySource::in_exchange(const AllocationRequest& request) const {
+    if (request.bytes > max_bytes || !requests_change(*device_)) return nullptr;
+    StreamState* order = nullptr;
+    const rules::SharedRequest resting = request_of_lanes(request, order);
+    return resting ? exchange_piece(*device_, resting, order) : nullptr;
 }
 
 Result<MemoryBlock> MemorySource::hand_out(Piece& resting, const AllocationRequest& request, Origin* origin) {
@@ -191,10 +203,24 @@ Result<MemoryBlock> MemorySource::hand_out(Piece& resting, const AllocationReque
     return block;
 }
 
+Result<MemoryBlock> MemorySource::hand_out_kept(Piece& kept, const AllocationRequest& request, Origin* origin) {
+    MemoryBlock block;
+    block.bytes = request.bytes;
+    block.kind = kind_;
+    Ledger& ledger = device_->books->ledger;
+    kept.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    place(request, kept, block);
+    tell_origin(kept, block, origin);
+    if (ledger.wake(kept, block) == 0) return enter(block, ledger.take_parked(kept), nullptr, origin);
+    if (origin != nullptr) origin->piece = &kept;
+    return block;
+}
+
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Origin* origin) {
     if (Piece* const resting = from_lane(request, BufferLanes::Among::own_lane)) {
         return hand_out(*resting, request, origin);
     }
+    if (Piece* const other = in_exchange(request)) return hand_out_kept(*other, request, origin);
     ObservedSpan span(device_->observer(), Span::allocate, name(kind_), [&] {
         ObservedFacts facts = request.stream != nullptr ? request.stream->state()->observed() : device_->observed();
         facts.bytes = request.bytes;
@@ -225,10 +251,10 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     const std::size_t place_bytes = keeps ? place_of(request) : 0;
     PieceCache::Behind* const behind = in_order ? &request.stream->state()->kept_behind : nullptr;
     if (keeps) {
-        const auto take = [&] {
-            return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind, place_bytes);
+        const auto take = [&](rules::Reach reach) {
+            return device_->cache.take(kind_, placement_, whole.bytes, request.alignment, behind, place_bytes, reach);
         };
-        Piece* kept = take();
+        Piece* kept = take(requests_change(*device_) ? rules::Reach::any : rules::Reach::near);
         if (kept == nullptr) {
             if (Piece* const resting = from_lane(request, BufferLanes::Among::other_lanes)) {
                 was_kept = true;
@@ -237,17 +263,11 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
             // Memory of the driver is the last resort.
             (void)end_dropped_buffers(*device_, true);
             (void)empty_lanes(*device_);
-            kept = take();  // also what another thread has put into the cache since
+            kept = take(rules::Reach::any);  // also what another thread has put into the cache since
         }
         if (kept != nullptr) {
             was_kept = true;
-            Ledger& ledger = device_->books->ledger;
-            kept->allocated_in_order = in_order;
-            place(request, *kept, block);
-            tell_origin(*kept, block, origin);
-            if (ledger.wake(*kept, block) == 0) return enter(block, ledger.take_parked(*kept), nullptr, origin);
-            if (origin != nullptr) origin->piece = kept;
-            return block;
+            return hand_out_kept(*kept, request, origin);
         }
     }
     const SealedCall fresh = fresh_memory(kind_);

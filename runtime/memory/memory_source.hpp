@@ -63,7 +63,12 @@ private:
     std::size_t place_of(const AllocationRequest& request) const noexcept;  // 0: whole pages
     // A parked piece that rests in a lane for this request; nullptr: none, or the request has to be judged first.
     Piece* from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const;
+    Piece* in_exchange(const AllocationRequest& request) const;  // the same where requests change in size
     Result<MemoryBlock> hand_out(Piece& resting, const AllocationRequest& request, Origin* origin);
+    // The same for a piece of the cache, which may have had another size and alignment.
+    Result<MemoryBlock> hand_out_kept(Piece& kept, const AllocationRequest& request, Origin* origin);
+    // What of_lanes_ makes of the request; empty: no lane serves it, or it has to be judged first. `order`: see there.
+    rules::SharedRequest request_of_lanes(const AllocationRequest& request, StreamState*& order) const;
     // allocate() without the observer. `was_kept` becomes true where kept memory served.
     Result<MemoryBlock> allocate_untold(const AllocationRequest& request, Origin* origin, bool& was_kept);
     Result<MemoryBlock> enter(MemoryBlock block, Piece piece, Stream* stream, Origin* origin);

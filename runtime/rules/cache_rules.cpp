@@ -60,6 +60,15 @@ bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t
     return unused <= std::max(small_program_bytes, peak / peak_share);
 }
 
+bool ends_are_small(const HandedOut& now) noexcept {
+    const std::uint64_t peak = std::max(now.peak_bytes, now.asked_bytes);
+    return now.bytes - now.asked_bytes <= std::max(small_program_bytes, peak / peak_share);
+}
+
+bool may_serve_alone(const HandedOut& now, std::uint64_t owners_bytes, bool crowded) noexcept {
+    return !crowded && owners_bytes <= std::max(small_program_bytes, now.peak_bytes / peak_share);
+}
+
 std::string_view why_no_segments(const SegmentFacts& facts) noexcept {
     if (!facts.asked) return "not asked for";
     if (!facts.virtual_memory) return "the device has no virtual memory management";

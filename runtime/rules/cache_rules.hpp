@@ -48,6 +48,9 @@ constexpr int classes_above = 4;
 constexpr bool serves(std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
     return piece_bytes >= requested_bytes && size_class(piece_bytes) - size_class(requested_bytes) <= classes_above;
 }
+// Of which classes a piece may be: near as above; any that is large enough, if it may serve alone: before the driver or
+// the system is asked, and where a thread's requests change in size from one to the next.
+enum class Reach : std::uint8_t { near, any };
 
 // What owners have of a device's memory that may be kept later.
 struct HandedOut {
@@ -67,6 +70,12 @@ std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcep
 std::uint64_t most_reserved(const HandedOut& now) noexcept;
 // Whether a piece may serve although its end is unused: the unused ends of all pieces stay within a sixteenth.
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept;
+// Whether the unused ends of all pieces are within that.
+bool ends_are_small(const HandedOut& now) noexcept;
+// Whether a piece of any size may serve, however much of it is unused then: owners have `owners_bytes`, next to
+// nothing, so that the piece would lie idle otherwise. `crowded`: a request found no memory beside such a piece since
+// the peak was counted anew. So that happens once, and adds the unused end of that piece to what is reserved.
+bool may_serve_alone(const HandedOut& now, std::uint64_t owners_bytes, bool crowded) noexcept;
 
 // What decides whether device memory may lie in segments of the runtime (ADR 125).
 struct SegmentFacts {

@@ -20,6 +20,10 @@ struct SharedRequest {
     std::uint64_t words[2] = {0, 0};            // 0: a request that no lane serves
     static constexpr int first_word_bits = 56;  // the rest of the first is 0: a buffer keeps something else there
     explicit operator bool() const noexcept { return words[0] != 0; }
+    // Requests of one sort may differ in size alone.
+    bool of_sort(const SharedRequest& other) const noexcept {
+        return words[0] == other.words[0] && words[1] == other.words[1];
+    }
     // Of pool memory in the order of a stream, which stream_id() names. The first three bits say so.
     bool in_order() const noexcept { return (words[0] & 7) == 6; }
     std::uint64_t stream_id() const noexcept { return words[1]; }
@@ -84,6 +88,10 @@ constexpr bool may_rest(const Unheld& buffer) noexcept {
            (buffer.order_known || !buffer.in_order) && !buffer.exposed && !buffer.in_parts && !buffer.in_graphs &&
            !buffer.far && !buffer.watched && !buffer.capture_open;
 }
+
+// Requests in a row that a lane did not serve, none of which was like one of the last that came to rest there: from so
+// many on, the thread's requests are taken to change in size from one to the next.
+inline constexpr std::uint8_t misses_that_change = 8;
 
 struct LaneNow {
     std::size_t buffers = 0;

@@ -71,6 +71,7 @@ struct Scene {
     FrameRing<std::int32_t> ring = FrameRing<std::int32_t>::create(device, items, {}).value();
     Replayed graph = Replayed::of(device, stream);
     std::uint64_t position = 0;
+    std::size_t turn = 0;
     std::optional<HostView<const std::int32_t>> open = viewed.read_on_host().value();
 
     explicit Scene(Device& used) : device(used) { set_all(copied, 0); }
@@ -109,6 +110,13 @@ Code block_pair(const Allocator& allocator, const AllocationRequest& request) {
     const Result<MemoryBlock> block = allocator.allocate(request);
     if (!block) return block.code() == Code::unsupported ? Code::ok : block.code();  // no pools here
     return allocator.release(*block, request.stream).code();
+}
+
+// Sixteen sizes of as many classes, one after the other.
+std::size_t changing_bytes(Scene& s) {
+    constexpr std::array<std::size_t, 16> sizes = {3000,  4100,  5200,   7000,   9000,   12000,  15000,   20000,
+                                                   30000, 50000, 100000, 200000, 300000, 500000, 1000000, 2000000};
+    return sizes[s.turn++ % sizes.size()];
 }
 
 struct May {
@@ -199,6 +207,77 @@ TEST(HotCalls, MakeAndEndBuffersAsTheTableSays) {  // keeps M2
         Scene scene(device);
         for (const Row& row : rows_of_buffers) count(scene, row);
     });
+}
+
+// Messages of any size, one at a time: once the largest has been there, kept memory serves every size.
+TEST(HotCalls, ServeSizesThatChangeAtRandom) {  // keeps M2, M8
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    constexpr std::size_t largest = std::size_t{8} << 20;
+    constexpr long turns = 256;
+    struct Case {
+        const char* name;
+        double mutexes;  // of a turn, on the average
+        Code (*turn)(Device&, Stream&, std::size_t);
+    };
+    constexpr Case cases[] = {
+        {"blocks", 1.8,
+         [](Device& device, Stream&, std::size_t bytes) {
+             return block_pair(device.allocator(MemoryKind::pinned), {bytes});
+         }},
+        {"blocks of a stream", 1.8,
+         [](Device& device, Stream& stream, std::size_t bytes) {
+             return block_pair(device.allocator(MemoryKind::pool), {bytes, 256, device.is_cpu() ? nullptr : &stream});
+         }},
+        {"buffers of a stream", 1.8,
+         [](Device&, Stream& stream, std::size_t bytes) {
+             const Code answer = code_of(stream.allocate<std::byte>(bytes));
+             return answer == Code::unsupported ? ok : answer;
+         }},
+        {"shared buffers", 5,
+         [](Device& device, Stream&, std::size_t bytes) {
+             return code_of(device.allocate_shared<std::byte>(bytes, {.prefer = Prefer::latency}));
+         }},
+    };
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.name);
+        on_each_device_that_keeps(std::uint64_t{256} << 20, [&](Device& device) {
+            Stream stream = device.create_stream().value();
+            std::uint64_t state = 1;
+            const auto draw = [&] {  // as many of each power of two, from 64 bytes to 8 MiB
+                state = state * 6364136223846793005u + 1442695040888963407u;
+                const std::size_t below = largest >> ((state >> 33) % 18);
+                return std::max<std::size_t>(64, below - (state >> 40) % (below / 2 + 1));
+            };
+            ASSERT_EQ(one.turn(device, stream, largest), ok);
+            for (long at = 0; at < 4 * turns; ++at) ASSERT_EQ(one.turn(device, stream, draw()), ok);
+            Counts sum;
+            const long calls = driver_calls();
+            for (long at = 0; at < turns; ++at) {
+                const std::size_t bytes = draw();
+                Counting counting;
+                const Code answered = one.turn(device, stream, bytes);
+                const Counts counts = counting.end();
+                ASSERT_EQ(answered, ok);
+                sum.allocations += counts.allocations;
+                sum.mutexes += counts.mutexes;
+                sum.system_calls += counts.system_calls;
+                if (sum.where.empty()) sum.where = counts.where;
+            }
+            if (prints()) {
+                std::printf("%-24s %5.2f allocations %5.2f mutexes %5.2f system calls %5.2f driver calls\n", one.name,
+                            static_cast<double>(sum.allocations) / turns, static_cast<double>(sum.mutexes) / turns,
+                            static_cast<double>(sum.system_calls) / turns,
+                            static_cast<double>(driver_calls() - calls) / turns);
+                return;
+            }
+            EXPECT_EQ(driver_calls(), calls);
+            EXPECT_EQ(sum.allocations, 0) << sum.where;
+            EXPECT_EQ(sum.system_calls, 0);
+            EXPECT_LE(static_cast<double>(sum.mutexes), one.mutexes * turns);
+            const CacheUsage usage = device.cache_usage();
+            EXPECT_LE(usage.kept_bytes, largest + largest / 16) << "nothing lives, and 17/16 of the peak are kept";
+        });
+    }
 }
 
 // Also a lane that is full, and whose oldest buffers go into a cache that has kept none of their size before.
@@ -498,6 +577,92 @@ TEST(SealedScopes, RefuseABufferWhoseExtrasAreNotKept) {  // keeps T2, R9
             EXPECT_EQ(one.make(device, users), ok);
             const Seal again = own.seal().value();
             EXPECT_EQ(one.make(device, users), ok) << "all are kept";
+            EXPECT_EQ(again.count(), 0u);
+        });
+    }
+}
+
+// State, book and extras are kept, and so is the memory of both sides; the heap would give the second side.
+TEST(SealedScopes, RefuseACopiedBufferWhoseSecondSideIsNotKept) {  // keeps T2, R9
+    constexpr std::size_t bytes = 4096;
+    const SharedUse copied{.kind = MemoryKind::device};
+    if (runtime().default_device().allocate_shared<std::byte>(bytes, copied).value().path() != LaunchPath::stage) {
+        GTEST_SKIP() << "device memory is not copied here";
+    }
+    on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+        if (device.is_cpu()) return;
+        std::vector<MemoryBlock> blocks;
+        for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
+            blocks.push_back(device.allocator(kind).allocate(request_of(bytes)).value());
+        }
+        for (const MemoryBlock& block : blocks) {
+            ASSERT_TRUE(worked(device.allocator(block.kind).release(block)));
+        }
+        const Allocator users = StatisticsAllocator(device.allocator(MemoryKind::pinned));
+        (void)device.allocate<std::byte>(bytes, users).value();  // has a book and extras
+        Seal seal = own.seal().value();
+        Counting counting;
+        const Code answered = code_of(device.allocate_shared<std::byte>(bytes, copied));
+        const Counts counts = counting.end();
+        EXPECT_EQ(answered, Code::not_permitted);
+        EXPECT_EQ(counts.allocations, 0) << counts.where;
+        EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
+        ASSERT_TRUE(worked(seal.end()));
+        EXPECT_EQ(code_of(device.allocate_shared<std::byte>(bytes, copied)), ok);
+        const Seal again = own.seal().value();
+        EXPECT_EQ(code_of(device.allocate_shared<std::byte>(bytes, copied)), ok) << "all are kept";
+        EXPECT_EQ(again.count(), 0u);
+    });
+}
+
+// The first part, or the first native scope, of a buffer that lived as the scope began.
+TEST(SealedScopes, RefuseAFirstPartOrNativeScopeThatTheHeapWouldGive) {  // keeps T2, R9
+    struct Case {
+        const char* name;
+        Code (*use)(Stream&, Buffer<std::int32_t>&);
+    };
+    constexpr Case cases[] = {
+        {"a part", [](Stream&, Buffer<std::int32_t>& buffer) { return code_of(buffer.part(2, 4)); }},
+        {"a native scope",
+         [](Stream& stream, Buffer<std::int32_t>& buffer) {
+             auto scope = stream.open_native_scope("scope", updates(buffer));
+             return !scope ? scope.code() : code_of(std::move(scope)->close());
+         }},
+    };
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.name);
+        on_each_device_that_keeps(std::uint64_t{64} << 20, [&](Device& device, Runtime& own) {
+            Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> one_before = pinned(device, items, 0);
+            Buffer<std::int32_t> other_before = pinned(device, items, 0);
+            for (int times = 0; times < 4; ++times) {  // what the stream needs
+                auto scope = stream.open_native_scope("before", updates(one_before), updates(other_before)).value();
+                ASSERT_TRUE(worked(std::move(scope).close()));
+                ASSERT_TRUE(worked(stream.synchronize()));
+            }
+            Buffer<std::int32_t> fresh = pinned(device, items, 0);
+            ASSERT_TRUE(worked(stream.launch(add_one, items, fresh)));
+            ASSERT_TRUE(worked(stream.synchronize()));
+            for (const SealScope scope : {SealScope::runtime, SealScope::thread}) {
+                Seal seal = own.seal({scope, SealMode::refuse}).value();
+                Counting counting;
+                const Code answered = one.use(stream, fresh);
+                const Counts counts = counting.end();
+                EXPECT_EQ(answered, Code::not_permitted);
+                EXPECT_EQ(counts.allocations, 0) << counts.where;
+                EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
+                ASSERT_TRUE(worked(seal.end()));
+            }
+            {
+                Buffer<std::int32_t> ended = pinned(device, items, 0);
+                EXPECT_EQ(one.use(stream, ended), ok);
+                ASSERT_TRUE(worked(stream.synchronize()));
+            }
+            const Seal again = own.seal().value();
+            Counting counting;
+            EXPECT_EQ(one.use(stream, fresh), ok) << "what the other buffer had is kept";
+            const Counts counts = counting.end();
+            EXPECT_EQ(counts.allocations, 0) << counts.where;
             EXPECT_EQ(again.count(), 0u);
         });
     }

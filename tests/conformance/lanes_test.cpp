@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <string_view>
@@ -349,6 +350,77 @@ TEST(Lanes, ABlockThatRestsMayNotBeAccessed) {
         EXPECT_TRUE(unless_fault(again.device == block.device && copy() == 0));
         EXPECT_TRUE(worked(allocator.release(again)));
         EXPECT_TRUE(worked(allocator.release(other)));
+    });
+}
+
+// keeps M2: a block has the bounds that were asked for, whatever its memory was allocated for before
+TEST(Lanes, MemoryOfACoarserAlignmentServesOthersWithinTheirBounds) {
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (!counts_calls(device)) return;  // a driver does not know the bounds
+        constexpr std::size_t bytes = 5000;
+        const Allocator allocator = device.allocator(MemoryKind::device);
+        const MemoryBlock other = allocator.allocate(block_of(2 * bytes)).value();
+        const ForeignContext context(device);
+        const auto copies = [&](const MemoryBlock& block, std::size_t many) {
+            auto* const function = driver_function<int(std::uint64_t, std::uint64_t, std::size_t)>("cuMemcpyDtoD_v2");
+            return function(other.device, block.device, many) == 0;
+        };
+        for (int round = 0; round < 3; ++round) {
+            const Result<MemoryBlock> coarse = allocator.allocate({bytes, 4096});
+            if (!worked(coarse)) return;
+            EXPECT_EQ(coarse->device % 4096, 0u);
+            EXPECT_TRUE(copies(*coarse, bytes));
+            EXPECT_TRUE(worked(allocator.release(*coarse)));
+            EXPECT_FALSE(copies(*coarse, bytes)) << "use after release";
+            const Result<MemoryBlock> again = allocator.allocate(block_of(bytes));
+            if (!worked(again)) return;
+            EXPECT_EQ(again->device % 256, 0u);
+            EXPECT_TRUE(copies(*again, bytes));
+            EXPECT_FALSE(copies(*again, bytes + 1)) << "an overrun by one byte";
+            EXPECT_TRUE(
+                unless_fault(device.can_access(reinterpret_cast<void*>(again->device), bytes).verdict == Verdict::yes));
+            EXPECT_TRUE(worked(allocator.release(*again)));
+        }
+        EXPECT_TRUE(worked(allocator.release(other)));
+    });
+}
+
+// Sizes that change from one block, or buffer, to the next: each has its own identity, bounds and content.
+TEST(Lanes, ABufferOfAnotherSizeTakesWhatRestsAlong) {  // keeps M2, M4, K8
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        Stream stream = device.create_stream().value();
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        MemoryBlock before;
+        std::uint64_t state = 3;
+        const auto draw = [&] {
+            return static_cast<std::size_t>((state = state * 25214903917u + 11) >> 20) % 60000 + 600;
+        };
+        for (int round = 0; round < 200; ++round) {
+            const std::size_t many = draw();
+            const Result<MemoryBlock> block = allocator.allocate(block_of(many));
+            if (!worked(block)) return;
+            EXPECT_EQ(block->bytes, many);
+            EXPECT_NE(block->id, before.id);
+            std::memset(block->host, round, many);
+            if (before.id != 0) {
+                EXPECT_TRUE(refused_as(allocator.release(before), Code::already_released));
+            }
+            before = *block;
+            EXPECT_TRUE(worked(allocator.release(*block)));
+            SharedUse use;
+            use.kind = MemoryKind::pinned;
+            for (const bool shared : {true, false}) {
+                auto made = shared ? device.allocate_shared<std::int32_t>(many, use)
+                                   : device.allocate<std::int32_t>(many, MemoryKind::pinned);
+                if (!worked(made)) return;
+                ASSERT_EQ(made->size(), many);
+                set_all(*made, round);
+                if (!worked(stream.launch(add_one, many, *made))) return;
+                expect_all(*made, round + 1);
+                EXPECT_EQ(made->kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::pinned);
+                EXPECT_FALSE(made->explain().empty());
+            }
+        }
     });
 }
 

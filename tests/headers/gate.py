@@ -61,6 +61,7 @@ BY_HAND = {
     ('core', 'wait_until_unused'): FAILED,
     ('device', 'give_back'): END,
     ('device', 'make'): SERVICE,
+    ('device', 'make_once'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'take'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'trim'): NO_DRIVER,
     ('graph', 'end'): FAILED,
@@ -95,7 +96,7 @@ SEVERAL = {
 # Room and function that ask and do not refuse.
 SILENT = {
     ('core', 'return_unreturned'): 'gives back what nothing waits for, when it can',
-    ('memory', 'from_lane'): 'the short way: the general one, which is taken then, refuses',
+    ('memory', 'request_of_lanes'): 'the short way: the general one, which is taken then, refuses',
     ('memory', 'grantable'): 'a question without an error: not asked is answered "not verified"',
     ('launch', 'launch_buffers'): 'the short way: the long way, which is taken then, refuses',
 }

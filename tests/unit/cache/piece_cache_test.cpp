@@ -256,6 +256,67 @@ TEST(PieceCache, UnusedEndsOfPiecesAreBounded) {  // keeps M8
     EXPECT_TRUE(cache.take(MemoryKind::device, {}, asked, 256)) << "one was returned";
 }
 
+// One owner at a time, whose sizes change: one piece serves all of them, until two are needed at one time.
+TEST(PieceCache, ALargePieceServesASmallRequestWhereItWouldLieIdle) {  // keeps M2, M8
+    constexpr std::size_t size = 8 << 20;
+    for (const std::size_t bytes : {std::size_t{64}, std::size_t{5000}, std::size_t{1} << 20}) {
+        Lent memory;
+        PieceCache cache(memory, no_limit);
+        const auto take = [&](std::size_t asked) {
+            return cache.take(MemoryKind::device, {}, asked, 256, nullptr, 0, rules::Reach::any);
+        };
+        Piece large = handed_out(cache, 1 << 24, size, size);
+        Piece beside = handed_out(cache, 2 << 24, size / 16, size / 16);
+        (void)cache.keep(large);
+        EXPECT_FALSE(cache.take(MemoryKind::device, {}, bytes, 256)) << "near ones alone";
+        ASSERT_EQ(take(bytes), &large) << bytes;
+        EXPECT_EQ(memory.lent[1 << 24], bytes);
+        EXPECT_EQ(large.asked_bytes, bytes);
+        EXPECT_FALSE(take(64));
+        EXPECT_TRUE(cache.make_way(64).empty());  // the driver is asked
+        EXPECT_TRUE(cache.keep(large).empty());
+        EXPECT_FALSE(take(bytes)) << "two were needed at one time";
+        EXPECT_EQ(take(size - size / 16), &large) << "within the bound of unused ends";
+        EXPECT_TRUE(cache.keep(large).empty());
+        cache.returned(beside);
+        EXPECT_FALSE(take(bytes));
+        (void)cache.take_out(no_limit);  // the peak begins anew
+        EXPECT_EQ(take(bytes), &large);
+    }
+}
+
+// What rested in a lane, for another size: one step of the cache.
+TEST(PieceCache, APieceOfALaneIsExchangedForOneThatServes) {  // keeps M2, M5
+    constexpr std::size_t size = 1 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    Piece large = handed_out(cache, 1 << 24, size, size);
+    Piece small = handed_out(cache, 2 << 24, 70000, 70000);
+    Piece oldest = handed_out(cache, 3 << 24, 300, 300);
+    (void)cache.keep(oldest);
+    (void)cache.keep(large);
+    const PieceCache::Usage before = cache.usage();
+    cache.close_in_lane(small, nullptr);
+    std::vector<Piece*> surplus;
+    EXPECT_EQ(cache.exchange({small, 0, 3}, size - 5, nullptr, surplus), &large);
+    EXPECT_TRUE(surplus.empty());
+    EXPECT_EQ(memory.lent[1 << 24], size - 5);
+    EXPECT_EQ(memory.lent[2 << 24], 0u);
+    EXPECT_EQ(cache.usage().taken, before.taken + 1);
+    EXPECT_EQ(cache.usage().bytes, before.bytes - size + 70000);
+    // Its own piece, where that serves; and where none does, it is kept all the same.
+    (void)cache.keep(large);
+    Piece* const again = cache.take(MemoryKind::device, {}, 70000, 256);
+    ASSERT_EQ(again, &small);
+    cache.close_in_lane(small, nullptr);
+    EXPECT_EQ(cache.exchange({small, 1, 1}, 69000, nullptr, surplus), &small);
+    EXPECT_EQ(memory.lent[2 << 24], 69000u);
+    cache.close_in_lane(small, nullptr);
+    EXPECT_EQ(cache.exchange({small, 0, 1}, 2 * size, nullptr, surplus), nullptr);
+    EXPECT_EQ(cache.take(MemoryKind::device, {}, 70000, 256), &small);
+    EXPECT_EQ(cache.take_out(0).size(), 2u);
+}
+
 TEST(PieceCache, PagesServeRequestsOfTheirPlacementAndAlignment) {  // keeps M1
     Lent memory;
     PieceCache cache(memory, 1 << 20);

@@ -107,7 +107,9 @@ private:
     }
 
     void allocate(Piece*& block, std::size_t bytes) {
-        if (Piece* const kept = cache_.take(kind_, {}, bytes, 256)) {
+        Piece* kept = cache_.take(kind_, {}, bytes, 256);
+        if (kept == nullptr) kept = cache_.take(kind_, {}, bytes, 256, nullptr, 0, rules::Reach::any);
+        if (kept != nullptr) {
             EXPECT_GE(kept->bytes(), bytes);
             block = kept;
             ++outcome_.hits;

@@ -366,6 +366,57 @@ TEST(OutOfLine, OfThreadsThatMakeABookTheFirstWins) {
     }
 }
 
+// A sealed scope has one block for each buffer: threads that come at the same time borrow no further one.
+TEST(OutOfLine, ThreadsThatMakeABookTogetherBorrowOneBlock) {  // keeps R9
+    isthmus::detail::OwnedBlocks books(new isthmus::detail::KeptBlocks(8));
+    books->give_back(books->take(sizeof(BufferBook)));
+    for (int round = 0; round < 500; ++round) {
+        OutOfLine all;
+        std::atomic<int> waiting{0};
+        const auto make = [&] {
+            ++waiting;
+            while (waiting.load() < 2) std::this_thread::yield();
+            (void)all.make_book(books.get());
+        };
+        std::thread other(make);
+        make();
+        other.join();
+        ASSERT_FALSE(books->any_idle()) << "a second block was borrowed, in round " << round;
+    }
+}
+
+TEST(KeptBlocks, LendNoneForAnObjectThatIsThere) {  // keeps R9
+    isthmus::detail::OwnedBlocks kept(new isthmus::detail::KeptBlocks(8));
+    kept->give_back(kept->take(sizeof(int)));
+    int there = 5;
+    int* found = &there;
+    int calls = 0;
+    const auto make = [&](void* memory) {
+        ++calls;
+        return ::new (memory) int(7);
+    };
+    EXPECT_EQ(kept->make_once(
+                  sizeof(int), [&] { return found; }, make),
+              &there);
+    EXPECT_EQ(calls, 0);
+    EXPECT_TRUE(kept->any_idle());
+    found = nullptr;
+    int* const made = kept->make_once(
+        sizeof(int), [&] { return found; }, make);
+    EXPECT_EQ(*made, 7);
+    EXPECT_FALSE(kept->any_idle());
+    // Another thread published one from elsewhere: the block stays.
+    kept->give_back(made);
+    const auto beaten = [&](void*) {
+        found = &there;
+        return static_cast<int*>(nullptr);
+    };
+    EXPECT_EQ(kept->make_once(
+                  sizeof(int), [&] { return found; }, beaten),
+              &there);
+    EXPECT_TRUE(kept->any_idle());
+}
+
 TEST(KeptBlocks, KeepOneForEachBlockOfAnotherSort) {  // keeps R9
     constexpr std::size_t bytes = 64;
     isthmus::detail::OwnedBlocks states(new isthmus::detail::KeptBlocks(1));

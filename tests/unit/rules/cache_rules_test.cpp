@@ -131,6 +131,21 @@ TEST(Cache, UnusedEndsStayWithinASixteenthOfThePeak) {  // keeps M8
     EXPECT_FALSE(may_leave_unused({0, 0, 0}, 101 << 10, 36 << 10));
 }
 
+TEST(Cache, APieceOfAnySizeServesWhereOwnersHaveNextToNothing) {  // keeps M2, M8
+    constexpr std::uint64_t peak = 16 << 20;
+    for (const std::uint64_t owners : {std::uint64_t{0}, peak / 16}) {
+        EXPECT_TRUE(may_serve_alone({peak, peak, peak}, owners, false)) << "the rest lies in lanes";
+        EXPECT_FALSE(may_serve_alone({peak, peak, peak}, owners, true)) << "two were needed at one time before";
+    }
+    EXPECT_FALSE(may_serve_alone({peak, peak, peak}, peak / 16 + 1, false));
+    EXPECT_TRUE(may_serve_alone({0, 0, 0}, 64 << 10, false)) << "small programs: 64 KiB";
+    EXPECT_FALSE(may_serve_alone({0, 0, 0}, (64 << 10) + 1, false));
+    EXPECT_TRUE(ends_are_small({peak, peak - peak / 16, peak}));
+    EXPECT_FALSE(ends_are_small({peak + 1, peak - peak / 16, peak}));
+    EXPECT_TRUE(ends_are_small({64 << 10, 0, 0}));
+    EXPECT_FALSE(ends_are_small({(64 << 10) + 1, 0, 0}));
+}
+
 TEST(Cache, OnlyMemoryThatNothingUsesIsKeptOrPoolMemoryBehindOneStream) {  // keeps M3, M7
     int kept = 0;
     for (const ReleaseOrder order : {ReleaseOrder::none, ReleaseOrder::own_stream, ReleaseOrder::other_stream}) {

@@ -106,7 +106,7 @@ public:
 
     // The elements [first, first + count), for kernels and views. Uses of a part conflict with uses of the same
     // elements only (but see independent()). Graphs use the whole buffer. Errors: invalid_argument (beyond the end),
-    // invalid_handle.
+    // invalid_handle, not_permitted (the first part, in a sealed scope for which the device keeps no memory).
     Result<BufferPart<T>> part(std::size_t first, std::size_t count) { return make_part<T>(first, count); }
     Result<BufferPart<const T>> part(std::size_t first, std::size_t count) const {
         return make_part<const T>(first, count);
