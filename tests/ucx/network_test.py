@@ -308,8 +308,9 @@ class Hostile(Network):
 
 
 class Deaths(Network):
-    def endless(self, *arguments, policy="drop"):
-        return self.share("--policy", policy, "--rate", "200", "--viewers", "1", "--viewer-deadline", "1", *arguments)
+    def endless(self, *arguments, policy="drop", **more):
+        return self.share("--policy", policy, "--rate", "200", "--viewers", "1", "--viewer-deadline", "1", *arguments,
+                          **more)
 
     def frames_flow(self, producer):
         """The producer still makes frames: a new local viewer gets some."""
@@ -357,7 +358,7 @@ class Deaths(Network):
             say("receives", f"k{step}")
             viewer = self.view(port, "--frames", "3", **preload["receives"])
             _, error = viewer.communicate(timeout=DEADLINE_S)
-            self.assertIn(viewer.returncode, (0, 1), error)
+            self.assertIn(viewer.returncode, (0, 1), (step, error))
             self.assertIsNone(producer.poll())
             if viewer.returncode == 0:
                 break
