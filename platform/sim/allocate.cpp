@@ -10,9 +10,6 @@
 namespace isthmus::sim {
 namespace {
 
-// Requests of half of the address space or more are refused at once.
-constexpr std::size_t absurd_bytes = std::size_t{1} << 46;
-
 // Observed (580, H100): device memory is taken in chunks, which allocations of less share. Assumed: for every machine,
 // without gaps between them, and a chunk that is not needed any more goes back at once.
 constexpr std::uint64_t chunk_bytes = std::uint64_t{2} << 20;

@@ -2,6 +2,7 @@
 // Copies as operations: checked at the call, and again when they run.
 #include "copies.hpp"
 
+#include "allocate.hpp"
 #include "call.hpp"
 #include "statistics.hpp"
 #include "written_bytes.hpp"
@@ -223,6 +224,7 @@ Result copy(Driver& d, Stream* handle, const CopyRequest& request) {
     Rows rows = {to.pointer, from.pointer, box, request.to, request.from};
     const bool one_row = box.height == 1 && box.depth == 1;
     if (from.pageable && !request.source.device_address && !capturing && !request.wait && one_row) {
+        if (box.width_bytes >= absurd_bytes) return result::out_of_memory;
         const auto* bytes = static_cast<const std::byte*>(rows.source);
         staged = std::make_shared<std::vector<std::byte>>(bytes, bytes + box.width_bytes);
         rows.source = staged->data();
