@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <memory>
 #include <optional>
 #include <set>
@@ -45,6 +46,8 @@ struct FakeWorld {
     std::uint64_t records = 0;
     std::set<std::uint64_t> ended_records;
     std::uintptr_t next = 1;
+    // Threads may make and destroy events at the same time; for every other call there is one thread at a time.
+    std::recursive_mutex events_mutex;
 
     std::function<void(const std::string&)> inside;  // called within every call: what a signal handler does there
 
@@ -297,6 +300,7 @@ public:
 
     platform::Status create_event(platform::EventKind kind, platform::EventHandle& out) override {
         static const char* const names[] = {"create event", "create event with timing", "create event for others"};
+        const std::lock_guard lock(world_.events_mutex);
         const platform::Status status = world_.call(names[static_cast<int>(kind)], "create_event");
         if (!status.ok()) return status;
         world_.events.insert(world_.next);
@@ -304,6 +308,7 @@ public:
         return {};
     }
     platform::Status destroy_event(platform::EventHandle event) override {
+        const std::lock_guard lock(world_.events_mutex);
         world_.events.erase(static_cast<std::uintptr_t>(event));
         return world_.call("destroy event", "destroy_event");
     }
