@@ -10,8 +10,9 @@
 namespace isthmus::sim {
 namespace {
 
-// Observed (580, H100): device memory is taken in chunks, which allocations of less share. Assumed: for every machine,
-// without gaps between them, and a chunk that is not needed any more goes back at once.
+// Observed (580, H100): device memory is taken in chunks, which allocations of less share, and a chunk goes back when it
+// is empty. Simplified: the gaps between small ones are not counted, nor that contexts share no chunks. Assumed for
+// other machines.
 constexpr std::uint64_t chunk_bytes = std::uint64_t{2} << 20;
 
 std::uint64_t whole_chunks(std::uint64_t bytes) {

@@ -60,9 +60,6 @@ Obstacle obstacle_in(const engine::Graph& graph, const Context*& context) {
 Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags,
                    InstantiateParameters& why) {
     constexpr unsigned long long auto_free_on_launch = 1, device_launch = 4, use_node_priority = 8;
-    Context* current = nullptr;
-    // Observed (580, H200) for fills, copies, child graphs and conditional nodes; assumed for graphs without any.
-    if (const Result refused = need_context(d, current)) return refused;
     if (!instance) return result::invalid_value;
     // Observed (580, H200): 1 for unknown flags, and for launches by kernels with automatic frees.
     if ((flags & ~(auto_free_on_launch | device_launch | use_node_priority)) != 0) return result::invalid_value;
@@ -94,12 +91,20 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     return result::ok;
 }
 
+// Observed (580, H100): 201 without a context, for any graph.
+Result instantiate_in_context(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags,
+                              InstantiateParameters& why) {
+    Context* context = nullptr;
+    if (const Result refused = need_context(d, context)) return refused;
+    return instantiate(d, instance, graph, flags, why);
+}
+
 Result instantiate_with_log(Driver& d, GraphExec** instance, GraphObject* graph, NodeObject** error_node, char* log,
                             std::size_t log_bytes) {
     if (error_node) *error_node = nullptr;
     if (log && log_bytes != 0) *log = '\0';
     InstantiateParameters why = {};
-    return instantiate(d, instance, graph, 0, why);
+    return instantiate_in_context(d, instance, graph, 0, why);
 }
 
 Result instantiate_with(Driver& d, GraphExec** instance, GraphObject* graph, InstantiateParameters& p) {
@@ -110,7 +115,10 @@ Result instantiate_with(Driver& d, GraphExec** instance, GraphObject* graph, Ins
     if ((p.flags & upload) != 0) {  // the simulator has nothing to upload
         if (const Result code = resolve_for_work(d, p.upload_stream, stream)) return code;
     }
-    const Result code = instantiate(d, instance, graph, p.flags & ~upload, p);
+    // Observed (580, H100): the stream of an upload has a context.
+    const unsigned long long flags = p.flags & ~upload;
+    const Result code = (p.flags & upload) != 0 ? instantiate(d, instance, graph, flags, p)
+                                                : instantiate_in_context(d, instance, graph, flags, p);
     if (code == result::ok) p.result = succeeded;
     return code;
 }
@@ -192,7 +200,7 @@ Result cuGraphInstantiate_v2(GraphExec** instance, GraphObject* graph, NodeObjec
 Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
     return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) -> Result {
         InstantiateParameters why = {};
-        return instantiate(d, instance, graph, flags, why);
+        return instantiate_in_context(d, instance, graph, flags, why);
     });
 }
 

@@ -130,7 +130,8 @@ Result cuKernelGetLibrary(Module** library, Function* kernel) {
 }
 
 Result cuFuncGetModule(Module** module, Function* function) {
-    return call_in_context(CallId::cuFuncGetModule, [&](Driver& d, Context&) -> Result {
+    return call(CallId::cuFuncGetModule, [&](Driver& d) -> Result {
+        if (!function) return result::invalid_value;  // observed (580, H100)
         const std::lock_guard lock(d.mutex);
         if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
         return give_module(*function, module);

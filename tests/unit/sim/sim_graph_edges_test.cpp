@@ -226,6 +226,11 @@ TEST(SimGraphInstances, NeedACurrentContext) {  // keeps S16's ground
         REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, g.graph, 0), 201);
         REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &parameters), 201);
         REQUIRE_THAT(instance == nullptr && parameters.result == 1);
+        parameters.flags = 2;  // with an upload, whose stream has a context
+        parameters.upload_stream = stream;
+        REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &parameters), 0);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        parameters = {};
         REQUIRE_CODE(cuCtxSetCurrent(context), 0);
         REQUIRE_CODE(cuGraphInstantiateWithParams(&instance, g.graph, &parameters), 0);
         REQUIRE_THAT(parameters.result == 0);
@@ -290,69 +295,6 @@ TEST(SimUserObjects, LiveAsLongAsAGraphOrItsInstances) {
         REQUIRE_CODE(cuStreamSynchronize(stream), 0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
         wait_for_destroyed(1);
-    });
-}
-
-TEST(SimUserObjects, AnUpdatedInstanceHoldsThoseOfItsNewGraph) {
-    in_own_process([] {
-        open_device();
-        static int values[] = {1, 10, 100};
-        UserObject* objects[3] = {};
-        Three graphs[3];
-        for (int i = 0; i < 3; ++i) {
-            REQUIRE_CODE(cuUserObjectCreate(&objects[i], &values[i], destroy, 1, 1), 0);
-            REQUIRE_CODE(cuGraphRetainUserObject(graphs[i].graph, objects[i], 1, 1), 0);
-        }
-        NodeObject* more = nullptr;
-        REQUIRE_CODE(cuGraphAddEmptyNode(&more, graphs[2].graph, nullptr, 0), 0);
-        GraphExec* instance = nullptr;
-        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graphs[0].graph, 0), 0);
-        REQUIRE_CODE(cuGraphDestroy(graphs[0].graph), 0);
-        Stream* const stream = new_stream();
-        Gate gate;
-        REQUIRE_CODE(launch_hold(stream, gate), 0);
-        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
-        UpdateResult answer = {};
-        REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graphs[2].graph, &answer), 910);  // changes nothing
-        REQUIRE_CODE(cuGraphDestroy(graphs[2].graph), 0);
-        wait_for_destroyed(100);
-        REQUIRE_CODE(cuGraphExecUpdate_v2(instance, graphs[1].graph, &answer), 0);
-        REQUIRE_CODE(cuGraphDestroy(graphs[1].graph), 0);
-        ::usleep(20000);
-        REQUIRE_THAT(destroyed == 100);  // the launch holds the first
-        gate.released = 1;
-        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
-        wait_for_destroyed(101);
-        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
-        wait_for_destroyed(111);
-    });
-}
-
-TEST(SimUserObjects, AChildGraphOfAnInstanceHoldsItsOwn) {
-    in_own_process([] {
-        open_device();
-        static int values[] = {1, 10};
-        UserObject* objects[2] = {};
-        Three graphs[2];
-        for (int i = 0; i < 2; ++i) {
-            REQUIRE_CODE(cuUserObjectCreate(&objects[i], &values[i], destroy, 1, 1), 0);
-            REQUIRE_CODE(cuGraphRetainUserObject(graphs[i].graph, objects[i], 1, 1), 0);
-        }
-        GraphObject* parent = nullptr;
-        NodeObject* node = nullptr;
-        GraphExec* instance = nullptr;
-        REQUIRE_CODE(cuGraphCreate(&parent, 0), 0);
-        REQUIRE_CODE(cuGraphAddChildGraphNode(&node, parent, nullptr, 0, graphs[0].graph), 0);
-        REQUIRE_CODE(cuGraphDestroy(graphs[0].graph), 0);
-        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, parent, 0), 0);
-        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, node, graphs[1].graph), 0);
-        REQUIRE_CODE(cuGraphDestroy(graphs[1].graph), 0);
-        ::usleep(20000);
-        REQUIRE_THAT(destroyed == 0);
-        REQUIRE_CODE(cuGraphDestroy(parent), 0);
-        wait_for_destroyed(1);
-        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
-        wait_for_destroyed(11);
     });
 }
 

@@ -141,10 +141,20 @@ TEST(SimLibraries, ParametersOfKernelsAreToldInAContext) {
             ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u32 b) { ret; }\n";
         Function* kernel = nullptr;
         REQUIRE_CODE(cuLibraryGetKernel(&kernel, library(text), "k"), 0);
+        Function* const multiply = multiply_kernel();
         std::size_t offset = 77, bytes = 77;
         REQUIRE_CODE(cuCtxSetCurrent(nullptr), 0);
         REQUIRE_CODE(cuKernelGetParamInfo(kernel, 1, &offset, &bytes), 201);
+        REQUIRE_CODE(cuKernelGetParamInfo(nullptr, 1, &offset, &bytes), 1);
+        REQUIRE_CODE(cuFuncGetParamInfo(nullptr, 1, &offset, &bytes), 1);
         REQUIRE_THAT(offset == 77 && bytes == 77);
+        // Functions tell without a context.
+        const char* name = nullptr;
+        Module* module = nullptr;
+        REQUIRE_CODE(cuFuncGetParamInfo(multiply, 1, &offset, &bytes), 0);
+        REQUIRE_CODE(cuFuncGetName(&name, multiply), 0);
+        REQUIRE_CODE(cuFuncGetModule(&module, multiply), 0);
+        REQUIRE_CODE(cuFuncGetModule(&module, nullptr), 1);
         REQUIRE_CODE(cuCtxSetCurrent(context), 0);
         REQUIRE_CODE(cuKernelGetParamInfo(kernel, 1, &offset, &bytes), 0);
         REQUIRE_THAT(offset == 8 && bytes == 4);
