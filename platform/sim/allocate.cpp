@@ -10,29 +10,9 @@
 namespace isthmus::sim {
 namespace {
 
-// Observed (580, H100): device memory is taken in chunks, which allocations of less share, and a chunk goes back when it
-// is empty. Simplified: the gaps between small ones are not counted, nor that contexts share no chunks. Assumed for
-// other machines.
-constexpr std::uint64_t chunk_bytes = std::uint64_t{2} << 20;
-
+// Observed (580, H100): whole chunks, which allocations of less share in their context. Assumed for other machines.
 std::uint64_t whole_chunks(std::uint64_t bytes) {
     return (bytes + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
-}
-
-// What an allocation takes of the device, and what its end gives back.
-std::uint64_t taken_by(const DeviceState& state, std::size_t bytes) {
-    if (bytes >= chunk_bytes) return whole_chunks(bytes);
-    return whole_chunks(state.small_bytes + bytes) - whole_chunks(state.small_bytes);
-}
-
-void take(DeviceState& state, std::size_t bytes) {
-    state.used_bytes += taken_by(state, bytes);
-    if (bytes < chunk_bytes) state.small_bytes += bytes;
-}
-
-void give_back_chunks(DeviceState& state, std::size_t bytes) {
-    if (bytes < chunk_bytes) state.small_bytes -= bytes;
-    state.used_bytes -= taken_by(state, bytes);
 }
 
 // Reserves another address for memory that the CPU accesses at region.host; keeps the offset within a page.
@@ -75,11 +55,15 @@ void close_to_host(Driver& d, Region* region) {
 
 Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes) {
     DeviceState& state = d.devices[static_cast<std::size_t>(device)];
-    if (bytes >= absurd_bytes || !has_room(d, device, taken_by(state, bytes))) return nullptr;
+    if (bytes >= absurd_bytes) return nullptr;
+    const bool shares = bytes < chunk_bytes && state.chunks.have_room(context, bytes);
+    const std::uint64_t taken = shares ? 0 : whole_chunks(bytes);
+    if (!has_room(d, device, taken)) return nullptr;
     Region* region = map_region(d, Kind::device, device, context, bytes);
     if (!region) return nullptr;
     close_to_host(d, region);
-    take(state, bytes);
+    if (bytes < chunk_bytes) state.chunks.take(region->id, context, bytes);
+    state.used_bytes += taken;
     return region;
 }
 
@@ -134,7 +118,9 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 void release_region(Driver& d, Region* region) {
     const bool is_device_memory = region->kind == Kind::device && !region->foreign && !region->external;
     if (is_device_memory) {
-        give_back_chunks(d.devices[static_cast<std::size_t>(region->device)], region->bytes);
+        DeviceState& state = d.devices[static_cast<std::size_t>(region->device)];
+        const bool ends = region->bytes >= chunk_bytes || state.chunks.give_back(region->id);
+        if (ends) state.used_bytes -= whole_chunks(region->bytes);
     } else if (region->kind == Kind::array || region->kind == Kind::heap) {
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     }

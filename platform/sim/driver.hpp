@@ -3,6 +3,7 @@
 // outlive main). The objects behind handles are listed here, so that a stale handle is recognised.
 #pragma once
 
+#include "chunks.hpp"
 #include "engine/engine.hpp"
 #include "handles.hpp"
 #include "kernel_heap.hpp"
@@ -124,7 +125,7 @@ struct DeviceState {
     Pool* pool = nullptr;
     std::uint64_t total_bytes = 0;  // the record's, unless a test reduced it
     std::uint64_t used_bytes = 0;   // allocations, reserves of pools, memory of graphs
-    std::uint64_t small_bytes = 0;  // allocations that share chunks, whose chunks used_bytes counts
+    Chunks chunks;                  // of small allocations; used_bytes counts them
     // Of graphs, in steps; both figures of the driver, used and reserved, with a high-water mark each.
     std::uint64_t graph_bytes = 0, graph_used_high = 0, graph_reserved_high = 0;
 };

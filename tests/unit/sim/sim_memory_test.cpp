@@ -62,17 +62,41 @@ TEST(SimMemory, AllocationsTakeWholeChunks) {
         REQUIRE_THAT(taken_by(40, 64 * kib) == 4 * mib && taken_by(40, mib) == 40 * mib);
         REQUIRE_THAT(taken_by(1, 3 * mib) == 4 * mib && taken_by(40, 5 * mib) == 240 * mib);
         REQUIRE_THAT(taken_by(40, 2 * mib + 512) == 160 * mib && taken_by(3, 2 * mib) == 6 * mib);
+        REQUIRE_THAT(taken_by(3, mib + 512) == 6 * mib && taken_by(4, 3 * mib / 2) == 8 * mib);
+        REQUIRE_THAT(taken_by(4200, 1) == 4 * mib && taken_by(100, 513) == 2 * mib);
+        // The first place that is free is taken; a chunk goes back when it is empty.
+        const Address whole = device_memory(mib), half = device_memory(mib / 2), last = device_memory(mib / 2);
+        REQUIRE_THAT(before - free_bytes() == 2 * mib);
+        const Address behind = device_memory(256);
+        REQUIRE_CODE(cuMemFree_v2(whole), 0);
+        REQUIRE_THAT(before - free_bytes() == 4 * mib);
+        const Address filling = device_memory(3 * mib / 4);
+        REQUIRE_THAT(before - free_bytes() == 4 * mib);
+        for (const Address one : {half, last, filling}) REQUIRE_CODE(cuMemFree_v2(one), 0);
+        REQUIRE_THAT(before - free_bytes() == 2 * mib);
+        REQUIRE_CODE(cuMemFree_v2(behind), 0);
+        // Contexts share no chunks.
+        Context *mine = nullptr, *popped = nullptr;
+        const Address first_context = device_memory(1);
+        REQUIRE_CODE(cuCtxCreate_v2(&mine, 0, 0), 0);
+        const Address second_context = device_memory(1);
+        REQUIRE_THAT(before - free_bytes() == 4 * mib);
+        REQUIRE_CODE(cuMemFree_v2(second_context), 0);
+        REQUIRE_CODE(cuCtxPopCurrent_v2(&popped), 0);
+        REQUIRE_CODE(cuMemFree_v2(first_context), 0);
         // A small one that is left keeps its chunk.
-        const Address first = device_memory(1), second = device_memory(2 * mib - 1), third = device_memory(1);
+        const Address first = device_memory(1), second = device_memory(2 * mib - 512), third = device_memory(512);
         REQUIRE_THAT(before - free_bytes() == 4 * mib);
         REQUIRE_CODE(cuMemFree_v2(second), 0);
+        REQUIRE_THAT(before - free_bytes() == 4 * mib);
+        REQUIRE_CODE(cuMemFree_v2(first), 0);
         REQUIRE_THAT(before - free_bytes() == 2 * mib);
         // What is left of the device's last chunk serves small ones alone.
         REQUIRE_CODE(isthmus_sim_set_memory_bytes(0, 3 * mib), 0);
         Address address = 0;
         REQUIRE_CODE(cuMemAlloc_v2(&address, 2 * mib), 2);
         REQUIRE_CODE(cuMemAlloc_v2(&address, mib), 0);
-        for (const Address one : {first, third, address}) REQUIRE_CODE(cuMemFree_v2(one), 0);
+        for (const Address one : {third, address}) REQUIRE_CODE(cuMemFree_v2(one), 0);
         REQUIRE_CODE(isthmus_sim_set_memory_bytes(0, 0), 0);
         REQUIRE_THAT(free_bytes() == before);
     });
