@@ -13,6 +13,7 @@
 #include <driver_abi/sim_registration.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <span>
 #include <vector>
@@ -58,6 +59,17 @@ Result wait_for_work(Driver& d, const Context* context) {
     return context != nullptr ? d.engine().synchronize_context(legacy_stream_of(d, *context)) : result::ok;
 }
 
+// All constant variables of the module lie in one bank.
+std::uint64_t constant_bytes(const ptx::Program& program) {
+    std::uint64_t bytes = 0;
+    for (const ptx::GlobalVariable& variable : program.variables()) {
+        if (!variable.is_constant) continue;
+        const std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment_bytes, 1);
+        bytes = (bytes + alignment - 1) / alignment * alignment + variable.size_bytes;
+    }
+    return bytes;
+}
+
 // An image without registered twins: PTX, a cubin or a fatbin of other code.
 Result load_ready_made(Driver& d, Context* context, Module** module, std::span<const std::byte> given,
                        std::string& log) {
@@ -77,6 +89,14 @@ Result load_ready_made(Driver& d, Context* context, Module** module, std::span<c
     } else if (!error.empty()) {
         log = "ptxas application ptx input, " + error + "\nptxas fatal   : Ptx assembly aborted due to errors";
         return result::invalid_ptx;
+    }
+    constexpr std::uint64_t most_constant_bytes = 64 << 10;
+    if (program && constant_bytes(*program) > most_constant_bytes) {
+        char words[96];
+        std::snprintf(words, sizeof words, "File uses too much global constant data (0x%llx bytes, 0x10000 max)",
+                      static_cast<unsigned long long>(constant_bytes(*program)));
+        log = "ptxas error   : " + std::string(words);
+        return result::ptx_too_new;  // observed (580, H100)
     }
     const int device = context != nullptr ? context->device : 0;
     if (has_managed_variables(program.get()) && d.fact(device, attribute::managed) == 0) return result::not_supported;
@@ -174,16 +194,8 @@ Result unload(Driver& d, Module* module, Result unknown) {
 int local_bytes(const Function& function) {
     return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->local_bytes) : 0;
 }
-// All constant variables of the module lie in one bank.
 int constant_bytes(const Function& function) {
-    std::uint64_t bytes = 0;
-    if (!function.twin->program) return 0;
-    for (const ptx::GlobalVariable& variable : function.twin->program->variables()) {
-        if (!variable.is_constant) continue;
-        const std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment_bytes, 1);
-        bytes = (bytes + alignment - 1) / alignment * alignment + variable.size_bytes;
-    }
-    return static_cast<int>(bytes);
+    return function.twin->program ? static_cast<int>(constant_bytes(*function.twin->program)) : 0;
 }
 
 // That of .target (580, H100).

@@ -217,6 +217,20 @@ TEST(SimPtxTexts, WhatAnAssemblerRefusesIsNoModule) {  // keeps W8's ground
     });
 }
 
+TEST(SimPtxTexts, ConstantsHave64KiB) {  // keeps W8's ground
+    in_own_process([] {
+        open_device();
+        const auto text = [](const char* bytes) {
+            return text_of(".visible .const .align 1 .b8 a[65530];\n.visible .const .align 2 .b8 b[" +
+                           std::string(bytes) + "];\n.visible .entry k() { ret; }\n");
+        };
+        std::string log;
+        REQUIRE_CODE(load(text("6")), 0);
+        REQUIRE_CODE(load(text("7"), nullptr, &log), 222);  // as a driver 580 on an H100
+        REQUIRE_THAT(log.find("too much global constant data (0x10001 bytes, 0x10000 max)") != std::string::npos);
+    });
+}
+
 TEST(SimPtxTexts, AVariableThatNothingDefinesIsNamed) {  // keeps W8's ground
     in_own_process([] {
         open_device();
