@@ -144,8 +144,7 @@ constexpr Deed deeds[] = {
          request.stream = &s.stream;
          s.of_streams.release(s.of_streams.allocate(request).value(), &s.stream).value();
      }},
-    {"buffer_of_stream_sizes_change",
-     [](Scene& s) { (void)s.stream.allocate<std::byte>(changing_bytes(s)).value(); }},
+    {"buffer_of_stream_sizes_change", [](Scene& s) { (void)s.stream.allocate<std::byte>(changing_bytes(s)).value(); }},
     {"buffer_pinned_sizes_change",
      [](Scene& s) { (void)s.device.allocate<std::byte>(changing_bytes(s), MemoryKind::pinned).value(); }},
     {"buffer_of_stream", [](Scene& s) { (void)s.stream.allocate<int>(count).value(); }},

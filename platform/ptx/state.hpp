@@ -36,6 +36,7 @@ struct Cluster {
     static constexpr std::uint32_t first_look = 16;
     void disturb() {
         quiet_passes = 0;
+        next_look = first_look;
         suspected = false;
     }
     void complete() {

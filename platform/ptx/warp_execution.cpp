@@ -545,6 +545,8 @@ void start_warp(Warp& warp, const FunctionCode& function, LaneMask lanes_of_warp
     warp.finished = false;
     warp.yields = false;
     warp.waits = false;
+    warp.test_failed = false;
+    warp.failed_tests = 0;
     warp.copies.reset();
     warp.cluster_tickets = {};
     warp.counted = {};

@@ -20,8 +20,7 @@ DeviceState& state_of(Driver& d, int device) {
     return d.devices[static_cast<std::size_t>(device)];
 }
 
-Result synchronize_context(Driver& d, const Context& context) {
-    const engine::StreamId legacy = legacy_stream_of(d, context);
+Result synchronize_context(Driver& d, engine::StreamId legacy) {
     // Observed: an open capture of the context is lost, in every mode and from any thread.
     if (d.engine().invalidate_captures(legacy)) return result::capture_unsupported;
     const Result code = d.engine().synchronize_context(legacy);
@@ -314,18 +313,21 @@ Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 Result cuCtxSynchronize() {
-    return call_in_context(CallId::cuCtxSynchronize,
-                           [&](Driver& d, Context& context) { return synchronize_context(d, context); });
+    return call_in_context(CallId::cuCtxSynchronize, [&](Driver& d, Context& context) {
+        return synchronize_context(d, legacy_stream_of(d, context));
+    });
 }
 
 Result cuCtxSynchronize_v2(Context* context) {
     return call(CallId::cuCtxSynchronize_v2, [&](Driver& d) -> Result {
         if (!context) context = current_context(d);
+        engine::StreamId legacy = engine::StreamId::none;
         {
             const std::lock_guard lock(d.mutex);
             if (const Result code = context_code(d, context)) return code;
+            legacy = legacy_stream_of(d, *context);
         }
-        return synchronize_context(d, *context);
+        return synchronize_context(d, legacy);
     });
 }
 }

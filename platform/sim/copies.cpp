@@ -140,6 +140,7 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
 std::shared_ptr<std::vector<std::byte>> stage(Rows& rows) {
     const Box& box = rows.box;
     const Layout packed = {box.width_bytes, box.width_bytes * box.height};
+    if (packed.slice >= absurd_bytes || packed.slice * box.depth >= absurd_bytes) return nullptr;
     auto staged = std::make_shared<std::vector<std::byte>>(packed.slice * box.depth);
     const Rows into = {staged->data(), rows.source, box, packed, rows.from};
     std::uintptr_t fault = 0;

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -12,8 +13,8 @@
 namespace isthmus::sim {
 namespace {
 
-// CUcoredumpSettings
-constexpr int on_exception = 1, trigger_host = 2, lightweight = 3, user_trigger = 4, file = 5, pipe = 6, contents = 7;
+// CUcoredumpSettings; 2: trigger_host, 3: lightweight
+constexpr int on_exception = 1, user_trigger = 4, file = 5, pipe = 6, contents = 7;
 constexpr std::size_t name_bytes = 1024;
 
 struct CoredumpSettings {
@@ -75,12 +76,12 @@ Result set(CoredumpSettings& to, int id, const void* value, const std::size_t* b
         return result::invalid_value;
     }
     if (is_flag(id)) {
-        std::memcpy(&to.flags[static_cast<std::size_t>(id - on_exception)], value, sizeof(bool));
+        to.flags[static_cast<std::size_t>(id - on_exception)] = *static_cast<const unsigned char*>(value) != 0;
         // Observed (580, H200): the pipe has a name from here on.
         if (id == user_trigger && to.flags[user_trigger - on_exception] && to.pipe.empty()) to.pipe = default_pipe();
     } else if (is_name(id)) {
         const auto* const text = static_cast<const char*>(value);
-        (id == file ? to.file : to.pipe).assign(text, ::strnlen(text, name_bytes - 1));
+        (id == file ? to.file : to.pipe).assign(text, ::strnlen(text, std::min(*bytes, name_bytes - 1)));
     } else {
         std::memcpy(&to.contents, value, sizeof(to.contents));
     }

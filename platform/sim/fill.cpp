@@ -129,12 +129,11 @@ Result fill_node_of_size(Driver& d, const GpuAgent& agent, const FillNodeParamet
 
 }  // namespace
 
-// Observed (580, H200): without a context, too. Assumed: it has the current one, as a copy node.
 Result add_fill_node(Driver& d, const NodePlace& place, const FillNodeParameters* parameters, Context* context) {
     if (!parameters) return result::invalid_value;
-    return add_memory_node(
-        d, place, context ? context : current_context(d),
-        [&](const GpuAgent& agent, engine::Operation& made) { return fill_node_of_size(d, agent, *parameters, made); });
+    return add_memory_node(d, place, context, [&](const GpuAgent& agent, engine::Operation& made) {
+        return fill_node_of_size(d, agent, *parameters, made);
+    });
 }
 
 Result set_fill_node(Driver& d, const NodeChange& change, const FillNodeParameters* parameters, Context* context) {

@@ -171,16 +171,19 @@ Result move_child_node(Driver& d, const NodePlace& place, GraphObject* child) {
 Result replace_child_node(Driver& d, NodeObject* node, GraphObject* child) {
     engine::Graph inside;  // in the end the previous graph, destroyed after the lock is released
     const std::lock_guard lock(d.mutex);
-    if (!d.nodes.alive(node) || !d.graphs.alive(child) || child->was_moved) return result::invalid_value;
-    // Not modelled: a graph that holds the node, and a node whose graph was moved into it.
+    if (!d.nodes.alive(node) || !d.graphs.alive(child)) return result::invalid_value;
+    // Not modelled: a graph that was moved or holds the node, and a node whose graph was moved into it.
+    if (child->was_moved) return result::not_supported;
     if (is_around(node->embedded, child) || is_around(child, node->graph)) return result::not_supported;
     if (node->embedded && node->embedded->was_moved) return result::not_supported;
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
     if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;  // as for a new node
     inside.renew_identities();
+    const Result code =
+        change(d, *node->graph, [&](engine::Graph& graph) { graph.node(node->index).child->swap(inside); });
     engine::Graph none;
-    if (node->embedded) end_graph(d, std::exchange(node->embedded, nullptr), none);
-    return change(d, *node->graph, [&](engine::Graph& graph) { graph.node(node->index).child->swap(inside); });
+    if (code == result::ok && node->embedded) end_graph(d, std::exchange(node->embedded, nullptr), none);
+    return code;
 }
 
 Result add_empty_node(Driver& d, const NodePlace& place) {

@@ -142,13 +142,9 @@ Result load_any(Driver& d, Context* context, Module** module, const void* image,
 
 Result load(Driver& d, Context* context, Module** module, const void* image, std::string& log) {
     if (!module || !image) return result::invalid_value;
-    try {
-        const Result code = load_any(d, context, module, image, log);
-        update_managed_access(d);
-        return code;
-    } catch (const std::bad_alloc&) {
-        return result::out_of_memory;
-    }
+    const Result code = load_any(d, context, module, image, log);
+    update_managed_access(d);
+    return code;
 }
 
 Result load_in_context(CallId id, Module** module, const void* image, unsigned count = 0, const int* options = nullptr,

@@ -66,7 +66,6 @@ struct SharedOfBlocks {
 // cuda_occupancy.h: of the sizes in steps of a warp, from the largest down, the first with the most threads.
 Result best_block(const Driver& d, int device, const Function& function, int* grid, int* block, int limit,
                   const SharedOfBlocks& shared) {
-    if (!grid || !block || limit < 0) return result::invalid_value;
     const int most = std::max(1, max_threads(d, device, function));
     const int largest = limit > 0 ? std::min(limit, most) : most;
     int best_threads = 0;
@@ -97,10 +96,19 @@ Result call_for_occupancy(CallId id, Function* function, unsigned flags, Body&& 
 
 Result best_block(CallId id, int* grid, int* block, Function* function, DynamicShared of, std::size_t dynamic_bytes,
                   int limit, unsigned flags) {
-    constexpr int most_threads = 1024;
-    const SharedOfBlocks shared(of, dynamic_bytes, most_threads);
-    return call_for_occupancy(id, function, flags, [&](Driver& d, int device, const Function& f) {
-        return best_block(d, device, f, grid, block, limit, shared);
+    return call_in_context(id, [&](Driver& d, Context& context) -> Result {
+        int most = 0;
+        {
+            const std::lock_guard lock(d.mutex);
+            if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+            if (flags > 1 || !grid || !block || limit < 0) return result::invalid_value;
+            most = max_threads(d, context.device, *function);
+            if (limit > 0) most = std::min(most, limit);
+        }
+        const SharedOfBlocks shared(of, dynamic_bytes, rounded_up(most, lanes));  // asks the program
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+        return best_block(d, context.device, *function, grid, block, limit, shared);
     });
 }
 

@@ -69,7 +69,7 @@ void Core::link_entry(const Stream& stream, const WorkRef& work) {
     if (!stream.options.blocking) return;
     const StreamId legacy = stream.options.legacy;
     if (stream.id != legacy) {
-        const Stream* const first = find(legacy);  // nullptr: its context was destroyed on a lost device
+        const Stream* const first = find(legacy);  // nullptr: another thread destroys its context
         return first ? link(first->tail, work) : void();
     }
     for (const auto& [id, other] : streams) {

@@ -208,7 +208,7 @@ TEST_F(EngineCapture, UnsafeCallsFollowTheModesOfCaptureAndThread) {  // keeps S
     EXPECT_EQ(engine.end_capture(a, graph), code::ok);
 }
 
-TEST_F(EngineCapture, CapturesOfADeviceAreFoundAndInvalidatedTogether) {
+TEST_F(EngineCapture, CapturesOfAContextAreFoundAndInvalidatedTogether) {
     EXPECT_FALSE(engine.invalidate_captures(engine.legacy_stream(0)));
     begin();
     EXPECT_TRUE(engine.would_join_capture(engine.legacy_stream(0)));
@@ -269,7 +269,7 @@ TEST_F(EngineCapture, TheLegacyStreamJoinsNoCapture) {
     EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
 }
 
-TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfADevice) {  // keeps S9's ground
+TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfAContext) {  // keeps S9's ground
     Gate gate;
     ASSERT_EQ(engine.submit(b, waits_for(gate)), code::ok);
     ASSERT_EQ(engine.record_all(join, {a, b}, engine.legacy_stream(0)), code::ok);
