@@ -395,6 +395,29 @@ def test_ctrl_c_ends_a_wait_for_a_frame(device, meeting_place):
         assert ended(reader).strip() == 'interrupted'
 
 
+def test_ctrl_c_ends_a_wait_for_readers(device, meeting_place):
+    import signal
+    ring_on(device, 64, policy='wait').close()
+    producer = started('''
+        import time
+        with opened() as runtime:
+            device = runtime.default_device
+            with isthmus.SharedRing(device, 64, at=sys.argv[1], policy='wait', reader_deadline=120) as ring:
+                with isthmus.SharedReader(sys.argv[1], device):
+                    print('there', flush=True)
+                    begun = time.monotonic()
+                    try:
+                        while True:
+                            ring.frame(wait=60).publish()
+                    except KeyboardInterrupt:
+                        print('interrupted', time.monotonic() - begun < 30)
+    ''', meeting_place)
+    producer.stdout.readline()
+    time.sleep(0.3)
+    producer.send_signal(signal.SIGINT)
+    assert ended(producer).split() == ['interrupted', 'True']
+
+
 def test_readers_come_and_go_while_frames_are_published(in_new_process):   # keeps I6
     said = in_new_process('''
         import os, threading
@@ -474,6 +497,153 @@ def test_readers_are_admitted_while_publishing_waits_for_the_device(device, monk
         for file in admitted:
             os.close(file)
         assert len(admitted) == 3 and ring.published == 1
+
+
+def waiting_ring(device, meeting_place, slots=2):
+    return ring_on(device, 64, at=meeting_place, policy='wait', reader_deadline=120, slots=slots)
+
+
+def fill(ring):
+    """Publishes as many frames as a reader that reads none has room for."""
+    with pytest.raises(isthmus.NotReady):
+        while True:
+            ring.frame(wait=0).publish()
+
+
+def in_time(work, most=20):
+    """What `work` returns, which it must do while another thread waits for longer than `most` seconds."""
+    begun = time.monotonic()
+    done = work()
+    assert time.monotonic() - begun < most
+    return done
+
+
+def test_other_threads_use_a_ring_while_one_waits_for_readers(device, meeting_place):   # keeps I6
+    with waiting_ring(device, meeting_place, slots=4) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        for _ in range(3):
+            ring.frame().publish()
+        held = ring.frame()
+        begun, going = [], threading.Event()
+
+        def begin():
+            going.set()
+            begun.append(ring.frame(wait=60))
+        thread = threading.Thread(target=begin)
+        thread.start()
+        going.wait()
+        thread.join(0.3)
+        assert in_time(lambda: ring.published) == 3
+        for file in in_time(ring.admit)[1]:
+            os.close(file)
+        in_time(held.publish)
+        assert ring.published == 4 and thread.is_alive() and not begun
+        with in_time(lambda: isthmus.SharedReader(meeting_place, device)):
+            assert reader.next(wait=10).finish()
+            thread.join(30)
+        assert [frame.number for frame in begun] == [4]
+        begun.pop().publish()
+        assert ring.published == 5
+
+
+def test_a_ring_is_closed_while_another_thread_waits_for_readers(device, meeting_place):   # keeps I6
+    with waiting_ring(device, meeting_place) as ring:
+        with isthmus.SharedReader(meeting_place, device) as reader:
+            fill(ring)
+            refused, going = [], threading.Event()
+
+            def begin():
+                going.set()
+                try:
+                    ring.frame(wait=60)
+                except (isthmus.Ended, isthmus.InvalidHandle) as refusal:
+                    refused.append(refusal)
+            thread = threading.Thread(target=begin)
+            thread.start()
+            going.wait()
+            thread.join(0.3)
+            in_time(ring.close)
+            thread.join(30)
+            assert refused and reader.next(wait=10).finish()
+
+
+def test_waits_for_a_frame_end_at_their_time(device, meeting_place):
+    with waiting_ring(device, meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        fill(ring)
+        for wait in (1e-9, 0.05, 0.35):   # less and more than one slice
+            begun = time.monotonic()
+            with pytest.raises(isthmus.TimedOut):
+                ring.frame(wait=wait)
+            assert time.monotonic() - begun >= wait
+        with pytest.raises(isthmus.InvalidArgument):
+            ring.frame(wait=-1)
+        assert reader.next(wait=10).number == 0
+
+
+def test_a_wait_for_a_frame_without_a_time_has_the_runtimes(meeting_place):
+    with opened(wait_timeout=0.35) as runtime, waiting_ring(runtime.default_device, meeting_place) as ring:
+        with isthmus.SharedReader(meeting_place, runtime.default_device):
+            fill(ring)
+            begun = time.monotonic()
+            with pytest.raises(isthmus.TimedOut):
+                ring.frame()
+            assert 0.35 <= time.monotonic() - begun < 30
+
+
+class AtItsEnd:
+    """A lock that calls something behind its first release."""
+
+    def __init__(self, turn, work):
+        self.turn, self.lock, self.work = turn, turn.lock, work
+        turn.lock = self
+
+    def __enter__(self):
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.turn.lock = self.lock
+        self.lock.release()
+        self.work()
+
+
+def test_a_frame_is_not_lost_where_its_ring_is_closed_behind_its_beginning(device):   # keeps I6
+    with ring_on(device, 64) as ring:
+        AtItsEnd(ring._turn, ring.close)
+        frame = ring.frame()
+        assert ring.closed and frame.number == 0
+        frame.publish()
+
+
+def test_a_ring_is_closed_for_other_threads_before_they_have_their_turn(device):   # keeps I6
+    ring, closed = ring_on(device, 64), []
+    AtItsEnd(ring._turn, lambda: closed.append(ring.closed))
+    ring.close()
+    assert closed == [True]
+
+
+def test_a_frame_that_comes_with_an_exception_of_a_signal_is_not_lost(device, meeting_place, monkeypatch):   # keeps I6
+    from isthmus import sharing
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        def interrupted(name):
+            function = getattr(sharing.c, name)
+
+            def work(*arguments):
+                assert function(*arguments) == 0
+                raise KeyboardInterrupt
+            monkeypatch.setattr(sharing.c, name, work)
+        interrupted('isthmus_shared_ring_begin')
+        with pytest.raises(KeyboardInterrupt):
+            ring.frame()
+        monkeypatch.undo()
+        for number in range(2):
+            with ring.frame() as frame:
+                assert frame.number == number
+        assert ring.published == 2
+        interrupted('isthmus_shared_reader_next')
+        with pytest.raises(KeyboardInterrupt):
+            reader.next(wait=10)
+        monkeypatch.undo()
+        with reader.next(wait=10) as frame:
+            assert frame.number == 1
 
 
 @pytest.mark.parametrize('ending', ['finish', 'close'])

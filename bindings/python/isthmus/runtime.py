@@ -47,6 +47,13 @@ class Device:
             raise InvalidHandle(f"the runtime of the device '{self.name}' is closed", 'use it inside its `with`')
         return self._pointer
 
+    def _wait_limit(self, wait: float | None) -> float:
+        """The seconds that a wait may take; for None the runtime's limit."""
+        if wait is None:
+            return self._runtime._wait_timeout
+        wait_of(wait)   # raises for a negative one
+        return wait
+
     # ---- what it is
 
     @property
@@ -193,11 +200,12 @@ class _Trace(Owner):
 class Runtime(Owner):
     """All devices of this machine; made by `isthmus.open()`. The CPU device is always there, and the last one."""
 
-    __slots__ = ('_trace',)
+    __slots__ = ('_trace', '_wait_timeout')
 
-    def __init__(self, handle: int, trace: _Trace) -> None:
+    def __init__(self, handle: int, trace: _Trace, wait_timeout: float) -> None:
         super().__init__(handle, _free_runtime)
         self._trace: _Trace | None = trace
+        self._wait_timeout = wait_timeout   # seconds
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -297,10 +305,10 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     trace:        a file that `close()` writes what the runtime did into, for ui.perfetto.dev and `isthmus trace`; None:
                   the file that ISTHMUS_TRACE names in the environment, and without it nothing is recorded
     """
+    limit = wait_timeout or 60.0
     library = simulator.selected(machine) if cuda else None
     recording = _Trace(trace)
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
                                cuda_library=library.encode() if library else None,
-                               wait_timeout_ns=wait_of(wait_timeout) if wait_timeout is not None else 0,
-                               cpu_threads=cpu_threads, trace=recording._handle)
-    return Runtime(make(c.isthmus_runtime_open, byref(options)), recording)
+                               wait_timeout_ns=wait_of(limit), cpu_threads=cpu_threads, trace=recording._handle)
+    return Runtime(make(c.isthmus_runtime_open, byref(options)), recording, limit)

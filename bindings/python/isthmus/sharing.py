@@ -19,7 +19,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from ctypes import byref, c_int32, c_size_t
+from ctypes import byref, c_int32, c_size_t, c_void_p
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,20 @@ if TYPE_CHECKING:
 
 _free_frame, _free_descriptor = free_of('frame'), free_of('descriptor')
 _SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
-_LET_IN = 0.0005   # seconds in which a waiting reader leaves its lock to other threads
+_LET_IN = 0.0005   # seconds in which a thread that waits leaves its lock to other threads
+_LEAST = 1e-6   # seconds left behind a deadline: 0 would ask for NotReady in place of TimedOut
+
+
+def _frame_of(function: Any, of: int, wait: float) -> int:
+    """The frame that a C function makes. Where a signal's handler raises behind that call, the frame is given up: frames
+    behind one that is never published are not published either."""
+    made = c_void_p()
+    try:
+        call(function, of, wait_of(wait), byref(made))
+    except BaseException:
+        c.isthmus_frame_free(made)   # NULL where there is none
+        raise
+    return made.value or 0
 
 
 class _Frame(Owner):
@@ -215,10 +228,21 @@ class SharedRing(Owner):
 
     def frame(self, wait: float | None = None) -> RingFrame:
         """The next frame to fill. Use it in a `with`, whose end publishes it. Two fewer than there are slots may be
-        held, at least one; they are published in the order in which they were begun."""
-        with self._turn.lock:
-            handle = make(c.isthmus_shared_ring_begin, self._handle, wait_of(wait))
-        return RingFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
+        held, at least one; they are published in the order in which they were begun. With the policy 'wait' it waits
+        for readers, at most `wait` seconds; None: the runtime's limit, 0: raises `NotReady` at once."""
+        limit = self.home._wait_limit(wait)
+        until = time.monotonic() + limit
+        while True:
+            left = max(min(_SLICE, until - time.monotonic()), _LEAST) if limit else 0
+            try:
+                with self._turn.lock:   # until the object owns the frame: close() must not come between
+                    ring = self._live
+                    handle = _frame_of(c.isthmus_shared_ring_begin, ring.handle, left)
+                    return RingFrame(handle, self.home, self.shape, self.dtype, ring, self._turn)
+            except TimedOut:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_LET_IN)
 
     @property
     def published(self) -> int:
@@ -231,10 +255,10 @@ class SharedRing(Owner):
         door, self._door = getattr(self, '_door', None), None
         if door is not None:
             door.stop()
-        if not self.closed:
-            with self._turn.lock:
+        with self._turn.lock:   # also for the end of the handle, which another thread may be using
+            if not self.closed:
                 c.isthmus_shared_ring_close(self._handle)
-        super().close()
+            super().close()
 
     def __enter__(self) -> SharedRing:
         return self
@@ -318,7 +342,7 @@ class SharedReader(Owner):
             left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), 0.0)
             try:
                 with self._turn.lock:
-                    handle = make(c.isthmus_shared_reader_next, self._handle, wait_of(left))
+                    handle = _frame_of(c.isthmus_shared_reader_next, self._handle, left)
                     frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
                     return frame
             except (TimedOut, NotReady):
