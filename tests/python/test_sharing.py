@@ -646,6 +646,32 @@ def test_a_frame_that_comes_with_an_exception_of_a_signal_is_not_lost(device, me
             assert frame.number == 1
 
 
+@pytest.mark.parametrize('wait, limit', [(5, 5), (0.05, 0.05), (0, 0), (None, 60)])
+def test_publishing_has_one_deadline_for_both_of_its_waits(device, monkeypatch, wait, limit):
+    from isthmus import sharing
+    with ring_on(device, 64) as ring:
+        frame, host, publish, waits = ring.frame(), isthmus.RingFrame.host, sharing.c.isthmus_frame_publish, []
+        assert frame.buffer.shape == (64,)
+
+        def wait_for_long(self, mode, *, wait=None):
+            waits.append(wait)
+            time.sleep(0.1)
+            return host(self, mode, wait=wait)
+
+        def note(handle, nanoseconds, error):
+            waits.append(nanoseconds / 1e9)
+            return publish(handle, nanoseconds, error)
+        monkeypatch.setattr(isthmus.RingFrame, 'host', wait_for_long)
+        monkeypatch.setattr(sharing.c, 'isthmus_frame_publish', note)
+        frame.publish(wait=wait)
+        first, second = waits
+        assert first == limit and ring.published == 1
+        if limit:
+            assert 0 < second <= max(limit - 0.1, 1e-6)   # 0 would ask for NotReady
+        else:
+            assert second == 0
+
+
 @pytest.mark.parametrize('ending', ['finish', 'close'])
 def test_a_worker_finishes_a_frame_while_another_thread_uses_the_reader(device, meeting_place, ending):   # keeps Y3
     with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:

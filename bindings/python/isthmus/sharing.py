@@ -45,8 +45,8 @@ _LEAST = 1e-6   # seconds left behind a deadline: 0 would ask for NotReady in pl
 
 
 def _frame_of(function: Any, of: int, wait: float) -> int:
-    """The frame that a C function makes. Where a signal's handler raises behind that call, the frame is given up: frames
-    behind one that is never published are not published either."""
+    """The frame that a C function makes. Where a signal's handler raises behind that call, the frame is given up:
+    frames behind one that is never published are not published either."""
     made = c_void_p()
     try:
         call(function, of, wait_of(wait), byref(made))
@@ -119,9 +119,13 @@ class RingFrame(_Frame):
     __slots__ = ()
 
     def publish(self, wait: float | None = None) -> None:
-        """Shows it to all readers, behind the device work that writes it."""
+        """Shows it to all readers, behind the device work that writes it, for which it waits at most `wait` seconds;
+        None: the runtime's limit, 0: raises `NotReady` at once. It can be repeated where it raises `TimedOut`."""
         if self._buffer is not None:   # waits for that work, while other threads may use the ring
-            self.host('r', wait=wait).close()
+            limit = self._device._wait_limit(wait)
+            until = time.monotonic() + limit
+            self.host('r', wait=limit).close()
+            wait = max(until - time.monotonic(), _LEAST) if limit else 0
         self._end(c.isthmus_frame_publish, wait)
 
     def __enter__(self) -> RingFrame:
