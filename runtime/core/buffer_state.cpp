@@ -313,9 +313,9 @@ void BufferState::note_far_use(const DeviceState& user) {
 
 void BufferState::forget_ended_uses() {
     enter_first_use();
-    // Memory that the host may view gives up its first stream, too. Only buffers hold that one, but whoever wraps it
-    // again finds it, and stores positions with its lock alone: it stays while another thread has that. Only tried,
-    // because that thread may wait for this buffer's.
+    // Memory that the host may view gives up its first stream, too. Only buffers hold that one, but a thread that
+    // wraps it again finds it, and stores positions with its lock alone: it stays while another thread has that. Only
+    // tried, because that thread may wait for this buffer's.
     std::vector<std::shared_ptr<StreamState>> forgotten;  // end without the lock
     StreamState* const first = first_use.stream();
     std::unique_lock<std::mutex> of_first;

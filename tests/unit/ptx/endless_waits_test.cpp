@@ -100,7 +100,7 @@ TEST(PtxEndlessWaits, AClusterIsLookedAtAsAWhole) {  // keeps W8
     EXPECT_EQ(out[0], 7u);
 }
 
-// What a GPU would finish: the loop gives up, or somebody arrives after all.
+// What a GPU would finish: the loop gives up, or another thread arrives.
 TEST(PtxEndlessWaits, WaitsThatEndAreNoFaults) {  // keeps W8
     const std::string arrives = "mbarrier.arrive.shared.b64 _, [%a];\n";
     const std::string ends[] = {

@@ -43,8 +43,8 @@ namespace ros2 {
 
 inline constexpr const char* buffer_backend_name = "isthmus";
 
-// Bytes in memory of their own that other processes map. They are written before the message is published, and by
-// nobody afterwards. The device has to outlive them. Any thread may have one; one thread at a time uses it.
+// Bytes in memory of their own that other processes map. They are written before the message is published, and not
+// afterwards. The device has to outlive them. Any thread may have one; one thread at a time uses it.
 class SharedBytes final : public rosidl::BufferImplBase<std::uint8_t> {
 public:
     // Zeros, for a message to be published. Errors: those of ExportableBuffer::create() and export_memory().
@@ -178,7 +178,7 @@ inline std::string backend_metadata() {
         (void)got;  // without it processes of two systems might be taken for neighbours: see below
     }
     const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size() - 1);
-    if (boot[0] == 0 || length <= 0) return "";  // nobody's neighbour
+    if (boot[0] == 0 || length <= 0) return "";  // no backend of another process matches it
     return std::string(boot.data()) + " " + space.data() + " " + std::to_string(::geteuid());
 }
 
