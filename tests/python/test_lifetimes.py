@@ -86,6 +86,32 @@ def test_the_interpreter_ends_with_everything_open(in_new_process, holder):   # 
     ''', holder)
 
 
+# Before Python 3.13 the collector ends the process where it clears a memoryview that has exported buffers.
+def test_cycles_with_memoryviews_of_scopes_are_collected(in_new_process):   # keeps Y3
+    said = in_new_process('''
+        import gc, itertools
+        device = opened().default_device
+        class Holder: pass
+        for order in itertools.permutations(range(3)):
+            buffer = device.allocate_shared(64)
+            scope = buffer.host('r')
+            view, holder = memoryview(scope), Holder()
+            things = [scope, view, memoryview(scope)]
+            holder.kept = [things[at] for at in order]
+            holder.kept.append(holder.kept)
+            del scope, view, holder, things
+            gc.collect()
+            with buffer.host('rw') as alone:   # nothing keeps the collected scope open
+                alone[:] = bytes(64)
+            view = memoryview(buffer.host('r'))
+            del buffer
+            gc.collect()
+            assert bytes(view) == bytes(64)
+        print('collected')
+    ''')
+    assert said.split() == ['collected']
+
+
 def test_reference_cycles_are_collected(device, stream):   # keeps Y3
     class Holder:
         pass

@@ -14,6 +14,9 @@ typedef struct isthmus_python_interpreter {
     void* (*get_attribute)(void* object, const char* name);        /* PyObject_GetAttrString */
     int (*get_buffer)(void* object, void* view, int flags);        /* PyObject_GetBuffer */
     void* (*type_from_spec)(void* spec);                           /* PyType_FromSpec */
+    void (*release_buffer)(void* view);                            /* PyBuffer_Release */
+    void* (*allocate)(void* type, intptr_t items);                 /* PyType_GenericAlloc */
+    void (*free)(void* object);                                    /* PyObject_Free */
 } isthmus_python_interpreter;
 
 /* Functions of libisthmus-c, which this library does not link, either. */

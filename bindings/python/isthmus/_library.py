@@ -51,7 +51,8 @@ def _declared() -> ctypes.CDLL:
 
 class _Interpreter(ctypes.Structure):
     _fields_ = [(name, c_void_p) for name in ('capsule_is_valid', 'capsule_get_pointer', 'inc_ref', 'dec_ref',
-                                              'add_pending_call', 'get_attribute', 'get_buffer', 'type_from_spec')]
+                                              'add_pending_call', 'get_attribute', 'get_buffer', 'type_from_spec',
+                                              'release_buffer', 'allocate', 'free')]
 
 
 class _Functions(ctypes.Structure):
@@ -68,7 +69,8 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
     free = _open('libisthmus-python.so')
     locked = ctypes.PyDLL(str(folder / 'libisthmus-python.so'))
     names = ('PyCapsule_IsValid', 'PyCapsule_GetPointer', 'Py_IncRef', 'Py_DecRef', 'Py_AddPendingCall',
-             'PyObject_GetAttrString', 'PyObject_GetBuffer', 'PyType_FromSpec')
+             'PyObject_GetAttrString', 'PyObject_GetBuffer', 'PyType_FromSpec', 'PyBuffer_Release', 'PyType_GenericAlloc',
+             'PyObject_Free')
     calls = _Interpreter(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p) for name in names))
     functions = _Functions(*(ctypes.cast(getattr(library, name), c_void_p) for name in (
         'isthmus_buffer_open_on_host', 'isthmus_host_view_free', 'isthmus_native_scope_close')))

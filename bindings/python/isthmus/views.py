@@ -26,7 +26,7 @@ from ._library import Opened, glue, glue_locked, raised
 from ._types import DType, count_of, wait_of
 from .errors import ArrayAlive, InvalidArgument, InvalidHandle
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
+if TYPE_CHECKING or sys.version_info >= (3, 13):   # see the glue's buffer_source.c
     BufferSource = object
 else:
     BufferSource = glue_locked.isthmus_python_buffer_source()
@@ -148,8 +148,9 @@ class HostScope(BufferSource):
     def _has_memoryviews(self) -> bool:
         return bool(self.dtype.format) and self.nbytes > 0
 
-    def __buffer__(self, flags: int, /) -> memoryview:   # Python 3.12; before, the base class has it
-        return self._exported
+    if TYPE_CHECKING or sys.version_info >= (3, 13):   # before, the base class has it
+        def __buffer__(self, flags: int, /) -> memoryview:
+            return self._exported
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """For NumPy where a memoryview lacks the element type (float16, complex64, …) or has no elements."""
