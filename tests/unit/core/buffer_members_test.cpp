@@ -387,32 +387,32 @@ TEST(OutOfLine, ThreadsThatMakeABookTogetherBorrowOneBlock) {  // keeps R9
 
 TEST(KeptBlocks, LendNoneForAnObjectThatIsThere) {  // keeps R9
     isthmus::detail::OwnedBlocks kept(new isthmus::detail::KeptBlocks(8));
-    kept->give_back(kept->take(sizeof(int)));
-    int there = 5;
-    int* found = &there;
+    kept->give_back(kept->take(sizeof(std::uint64_t)));
+    std::uint64_t there = 5;
+    std::uint64_t* found = &there;
     int calls = 0;
     const auto make = [&](void* memory) {
         ++calls;
-        return ::new (memory) int(7);
+        return ::new (memory) std::uint64_t(7);
     };
     EXPECT_EQ(kept->make_once(
-                  sizeof(int), [&] { return found; }, make),
+                  sizeof(std::uint64_t), [&] { return found; }, make),
               &there);
     EXPECT_EQ(calls, 0);
     EXPECT_TRUE(kept->any_idle());
     found = nullptr;
-    int* const made = kept->make_once(
-        sizeof(int), [&] { return found; }, make);
-    EXPECT_EQ(*made, 7);
+    std::uint64_t* const made = kept->make_once(
+        sizeof(std::uint64_t), [&] { return found; }, make);
+    EXPECT_EQ(*made, 7u);
     EXPECT_FALSE(kept->any_idle());
     // Another thread published one from elsewhere: the block stays.
     kept->give_back(made);
     const auto beaten = [&](void*) {
         found = &there;
-        return static_cast<int*>(nullptr);
+        return static_cast<std::uint64_t*>(nullptr);
     };
     EXPECT_EQ(kept->make_once(
-                  sizeof(int), [&] { return found; }, beaten),
+                  sizeof(std::uint64_t), [&] { return found; }, beaten),
               &there);
     EXPECT_TRUE(kept->any_idle());
 }

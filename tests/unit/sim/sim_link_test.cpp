@@ -94,11 +94,10 @@ const std::string weak = R"(.version 7.5
 struct Linker {
     LinkState* state = nullptr;
     char log[512] = {};
-    Linker() {
-        int options[] = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER and its size
-        void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-        REQUIRE_CODE(cuLinkCreate_v2(2, options, values, &state), 0);
-    }
+    // CU_JIT_ERROR_LOG_BUFFER and its size, which the linker writes as long as the state lives.
+    int options[2] = {5, 6};
+    void* values[2] = {log, reinterpret_cast<void*>(sizeof log)};
+    Linker() { REQUIRE_CODE(cuLinkCreate_v2(2, options, values, &state), 0); }
     Result add(const std::string& text, const char* name = nullptr, int type = ptx) {
         std::string copy = text;
         return cuLinkAddData_v2(state, type, copy.data(), copy.size(), name, 0, nullptr, nullptr);
