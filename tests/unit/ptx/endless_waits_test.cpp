@@ -105,16 +105,16 @@ TEST(PtxEndlessWaits, WaitsThatEndAreNoFaults) {  // keeps W8
     const std::string arrives = "mbarrier.arrive.shared.b64 _, [%a];\n";
     const std::string ends[] = {
         // by a count
-        "mov.u32 %r1, 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; add.u32 %r1, %r1, 1;\n"
-        "setp.gt.u32 %p2, %r1, 20000; or.pred %p3, %p1, %p2; @!%p3 bra W;\n",
+        ("mov.u32 %r1, 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; add.u32 %r1, %r1, 1;\n"
+         "setp.gt.u32 %p2, %r1, 20000; or.pred %p3, %p1, %p2; @!%p3 bra W;\n"),
         // by a timer
-        "mov.u64 %d1, %globaltimer; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; @%p1 bra D;\n"
-        "mov.u64 %d2, %globaltimer; sub.u64 %d2, %d2, %d1; setp.lt.u64 %p2, %d2, 30000000; @%p2 bra W; D:\n",
+        ("mov.u64 %d1, %globaltimer; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; @%p1 bra D;\n"
+         "mov.u64 %d2, %globaltimer; sub.u64 %d2, %d2, %d1; setp.lt.u64 %p2, %d2, 30000000; @%p2 bra W; D:\n"),
         // the object changes
-        "mov.u32 %r1, 0; mov.u32 %r2, %a; add.u32 %r3, %a, 8; @%p0 bra V;\n"
-        "mbarrier.init.shared.b64 [%a+8], 1; mbarrier.arrive.shared.b64 _, [%a+8];\n"
-        "V: bar.sync 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0; add.u32 %r1, %r1, 1;\n"
-        "setp.eq.u32 %p2, %r1, 3000; selp.b32 %r2, %r3, %r2, %p2; @!%p1 bra W;\n",
+        ("mov.u32 %r1, 0; mov.u32 %r2, %a; add.u32 %r3, %a, 8; @%p0 bra V;\n"
+         "mbarrier.init.shared.b64 [%a+8], 1; mbarrier.arrive.shared.b64 _, [%a+8];\n"
+         "V: bar.sync 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0; add.u32 %r1, %r1, 1;\n"
+         "setp.eq.u32 %p2, %r1, 3000; selp.b32 %r2, %r3, %r2, %p2; @!%p1 bra W;\n"),
         // the phase changes
         "mov.u32 %r2, 0; W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], %r2; xor.b32 %r2, %r2, 1; @!%p1 bra W;\n",
         // by itself
@@ -128,11 +128,11 @@ TEST(PtxEndlessWaits, WaitsThatEndAreNoFaults) {  // keeps W8
         "K: nanosleep.u32 100; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 5000; @%p2 bra K;\n" +
             arrives + plain_loop,
         // by what the loop reads: a word that another block writes
-        "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p7, %r1, 1; @%p7 bra O;\n"
-        "W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; ld.relaxed.gpu.global.u64 %d1, [%o+32];\n"
-        "setp.eq.u64 %p2, %d1, 0; @%p2 bra W; bra D;\n"
-        "O: mov.u32 %r1, 0; K: add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 300000; @%p2 bra K;\n"
-        "st.relaxed.gpu.global.u64 [%o+32], 1; D:\n",
+        ("mov.u32 %r1, %ctaid.x; setp.eq.u32 %p7, %r1, 1; @%p7 bra O;\n"
+         "W: mbarrier.try_wait.parity.shared.b64 %p1, [%a], 0; ld.relaxed.gpu.global.u64 %d1, [%o+32];\n"
+         "setp.eq.u64 %p2, %d1, 0; @%p2 bra W; bra D;\n"
+         "O: mov.u32 %r1, 0; K: add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 300000; @%p2 bra K;\n"
+         "st.relaxed.gpu.global.u64 [%o+32], 1; D:\n"),
     };
     for (const std::string& end : ends) {
         std::vector<u64> out(8);
