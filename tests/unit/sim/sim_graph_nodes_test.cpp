@@ -556,8 +556,8 @@ TEST(SimGraphNodes, AnUpdateBringsTheNewGraphsDefaultValue) {
         REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, first.graph, 0), 0);
         const auto run = [&](Choosing& in) {
             write_int(in.scene, 1);
-            REQUIRE_CODE(cuGraphLaunch(instance, first.scene.stream), 0);
-            REQUIRE_CODE(cuStreamSynchronize(first.scene.stream), 0);
+            REQUIRE_CODE(cuGraphLaunch(instance, in.scene.stream), 0);
+            REQUIRE_CODE(cuStreamSynchronize(in.scene.stream), 0);
             return read_int(in.scene);
         };
         REQUIRE_THAT(run(first) == 2);
