@@ -98,6 +98,28 @@ struct Pair {
     Result<void> sent{};
 };
 
+// A thread of the sender, until end().
+class Sending {
+public:
+    explicit Sending(Pair& pair)
+        : thread_([this, &pair] {
+              while (!over_ && pair.sent) pair.sent = pair.sender->step(1ms);
+          }) {}
+    ~Sending() {
+        if (thread_.joinable()) end();
+    }
+    Sending(const Sending&) = delete;
+    Sending& operator=(const Sending&) = delete;
+    void end() {
+        over_ = true;
+        thread_.join();
+    }
+
+private:
+    std::atomic<bool> over_{false};
+    std::thread thread_;
+};
+
 std::string machine() {
     const char* const named = std::getenv("ISTHMUS_SIM");
     return named == nullptr ? "" : named;
@@ -336,10 +358,7 @@ TEST(Buffers, OfASlowProgramKeepTheConnection) {
     pair.join();
     pair.publish(100);
     EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 100);
-    std::atomic<bool> over{false};
-    std::thread sends([&] {
-        while (!over && pair.sent) pair.sent = pair.sender->step(1ms);
-    });
+    Sending sending(pair);
     // All leave at once. Each call of next_frame() finds one, so that none of them waits.
     for (int frame = 0; frame < 7; ++frame) pair.publish(frame + 1);
     for (int frame = 0; frame < 7; ++frame) {
@@ -349,8 +368,7 @@ TEST(Buffers, OfASlowProgramKeepTheConnection) {
         if (!came) break;
         EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
     }
-    over = true;
-    sends.join();
+    sending.end();
     EXPECT_TRUE(pair.sent) << pair.sent.error().text();
 }
 
@@ -362,10 +380,7 @@ TEST(Buffers, OfASlowDeviceKeepTheConnection) {
     const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
     ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
     pair.join();
-    std::atomic<bool> over{false};
-    std::thread sends([&] {
-        while (!over && pair.sent) pair.sent = pair.sender->step(1ms);
-    });
+    Sending sending(pair);
     for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
     std::this_thread::sleep_for(100ms);  // as much as the connection holds is there at once
     for (int frame = 0; frame < 3; ++frame) {
@@ -374,8 +389,7 @@ TEST(Buffers, OfASlowDeviceKeepTheConnection) {
         if (!came) break;
         EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
     }
-    over = true;
-    sends.join();
+    sending.end();
     EXPECT_TRUE(pair.sent) << pair.sent.error().text();
 }
 

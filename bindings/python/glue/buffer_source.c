@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A base class whose instances have the buffer protocol: a buffer is asked of the instance's attribute `_exported`, a
- * memoryview. Python 3.12 has `__buffer__` for this (PEP 688); 3.10 and 3.11 need a slot of a type.
+ * memoryview. Python has `__buffer__` for this from 3.12 on (PEP 688), which the package uses from 3.13 on.
  *
  * Before Python 3.13 the collector ends the process by a segmentation fault where it clears a memoryview that has
  * exported buffers (gh-77894). So a buffer belongs to a lease, which has that of the memoryview. A lease is no

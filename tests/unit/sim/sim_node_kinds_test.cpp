@@ -29,6 +29,17 @@ struct NodeScene {
         REQUIRE_CODE(cuMemcpyDtoH_v2(&value, scene.memory + offset, sizeof(value)), 0);
         return value;
     }
+    // A graph of this many fills of the first word, one behind the other.
+    GraphObject* fills(unsigned value, std::size_t times) const {
+        GraphObject* made = nullptr;
+        NodeObject* last = nullptr;
+        REQUIRE_CODE(cuGraphCreate(&made, 0), 0);
+        const FillNodeParameters p = {scene.memory, 0, value, 4, 1, 1};
+        for (std::size_t i = 0; i < times; ++i) {
+            REQUIRE_CODE(cuGraphAddMemsetNode(&last, made, &last, last ? 1 : 0, &p, scene.context), 0);
+        }
+        return made;
+    }
 };
 
 void count_up(void* counter) {
@@ -308,25 +319,15 @@ TEST(SimAnyNodes, FlagsOfACopyAreRefusedWhenItIsAddedAndWhenItIsSet) {
 TEST(SimAnyNodes, AChildGraphOfAnInstanceIsUpdated) {
     in_own_process([] {
         NodeScene s;
-        const auto fills = [&](unsigned value, std::size_t times) {
-            GraphObject* made = nullptr;
-            NodeObject* last = nullptr;
-            REQUIRE_CODE(cuGraphCreate(&made, 0), 0);
-            const FillNodeParameters p = {s.scene.memory, 0, value, 4, 1, 1};
-            for (std::size_t i = 0; i < times; ++i) {
-                REQUIRE_CODE(cuGraphAddMemsetNode(&last, made, &last, last ? 1 : 0, &p, s.scene.context), 0);
-            }
-            return made;
-        };
-        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, fills(1, 1)), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, s.fills(1, 1)), 0);
         GraphExec* const instance = s.instance();
-        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, fills(2, 1)), 0);
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, s.fills(2, 1)), 0);
         s.launch(instance);
         REQUIRE_THAT(s.read() == 2);
-        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, fills(3, 2)), 910);  // another shape
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, s.fills(3, 2)), 910);  // another shape
         s.launch(instance);
         REQUIRE_THAT(s.read() == 2);
-        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, nullptr, fills(3, 1)), 1);
+        REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, nullptr, s.fills(3, 1)), 1);
         REQUIRE_CODE(cuGraphExecChildGraphNodeSetParams(instance, s.node, nullptr), 1);
     });
 }
@@ -334,17 +335,7 @@ TEST(SimAnyNodes, AChildGraphOfAnInstanceIsUpdated) {
 TEST(SimAnyNodes, AChildGraphIsReplacedInItsGraph) {
     in_own_process([] {
         NodeScene s;
-        const auto fills = [&](unsigned value, std::size_t times) {
-            GraphObject* made = nullptr;
-            NodeObject* last = nullptr;
-            REQUIRE_CODE(cuGraphCreate(&made, 0), 0);
-            const FillNodeParameters p = {s.scene.memory, 0, value, 4, 1, 1};
-            for (std::size_t i = 0; i < times; ++i) {
-                REQUIRE_CODE(cuGraphAddMemsetNode(&last, made, &last, last ? 1 : 0, &p, s.scene.context), 0);
-            }
-            return made;
-        };
-        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, fills(1, 1)), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&s.node, s.graph, nullptr, 0, s.fills(1, 1)), 0);
         GraphExec* const before = s.instance();
         GraphObject *first = nullptr, *second = nullptr;
         REQUIRE_CODE(cuGraphChildGraphNodeGetGraph(s.node, &first), 0);
@@ -353,7 +344,7 @@ TEST(SimAnyNodes, AChildGraphIsReplacedInItsGraph) {
         REQUIRE_CODE(cuGraphGetNodes(first, &inside, &count), 0);
         NodeParameters p = {};
         p.type = 4;
-        p.child.graph = fills(2, 2);  // another shape
+        p.child.graph = s.fills(2, 2);  // another shape
         REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 0);
         REQUIRE_CODE(cuGraphDestroy(p.child.graph), 0);  // the node has a copy
         int type = 0;
@@ -371,7 +362,7 @@ TEST(SimAnyNodes, AChildGraphIsReplacedInItsGraph) {
         REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 801);
         p.child.graph = nullptr;
         REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 1);
-        p.child.graph = fills(3, 1);
+        p.child.graph = s.fills(3, 1);
         p.child.ownership = 1;  // moved
         REQUIRE_CODE(cuGraphNodeSetParams(s.node, &p), 801);
         s.launch(s.instance());
