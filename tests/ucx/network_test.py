@@ -485,6 +485,41 @@ class Deaths(Network):
         self.assertEqual(viewed["frames"], 400)
         self.whole(viewed, shared)
 
+    def test_a_crashed_bridge_of_a_viewer_is_started_again(self):  # keeps N3
+        # UCX aborts its process where a peer dies between two messages of a connection (UCX 1.13, tcp_ep.c).
+        producer, port = self.endless()
+        viewer = self.view(port, "--frames", "300")
+        for _ in range(2):
+            bridge = self.bridge_of(viewer)
+            self.bridge_of(producer, children=1)
+            time.sleep(0.3)
+            os.kill(bridge, signal.SIGABRT)
+            while os.path.exists(f"/proc/{bridge}"):
+                time.sleep(0.01)
+        out, error = viewer.communicate(timeout=DEADLINE_S)
+        self.assertEqual((viewer.returncode, error.count("is started again")), (0, 2), error)
+        self.assertEqual(json.loads(out)["frames"], 300)
+        self.frames_flow(producer)
+        self.end_producer(producer)
+
+    def test_a_bridge_that_crashes_again_and_again_ends_its_viewer(self):  # keeps N3
+        with socket.create_server(("127.0.0.1", 0)) as server:  # connects, and never greets
+            viewer = self.view(server.getsockname()[1])
+            for _ in range(3):
+                line, _ = server.accept()
+                os.kill(self.bridge_of(viewer), signal.SIGABRT)
+                line.close()
+            self.assertIn("is started again", self.end_of_lost(viewer))
+
+    def test_a_ring_that_waits_has_no_second_bridge(self):  # keeps N3
+        producer, port = self.endless(policy="wait")
+        viewer = self.view(port, "--frames", "3000")
+        self.bridge_of(producer, children=1)
+        time.sleep(0.5)
+        os.kill(self.bridge_of(viewer), signal.SIGABRT)
+        self.assertNotIn("is started again", self.end_of_lost(viewer))
+        self.end_producer(producer)
+
     @unittest.skipIf(SANITIZED, "their runtime wants to be loaded first")
     def test_a_cut_network_is_noticed_and_then_comes_back(self):  # keeps N3
         state = os.path.join(self.folder.name, "network")

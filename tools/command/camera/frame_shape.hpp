@@ -21,6 +21,7 @@ struct FrameShape {
     std::uint32_t height = 0;
     std::uint32_t pitch_bytes = 0;  // of the luma plane
     std::size_t size_bytes = 0;     // of a frame, including its colour planes
+    friend bool operator==(const FrameShape&, const FrameShape&) = default;
 };
 
 inline constexpr std::uint32_t max_pixels_a_side = 65535;

@@ -73,11 +73,19 @@ bool BridgeProcess::runs() {
     return false;
 }
 
-void BridgeProcess::end(std::chrono::nanoseconds at_most) {
-    input_.close();
+bool BridgeProcess::ends_within(std::chrono::nanoseconds at_most) {
     const Clock::time_point until = Clock::now() + at_most;
     while (runs() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (!runs()) return;
+    return !runs();
+}
+
+bool BridgeProcess::crashes(std::chrono::nanoseconds at_most) {
+    return ends_within(at_most) && !exit_code_.has_value();
+}
+
+void BridgeProcess::end(std::chrono::nanoseconds at_most) {
+    input_.close();
+    if (ends_within(at_most)) return;
     ::kill(process_, SIGKILL);
     while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -27,10 +27,13 @@ public:
     pid_t process() const noexcept { return process_; }  // -1: it has ended
     // The exit code; nothing: it runs, or a signal ended it.
     std::optional<int> exit_code() const noexcept { return exit_code_; }
+    // Whether a signal ended it: it was killed, or UCX aborted it. Waits for its end, for `at_most`.
+    bool crashes(std::chrono::nanoseconds at_most);
     // Tells it to end, and kills it where it has not ended in time.
     void end(std::chrono::nanoseconds at_most);
 
 private:
+    bool ends_within(std::chrono::nanoseconds at_most);
     BridgeProcess(pid_t process, FileDescriptor input) noexcept : process_(process), input_(std::move(input)) {}
     pid_t process_;  // -1: none, or it has ended
     FileDescriptor input_;

@@ -93,40 +93,78 @@ struct Remote {
     std::string from, key;  // empty: none
 };
 
-share::BridgeProcess start_bridge(const Remote& remote, const ViewOptions& options) {
+share::BridgeProcess start_bridge(const Remote& remote, const std::string& at, double connect_s) {
     std::vector<std::string> words{"receive",
                                    "--until-stdin-ends",
                                    "--from",
                                    remote.from,
                                    "--at",
-                                   options.at,
+                                   at,
                                    "--connect-deadline",
-                                   fmt::format("{:.3f}", options.connect_s)};
+                                   fmt::format("{:.3f}", connect_s)};
     if (!remote.key.empty()) words.insert(words.end(), {"--key", remote.key});
     Result<share::BridgeProcess> bridge = share::BridgeProcess::start(words);
     if (!bridge) throw Failure(exit_code_of(bridge.error()), "view: " + bridge.error().text());
     return std::move(bridge).value();
 }
 
+// Frames of another machine, from a bridge of this command's own.
+class RemoteView {
+public:
+    RemoteView(const Remote& remote, ViewOptions& options)
+        : remote_(remote),
+          options_(options),
+          connect_s_(options.connect_s),
+          bridge_(start_bridge(remote, options.at, connect_s_)) {
+        options_.hopeless = [this] { return !bridge_->runs(); };
+        options_.producer = bridge_->process();
+        // The bridge's own time to connect comes before that of this process.
+        options_.connect_s += 2;
+    }
+    // UCX may abort the bridge where the other machine dies in the middle of a connection. Frames that may be missed
+    // are then awaited from a new bridge, as after a lost connection; a ring whose producer waits cannot go on.
+    Result<void> view(Device& device, Viewed& viewed) {
+        constexpr int most_without_a_frame = 3;
+        int without_a_frame = 0;
+        while (true) {
+            const std::uint64_t before = viewed.frames;
+            Result<void> ended = share::view_frames(device, options_, viewed);
+            without_a_frame = viewed.frames == before ? without_a_frame + 1 : 0;
+            const bool goes_on = !ended && viewed.policy != "wait" && without_a_frame < most_without_a_frame &&
+                                 StopSignal::received() == 0 && bridge_->crashes(std::chrono::seconds(1));
+            if (!goes_on) return ended;
+            complain("view: the bridge crashed and is started again");
+            bridge_.emplace(start_bridge(remote_, options_.at, connect_s_));
+            options_.producer = bridge_->process();
+        }
+    }
+    share::BridgeProcess& bridge() noexcept { return *bridge_; }
+
+private:
+    const Remote& remote_;
+    ViewOptions& options_;
+    double connect_s_;
+    std::optional<share::BridgeProcess> bridge_;
+};
+
 int view(ViewOptions options, const Remote& remote, const CommandContext& context) {
     const StopSignal stop;
     std::optional<share::PrivatePlace> place;
-    std::optional<share::BridgeProcess> bridge;
+    std::optional<RemoteView> elsewhere;
     if (!remote.from.empty()) {
         if (options.at.empty()) options.at = place.emplace().path();
-        bridge.emplace(start_bridge(remote, options));
-        options.hopeless = [&bridge] { return !bridge->runs(); };
-        options.producer = bridge->process();
-        // The bridge's own time to connect comes before that of this process.
-        options.connect_s += 2;
+        elsewhere.emplace(remote, options);
     }
     Result<Runtime> runtime = context.open_runtime();
     if (!runtime) throw Failure(exit_failed, "view: " + runtime.error().text());
     Device& device = choose_device(*runtime, context);
     Viewed viewed(options.checksums);
-    const Result<void> ended = share::view_frames(device, options, viewed);
-    if (bridge) bridge->end(std::chrono::seconds(2));
-    if (bridge) viewed.received = share::received_text(remote.from, viewed.path, device.is_cpu());
+    const Result<void> ended =
+        elsewhere ? elsewhere->view(device, viewed) : share::view_frames(device, options, viewed);
+    if (elsewhere) {
+        elsewhere->bridge().end(std::chrono::seconds(2));
+        viewed.received = share::received_text(remote.from, viewed.path, device.is_cpu());
+    }
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
     if (!viewed.reason.empty()) {  // reports what was seen, whatever ended the view
         const camera::RanOn where = ran_on(*runtime, device, context);
@@ -140,7 +178,8 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
         std::string line = "view: " + std::string(ended.error().message());
         if (!ended.error().remedy().empty()) line += "; what works: " + std::string(ended.error().remedy());
         const bool refused =
-            bridge && viewed.reason.empty() && (ended.code() == Code::in_use || bridge->exit_code() == exit_bad_usage);
+            elsewhere && viewed.reason.empty() &&
+            (ended.code() == Code::in_use || elsewhere->bridge().exit_code() == exit_bad_usage);
         throw Failure(refused ? exit_bad_usage : exit_code_of(ended.error()), line);
     }
     return viewed.end == "signal" ? 128 + StopSignal::received() : exit_ok;

@@ -112,6 +112,9 @@ Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& vie
          .stopped = [&options] { return StopSignal::received() != 0 || (options.hopeless && options.hopeless()); },
          .producer = options.producer});
     if (!ring) return std::move(ring).error();
+    if (viewed.frames != 0 && ring->shape != viewed.shape) {
+        return Error(Code::peer_lost, "the frames have another shape now", "start the view again");
+    }
     viewed.shape = ring->shape;
     Reader& reader = ring->reader;
     const BufferBase& buffer = reader.buffer(0);
@@ -127,7 +130,7 @@ Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& vie
     }
     const Clock::time_point begin = Clock::now();
     Result<void> taken = take_all(reader, corners, options, viewed);
-    viewed.wall = Clock::now() - begin;
+    viewed.wall += Clock::now() - begin;
     return taken;
 }
 

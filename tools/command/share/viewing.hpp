@@ -46,7 +46,7 @@ struct Viewed {
 };
 
 // Runs until the ring ends, `frames` were taken, or a signal arrives. Errors: those of the channel, the ring and the
-// device; timed_out.
+// device; timed_out; peer_lost: a second call adds to what the first viewed, and the shape of the frames has changed.
 Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed);
 
 }  // namespace isthmus::tools::share
