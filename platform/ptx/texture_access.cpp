@@ -117,6 +117,18 @@ std::uint64_t answer(ObjectQuery what, std::uint64_t width, std::uint64_t height
     }
 }
 
+// txq and suq, as cuda.h's formats are told to kernels.
+std::uint32_t channel_type_code(const TexelFormat& format, bool normalised) {
+    // The numbers of OpenCL, which PTX uses: cl_channel_type.
+    const std::uint32_t size = format.channel_bytes == 1 ? 0 : format.channel_bytes == 2 ? 1 : 2;
+    if (format.kind == TexelFormat::Kind::floating) return size == 1 ? 0x10dd : 0x10de;
+    if (normalised && size < 2) return (format.kind == TexelFormat::Kind::signed_ ? 0x10d0 : 0x10d2) + size;
+    return (format.kind == TexelFormat::Kind::signed_ ? 0x10d7 : 0x10da) + size;
+}
+std::uint32_t channel_order_code(const TexelFormat& format) {
+    return format.channels == 1 ? 0x10b0 : format.channels == 2 ? 0x10b2 : 0x10b5;  // R, RG, RGBA
+}
+
 // Op: a: the object; d: the answer; mode: ObjectQuery; flag: of a surface.
 void query(Warp& warp, const Op& op, LaneMask mask) {
     Worker& worker = *warp.worker;

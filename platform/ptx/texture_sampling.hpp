@@ -29,8 +29,4 @@ TextureSample sample(const TextureBytes& texture, const TexturePoint& point) noe
 // the right below, the right above and the left above.
 TextureSample gather(const TextureBytes& texture, const TexturePoint& point, std::uint32_t channel) noexcept;
 
-// txq and suq, as cuda.h's formats are told to kernels.
-std::uint32_t channel_type_code(const TexelFormat& format, bool normalised) noexcept;
-std::uint32_t channel_order_code(const TexelFormat& format) noexcept;
-
 }  // namespace isthmus::ptx
