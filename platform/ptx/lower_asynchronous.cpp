@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes mbarrier, cp.async, clusters (mapa, getctarank, barrier.cluster) and the stack (alloca).
+// Decodes mbarrier and cp.async.
 #include "lowering.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace isthmus::ptx {
 namespace {
 
-constexpr std::string_view scopes[] = {".cta", ".cluster"}, orders[] = {".acquire", ".release", ".relaxed"};
+constexpr std::string_view scopes[] = {".cta", ".cluster"};
 
 bool is_shared_or_generic(std::optional<Space> space) {
     return !space || *space == Space::shared;
@@ -23,7 +21,7 @@ bool Lowering::mbarrier() {
     const std::vector<Operand>& operands = now_->operands;
     if (words.type() != Type::b64 || words.types.size() != 1) return refuse_this("is not modelled"), true;
     if (words.take(".pending_count")) return simple(mbarrier_pending_run(), Type::b32, {Type::b64}), true;
-    words.ignore(orders);
+    words.ignore(memory_orders);
     words.ignore(scopes);
     const bool tests = words.take(".test_wait"), tries = !tests && words.take(".try_wait");
     const bool arrives = words.take(".arrive"), drops = !arrives && words.take(".arrive_drop");
@@ -203,77 +201,6 @@ bool Lowering::asynchronous_copy() {
     made.slot = program_.memory_slots++;
     emit(async_run(AsyncDo::arrive), OpKind::may_fault, made);
     return true;
-}
-
-bool Lowering::clusters() {
-    Qualifiers& words = *words_;
-    const bool maps = now_->opcode == "mapa";
-    if (maps || now_->opcode == "getctarank") {
-        const bool shared = words.take(".shared::cluster");
-        const Type type = words.type();
-        const bool lawful = words.types.size() == 1 && (type == Type::u32 || type == Type::u64);
-        const std::size_t count = maps ? 3 : 2;
-        if (!lawful) return refuse_this("is not modelled"), true;
-        if (!want(count, count)) return true;
-        // An address of shared memory may stand in a register of 32 bits; a variable is one.
-        const Operand& place = now_->operands[1];
-        const bool is_variable = place.kind == OperandKind::name && !find(place.name);
-        const Place a = value(place, is_variable ? Type::u64 : type);
-        const Place b = maps ? value(now_->operands[2], Type::u32) : constant(0);
-        const Place d = destination(now_->operands[0], maps ? type : Type::u32);
-        Op& op = emit(maps ? map_rank_run(!shared) : rank_of_run(!shared), OpKind::may_fault);
-        op.a = a;
-        op.b = b;
-        op.d = d;
-        return true;
-    }
-    return false;
-}
-
-bool Lowering::cluster_barrier() {
-    Qualifiers& words = *words_;
-    words.ignore(orders);
-    words.take(".aligned");
-    if (!want(0, 0)) return true;
-    if (words.take(".arrive")) return emit(cluster_arrive_run(), OpKind::may_fault), true;
-    if (words.take(".wait")) return emit(nullptr, OpKind::cluster_wait), true;
-    return refuse_this("is not modelled"), true;
-}
-
-bool Lowering::stack() {
-    const std::string_view opcode = now_->opcode;
-    if (opcode != "alloca" && opcode != "stacksave" && opcode != "stackrestore") return false;
-    const Type type = words_->type();
-    if (words_->types.size() != 1 || (type != Type::u32 && type != Type::u64)) {
-        return refuse_this("is not modelled"), true;
-    }
-    if (opcode == "stacksave") return simple(stack_save_run(), type, {}), true;
-    Op made;
-    if (opcode == "stackrestore") {
-        if (!want(1, 1)) return true;
-        made.a = value(now_->operands[0], type);
-        emit(stack_restore_run(), OpKind::may_fault, made);
-        return true;
-    }
-    if (!want(2, 3)) return true;
-    made.value = 8;
-    if (now_->operands.size() == 3) {
-        const Operand& alignment = now_->operands[2];
-        const bool lawful =
-            alignment.kind == OperandKind::integer && std::has_single_bit(alignment.value) && alignment.value <= 4096;
-        if (!lawful) return refuse_this("needs an alignment that is a power of 2, at most 4096"), true;
-        made.value = alignment.value;
-    }
-    made.a = value(now_->operands[1], type);
-    made.d = destination(now_->operands[0], type);
-    emit(alloca_run(), OpKind::may_fault, made);
-    return true;
-}
-
-// What alloca takes ends with the function that takes it.
-bool Lowering::takes_stack() const {
-    return std::any_of(syntax_.instructions.begin(), syntax_.instructions.end(),
-                       [](const Instruction& one) { return one.opcode == "alloca"; });
 }
 
 }  // namespace isthmus::ptx

@@ -14,17 +14,6 @@ constexpr std::array caches = std::to_array<std::string_view>(
 
 }  // namespace
 
-std::optional<Space> take_space(Qualifiers& words) {
-    constexpr std::pair<std::string_view, Space> rows[] = {
-        {".global", Space::global},      {".shared", Space::shared},     {".shared::cta", Space::shared},
-        {".local", Space::local},        {".const", Space::constant},    {".param", Space::param},
-        {".param::entry", Space::param}, {".param::func", Space::param}, {".shared::cluster", Space::shared}};
-    for (const auto& [name, space] : rows) {
-        if (words.take(name)) return space;
-    }
-    return std::nullopt;
-}
-
 // What createpolicy made has no effect here.
 bool Lowering::policy_operand(std::size_t at) {
     value(now_->operands[at], Type::b64);

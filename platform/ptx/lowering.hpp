@@ -4,32 +4,18 @@
 
 #include "code.hpp"
 #include "operations.hpp"
+#include "qualifiers.hpp"
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace isthmus::ptx {
 
-// The qualifiers of an instruction. What is left at the end was not understood.
-class Qualifiers {
-public:
-    explicit Qualifiers(const Instruction& instruction);
-    bool take(std::string_view dotted);
-    // The one that is there, without its dot; empty: none is.
-    std::string_view take_one_of(std::span<const std::string_view> dotted);
-    void ignore(std::span<const std::string_view> dotted);
-    void ignore_prefixed(std::string_view prefix);
-    Type type(std::size_t at = 0) const { return at < types.size() ? types[at] : Type::none; }
-    std::vector<Type> types;
-    std::vector<std::string_view> left;
-};
-
-// nullopt: the instruction names none.
-std::optional<Space> take_space(Qualifiers& words);
+// That of a qualifier without its dot (rn, rni); the nearest number, where there is none.
+Rounding rounding_named(std::string_view name);
 
 class Lowering {
 public:
@@ -74,6 +60,7 @@ private:
         std::uint64_t offset = 0;
     };
 
+    // lower_refusals.cpp
     void refuse(std::string what) { refuse(std::move(what), line_); }
     void refuse(std::string what, std::uint32_t line);
     // The instruction's own words.
@@ -82,44 +69,55 @@ private:
     // What an assembler refuses, too, in its words.
     void fault(std::string what) { program_.note_fault(std::move(what), line_); }
     void mismatch();
+    bool want(std::size_t least, std::size_t most);
     void note_name(std::string_view name);
     void note_declaration(std::string_view name, bool is_range);
     void note_type(Type of_register, Type type);
 
-    void statements();
+    // lower_declarations.cpp
+    std::uint32_t local_place(std::uint64_t bytes, std::uint32_t alignment);
     void declare_parameters();
     void declare(const Register& registers);
     void declare(const Variable& variable);
-    std::uint32_t local_place(std::uint64_t bytes, std::uint32_t alignment);
-    void resolve_labels();
-
     std::optional<Binding> find(std::string_view name) const;
+
+    // lower_operands.cpp
     Place constant(std::uint64_t value);
     Place symbol_constant(std::string_view name, std::int64_t offset);
-    Place new_row() { return static_cast<Place>(out_.rows++); }
     Place value(const Operand& operand, Type type);
     Place destination(const Operand& operand, Type type);
     std::int32_t predicate(const Operand& operand, bool sink_allowed = false);
     AddressParts address(const Operand& operand, Space space);
+    void element_places(const Operand& operand, Type type, bool written, Op& op);
+
+    // lowering.cpp
+    void statements();
+    void resolve_labels();
+    Place new_row() { return static_cast<Place>(out_.rows++); }
     // `op`: what is known of it already; its place in the source and its guard are set here.
     Op& emit(Run run, OpKind kind = OpKind::plain, Op op = {});
     Place emit_special(Run run);
-    bool want(std::size_t least, std::size_t most);
-
+    bool simple(Run run, Type to, std::initializer_list<Type> from);
     void instruction(const Instruction& instruction);
+
+    // Each in its file: lower_arithmetic.cpp …; false: it is another instruction.
     bool arithmetic();
     bool integer_arithmetic(std::string_view name, Type type);
     bool float_arithmetic(std::string_view name, Type type);
     bool bits();
     bool comparison();
+    bool compare_parts(Comparison& comparison, Combine& combine);
+    void end_parts(Op& op, Combine combine, std::size_t at);
     bool select();
     bool move();
     void move_wide(const Operand& to, const Operand& from);
     void move_special_vector(const Operand& to, const Operand& from, Type type);
     bool convert();
+    bool convert_small();
     void convert_and_pack();
     bool memory();
     bool load_or_store(bool is_load);
+    bool policy_operand(std::size_t at);
     bool atomic();
     bool spaces();
     bool surfaces();
@@ -135,22 +133,16 @@ private:
     bool stack();
     bool takes_stack() const;
     void end_stack();
-    bool convert_small();
     bool between_lanes();
     bool barrier();
     bool control();
     bool without_effect();
-    bool policy_operand(std::size_t at);
+    bool branch_table();
     bool call();
     std::vector<Type> parameter_types(const std::vector<Operand>& operands, std::size_t target) const;
     std::optional<LocalPlace> argument(const Operand& operand, Type type);
     void pass(const Passed& one, bool loads);
     void store_results();
-    bool branch_table();
-    bool simple(Run run, Type to, std::initializer_list<Type> from);
-    void element_places(const Operand& operand, Type type, bool written, Op& op);
-    bool compare_parts(Comparison& comparison, Combine& combine);
-    void end_parts(Op& op, Combine combine, std::size_t at);
 
     const FunctionSyntax& syntax_;
     ProgramCode& program_;
