@@ -15,6 +15,7 @@ enum class Rounding : std::uint8_t { nearest, zero, down, up };
 
 // d = name(a, b, c). `name` has the variant: "mul.hi", "add.cc".
 Run integer_run(std::string_view name, Type type);
+Run bit_run(std::string_view name, Type type);  // those of them that work on bits
 // With `ftz`: subnormal inputs and results are zeros; `saturate`: results are clamped to [0, 1]. Op::mode: Rounding.
 Run float_run(std::string_view name, Type type, bool ftz, bool saturate);
 Run half_run(std::string_view name, Type type);  // Op::flag: ftz; Op::value2: bit 0 saturate, bit 1 relu

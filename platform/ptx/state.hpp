@@ -68,6 +68,14 @@ struct CachedWindow {
     std::byte* written = nullptr;
 };
 
+// An access to global memory within the window of the instruction's last one; nullptr: it needs the long way.
+inline std::byte* quickly(const CachedWindow& cached, std::uint64_t address, std::uint32_t bytes) {
+    const std::uint64_t offset = address - cached.begin;
+    if (offset >= cached.size_bytes || cached.size_bytes - offset < bytes || (address & (bytes - 1)) != 0)
+        return nullptr;
+    return cached.host + offset;
+}
+
 // A thread that runs blocks.
 struct Worker {
     Execution::State* state = nullptr;
