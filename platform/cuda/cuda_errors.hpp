@@ -126,7 +126,8 @@ inline constexpr auto driver_answered =
 inline constexpr auto driver_answered_unknown_code =
     error_entry("U024", Code::ok,
                 "{what} [{result}]",
-                "");
+                "look the number up in cuda.h, or, if a library of other code returned it, in that library's header (a "
+                "cudaError_t: driver_types.h)");
 inline constexpr auto refused_before_driver =
     error_entry("U025", Code::ok,
                 "{what}: {meaning}",

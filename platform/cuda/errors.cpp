@@ -140,7 +140,7 @@ constexpr Row rows[] = {
     {999, Code::driver_error, false, "the driver does not know why", "dmesg may say more (lines with NVRM or Xid)"},
 };
 
-// Codes with a special meaning for one call (observed on driver 580).
+// Codes with a special meaning for one call (observed on driver 580; of pools with a limit: CUDA 12.2, CUmemPoolProps).
 struct CallRow {
     std::string_view call;
     int result;
@@ -152,6 +152,8 @@ constexpr CallRow call_rows[] = {
      "free it before the next launch, or in the graph itself"},
     {"cuGraphInstantiateWithFlags", 801, "a graph that allocates memory has one instance at a time",
      "destroy the other instance first, or allocate before the capture"},
+    {"cuMemAllocFromPoolAsync", 2, "the device, or the pool by its limit (PoolOptions::max_bytes), has no memory left",
+     "release memory of the pool, or make one with a larger limit"},
     {"cuMemFreeAsync", 801, "this memory is not of a pool", "release it through the buffer that owns it"},
 };
 

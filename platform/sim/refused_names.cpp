@@ -13,6 +13,12 @@ namespace {
 int refuse(const char* symbol) {
     count_refused(symbol);
     std::fprintf(stderr, "isthmus simulator: %s is not modelled; answering CUDA_ERROR_NOT_SUPPORTED (801)\n", symbol);
+    if (std::strcmp(symbol, "cuGetExportTable") == 0) {
+        std::fputs(
+            "isthmus simulator: the CUDA runtime library (libcudart, kernel<<<...>>>) calls it and cannot run on a "
+            "simulated machine; the driver API (cuLaunchKernel) can\n",
+            stderr);
+    }
     return 801;
 }
 }  // namespace

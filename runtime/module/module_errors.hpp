@@ -35,9 +35,10 @@ inline constexpr auto module_parameters_differ =
                 "the same order; a signature that begins with Index is that of an ISTHMUS_KERNEL");
 inline constexpr auto module_needs_stand_in =
     error_entry("Y006", Code::unsupported,
-                "kernel '{name}' of {module}: no GPU runs it on {device}, and no function stands in for it",
-                "load the module with isthmus::stand_in<SIGNATURE>(\"{name}\", function) in ModuleOptions::stand_ins, where "
-                "function takes a const StandInCall&, a pointer for each View or Out, and the values");
+                "kernel '{name}' of {module}: {device} runs no GPU code of this image, and no function stands in for it",
+                "on a simulated machine load PTX, which runs there; elsewhere load the module with "
+                "isthmus::stand_in<SIGNATURE>(\"{name}\", function) in ModuleOptions::stand_ins, where function takes a "
+                "const StandInCall&, a pointer for each View or Out, and the values");
 inline constexpr auto module_stand_in_differs =
     error_entry("Y007", Code::invalid_argument,
                 "kernel '{name}' of {module}: its stand-in was made for other parameters: {difference}",

@@ -105,6 +105,11 @@ platform::FunctionLimits common_limits() noexcept {
     return limits;
 }
 
+bool runs_without_stand_in(bool cpu_device, bool simulated, const images::ImageContents& image) noexcept {
+    if (cpu_device) return false;
+    return !simulated || !image.ptx_targets.empty() || !image.readable;
+}
+
 std::string requirements_text(const images::ImageContents& image, std::uint32_t capability) {
     std::string text;
     if (!image.binaries.empty()) {

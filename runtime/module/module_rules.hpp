@@ -36,6 +36,10 @@ ShapeVerdict check_shape(const LaunchShape& shape, const platform::FunctionLimit
 // The limits of every GPU since compute capability 3.0, for the CPU device.
 platform::FunctionLimits common_limits() noexcept;
 
+// Who runs an entry without a stand-in: a GPU runs the image's code, the simulator its PTX, the CPU device nothing. Of
+// compressed members only the simulator knows whether they are PTX, and says so at the launch.
+bool runs_without_stand_in(bool cpu_device, bool simulated, const images::ImageContents& image) noexcept;
+
 // "it has machine code for compute capability 9.0, and PTX 8.4 for 7.5; this device has 8.7"
 std::string requirements_text(const images::ImageContents& image, std::uint32_t capability);
 // "'scale' and 'copy'", at most eight; "none that can be read".

@@ -85,6 +85,20 @@ TEST(CudaErrors, MissingGpuCodeIsToldApartFromCodeForAnotherGpuAndFromNewerPtx) 
     EXPECT_TRUE(says(newer.remedy(), "update the driver"));
 }
 
+TEST(CudaErrors, APoolThatIsFullSpeaksOfItsLimit) {
+    const Error full = explain_status({Code::out_of_memory, 2, "cuMemAllocFromPoolAsync"}, "allocating", "");
+    EXPECT_TRUE(says(full.message(), "PoolOptions::max_bytes"));
+    const Error other = explain_status({Code::out_of_memory, 2, "cuMemAlloc_v2"}, "allocating", "");
+    EXPECT_FALSE(says(other.message(), "PoolOptions"));
+}
+
+// Other code may return a number that is no CUresult, such as a cudaError_t below 100.
+TEST(CudaErrors, AnUnknownNumberSaysWhereToLookItUp) {
+    const Error unknown = explain_status({Code::driver_error, 35, "scale"}, "work 'scale' of other code", "");
+    EXPECT_TRUE(says(unknown.message(), "unknown code"));
+    EXPECT_TRUE(says(unknown.remedy(), "cudaError_t"));
+}
+
 // Build options of this project mean nothing to a program that uses an installed library.
 TEST(CudaErrors, NoRemedyNamesAnOptionOfThisBuild) {
     int remedies = 0;

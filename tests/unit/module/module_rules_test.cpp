@@ -135,4 +135,24 @@ TEST(ImageText, NamesWhatTheImageHasAndWhatTheDeviceIs) {
               "'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a' and 2 more");
 }
 
+TEST(RunsWithoutStandIn, AGpuRunsAnyCodeASimulatorPtxAndTheCpuDeviceNone) {
+    images::ImageContents machine_code;
+    machine_code.binaries = {90};
+    images::ImageContents ptx;
+    ptx.ptx_targets = {75};
+    images::ImageContents both = machine_code;
+    both.ptx_targets = {90};
+    images::ImageContents compressed = machine_code;
+    compressed.readable = false;
+    const struct {
+        const images::ImageContents& image;
+        bool simulated;
+    } rows[] = {{machine_code, false}, {ptx, true}, {both, true}, {compressed, true}};
+    for (const auto& row : rows) {
+        EXPECT_FALSE(detail::runs_without_stand_in(true, false, row.image));
+        EXPECT_TRUE(detail::runs_without_stand_in(false, false, row.image));
+        EXPECT_EQ(detail::runs_without_stand_in(false, true, row.image), row.simulated);
+    }
+}
+
 }  // namespace

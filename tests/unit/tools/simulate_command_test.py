@@ -133,6 +133,7 @@ class Simulate(unittest.TestCase):
         self.assertEqual(len(said['notes']), 1)
         self.assertIn('CUDA runtime library', said['notes'][0])
         self.assertEqual(said['unsupported'], [{'text': 'cuGetExportTable', 'count': 1}])
+        self.assertIn('libcudart', done.stderr)
         done, said = document(PROGRAM, 'silent')
         self.assertIn('no call of the simulated driver', said['notes'][0])
 

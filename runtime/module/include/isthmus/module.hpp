@@ -42,7 +42,9 @@ ISTHMUS_API LaunchExplanation explain_module_kernel(const Stream& stream, const 
 }  // namespace detail
 
 struct ModuleOptions {
-    std::vector<StandIn> stand_ins{};  // for the CPU device and simulated machines; GPUs ignore them
+    // For the CPU device, and for simulated machines, where an entry without one runs from the image's PTX. GPUs ignore
+    // them.
+    std::vector<StandIn> stand_ins{};
     // A folder that keeps what the driver made of PTX, as cubins by content, driver and compute capability; it must
     // exist. Files that are damaged or of another driver are ignored and replaced. Empty: only the driver's own cache
     // is used (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE). Ignored for other images.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StandIn: the function that runs in place of an entry of a ready-made module where no GPU does: on the CPU device and
-// on simulated machines.
+// StandIn: the function that runs in place of an entry of a ready-made module where no GPU does: on the CPU device, and
+// on simulated machines, which otherwise run the entry from PTX.
 #pragma once
 
 #include <isthmus/detail/pack.hpp>
