@@ -50,7 +50,8 @@ inline constexpr auto view_beside_concurrent_view =
 inline constexpr auto view_beside_another_view =
     error_entry("K010", Code::in_use,
                 "{open} already open on the host for {purpose}, and {wanted} to be opened for {wanted_purpose}",
-                "let the other view go out of scope first; any number of read views may be open together");
+                "let the other view go out of scope first; any number of read views may be open together. On the CPU device "
+                "launches, copies and fills open views, too");
 inline constexpr auto too_many_views_are_open =
     error_entry("K011", Code::system_limit,
                 "the buffer is open on the host for reading {count:number} times already, and views are not counted any "
