@@ -66,8 +66,14 @@ bool states_cluster(const Function& function);
 bool needs_cluster(const Function& function);
 // What that or cuFuncSetAttribute requires of launches; 0: nothing.
 ClusterSize required_cluster(const Function& function);
+// Whether its launches must state one, and neither `stated` nor the function does. Observed (580): 912.
+bool lacks_cluster(const Function& function, const ClusterSize& stated);
 // The cluster of a launch: what it states, or what its function requires; x 0: neither.
 ClusterSize cluster_of(const KernelLaunch& launch);
+
+// The cluster that a launch states, or its function, which must not differ. Observed (580, H200) for
+// .reqnctapercluster; assumed for cuFuncSetAttribute.
+Result check_cluster_of(const Driver& d, const LaunchRequest& request, const ClusterSize& wanted);
 
 // Checks and copies the arguments. Requires the driver's mutex.
 Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);

@@ -88,10 +88,16 @@ std::size_t image_bytes(const void* image) noexcept;
 // Threads of a block, by the device and by .maxntid or .reqntid.
 int max_threads(const Driver& d, int device, const Function& function);
 int static_shared_bytes(const Function& function);
+// Of all constant variables, which lie in one bank.
+std::uint64_t constant_bytes(const ptx::Program& program);
+// That cuFuncSetAttribute set; 0: it set none.
+int attribute_of(const Function& function, int id);
 // Of a thread: what is estimated for PTX (ptx::Entry::registers); 32 for others.
 int registers_of(const Function& function);
 // Blocks of this many threads that a multiprocessor holds at a time, by their threads alone.
 int blocks_per_multiprocessor(const Driver& d, int device, int block);
+// The same by their shared memory; 0: the function may not have so much.
+int blocks_by_shared_memory(const Driver& d, int device, const Function& function, std::size_t dynamic_bytes);
 // As cuOccupancyMaxActiveBlocksPerMultiprocessor answers: by threads, blocks, registers and shared memory.
 int resident_blocks(const Driver& d, int device, const Function& function, int block, std::size_t dynamic_bytes);
 // The function of this name. `module` may be a library.

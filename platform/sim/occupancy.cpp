@@ -26,6 +26,8 @@ int blocks_by_registers(int of_multiprocessor, int registers, int warps) {
     return of_multiprocessor / parts / of_warp * parts / warps;
 }
 
+}  // namespace
+
 int blocks_by_shared_memory(const Driver& d, int device, const Function& function, std::size_t dynamic_bytes) {
     const int of_multiprocessor = d.fact(device, attribute::shared_per_multiprocessor);
     const int own = static_shared_bytes(function);
@@ -39,8 +41,6 @@ int blocks_by_shared_memory(const Driver& d, int device, const Function& functio
     if (bytes == 0 && d.fact(device, attribute::reserved_shared) == 0) return 1 << 16;
     return of_multiprocessor / rounded_up(bytes + d.fact(device, attribute::reserved_shared), unit);
 }
-
-}  // namespace
 
 int resident_blocks(const Driver& d, int device, const Function& function, int block, std::size_t dynamic_bytes) {
     if (block > max_threads(d, device, function)) return 0;
@@ -164,6 +164,25 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Functio
                                                             std::size_t dynamic_bytes, unsigned flags) {
     return active_blocks(CallId::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, blocks, function, block,
                          dynamic_bytes, flags);
+}
+
+// Observed (580, H200): the shared memory of a multiprocessor, divided, without the driver's own bytes of each block;
+// no more than the function may have.
+Result cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, Function* function, int blocks, int block) {
+    return call_in_context(CallId::cuOccupancyAvailableDynamicSMemPerBlock, [&](Driver& d, Context& context) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
+        if (!bytes || blocks <= 0 || block <= 0) return result::invalid_value;
+        const int device = context.device;
+        if (block > d.fact(device, attribute::max_threads_per_block)) return result::invalid_value;
+        if (blocks > blocks_per_multiprocessor(d, device, block)) return result::invalid_value;  // observed, too
+        const int own = static_shared_bytes(*function);
+        const int all = d.fact(device, attribute::shared_per_multiprocessor);
+        const int set = attribute_of(*function, function_attribute::dynamic_shared);
+        const int most = set != 0 ? set : d.fact(device, attribute::max_shared_per_block) - own;
+        *bytes = static_cast<std::size_t>(std::clamp(all / blocks - own, 0, std::max(0, most)));
+        return result::ok;
+    });
 }
 }
 
