@@ -75,7 +75,7 @@ private:
     void barrier(const Op& op, LaneMask mask);
     void count_absent(std::uint32_t id, LaneMask mask);
     void complete(std::uint32_t id);
-    void release(Warp& warp, Group& group, std::uint32_t id);
+    bool release(Warp& warp, Group& group, std::uint32_t id);  // whether the group has waited there
     void bind_if_running();
 
     Warp& w_;

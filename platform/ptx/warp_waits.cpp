@@ -152,22 +152,27 @@ void WarpRun::complete(std::uint32_t id) {
     barrier.arrived = barrier.absent = barrier.waiting = barrier.count = 0;
     for (Warp& warp : block.warps) {
         warp.counted[id] = 0;
-        for (Group& group : warp.others) release(warp, group, id);
+        for (Group& group : warp.others) {
+            // The warp that came last does not run ahead of lower ones: on a GPU they are usually first to read what it
+            // overwrites behind the barrier, and programs that lack another barrier there take it for granted.
+            if (release(warp, group, id) && warp.number < w_.number) paused_ = true;
+        }
         if (warp.now.mask != 0) release(warp, warp.now, id);
     }
     bind_if_running();
 }
 
-void WarpRun::release(Warp& warp, Group& group, std::uint32_t id) {
-    if (group.waiting != Waiting::barrier || group.member_mask != id) return;
+bool WarpRun::release(Warp& warp, Group& group, std::uint32_t id) {
+    if (group.waiting != Waiting::barrier || group.member_mask != id) return false;
     group.waiting = Waiting::nothing;
     const Op& op = group.frame->function->ops[group.pc];
     ++group.pc;
-    if (op.value2 != 2) return;
+    if (op.value2 != 2) return true;
     warp.rows = group.frame->rows.data();
     warp.constants = group.frame->function->constants.data();
     warp.predicates = group.frame->predicates.data();
     op.run(warp, op, group.mask);
+    return true;
 }
 
 void WarpRun::bind_if_running() {

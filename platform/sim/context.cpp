@@ -53,6 +53,12 @@ Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
     return result::ok;
 }
 
+struct ContextParameters {  // CUctxCreateParams
+    void* affinities;
+    int affinity_count;
+    void* graphics;
+};
+
 // Handles that name memory or words of other objects: what they name ends elsewhere.
 void lose_opaque_objects(Driver& d, const Context* context) {
     lose_textures(d, context);
@@ -244,7 +250,10 @@ Result cuCtxCreate_v3(Context** context, void* parameters, int count, unsigned f
 
 Result cuCtxCreate_v4(Context** context, void* parameters, unsigned flags, DeviceOrdinal device) {
     return call(CallId::cuCtxCreate_v4, [&](Driver& d) -> Result {
-        if (parameters) {
+        // OpenMM and cuda-python's benchmarks give parameters that state nothing.
+        const auto* stated = static_cast<const ContextParameters*>(parameters);
+        if (stated && stated->affinities && stated->graphics) return result::invalid_value;
+        if (stated && (stated->affinities || stated->affinity_count != 0 || stated->graphics)) {
             say("cuCtxCreate_v4: execution affinity and graphics contexts are not modelled");
             return result::not_supported;
         }

@@ -102,6 +102,9 @@ Result load_ready_made(Driver& d, Context* context, Module** module, std::span<c
     }
     made->context = context;
     made->program = std::move(program);
+    if (contents->format == images::ImageFormat::ptx) {
+        made->most_registers = stated_register_limit({reinterpret_cast<const char*>(image.data()), image.size()});
+    }
     made->contents = std::move(contents);
     *module = made;
     return result::ok;
@@ -134,6 +137,11 @@ Result load(Driver& d, Context* context, Module** module, const void* image, std
     return code;
 }
 
+void limit_registers(Driver& d, Module& module, std::uint32_t most) {
+    const std::lock_guard lock(d.mutex);
+    if (most != 0) module.most_registers = most;
+}
+
 Result load_in_context(CallId id, Module** module, const void* image, unsigned count = 0, const int* options = nullptr,
                        void** values = nullptr) {
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {
@@ -143,6 +151,7 @@ Result load_in_context(CallId id, Module** module, const void* image, unsigned c
         if (const Result code = logs.read(count, options, values)) return code;
         std::string log;
         const Result code = load(d, &context, module, image, log);
+        if (code == result::ok) limit_registers(d, **module, logs.most_registers);
         logs.write(log);
         return code;
     });
@@ -270,10 +279,14 @@ Result cuModuleGetLoadingMode(int* mode) {
     });
 }
 
-Result cuLibraryLoadData(Module** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+Result cuLibraryLoadData(Module** library, const void* image, int* options, void** values, unsigned count, int*, void**,
+                         unsigned) {
     return call(CallId::cuLibraryLoadData, [&](Driver& d) -> Result {
+        CompilerLogs stated;
+        if (options && values) stated.read(count, options, values);
         std::string log;
         const Result code = load(d, nullptr, library, image, log);
+        if (code == result::ok) limit_registers(d, **library, stated.most_registers);
         const bool later = code == result::invalid_image || code == result::no_binary || code == result::invalid_ptx ||
                            code == result::ptx_too_new;
         if (!later) return code;

@@ -49,6 +49,7 @@ struct Module {
     std::shared_ptr<const images::ImageContents> contents;  // of a ready-made image; nullptr: registered twins
     std::map<std::string, std::uint64_t> variables;         // ids of their regions
     std::shared_ptr<const ptx::Program> program;            // of a ready-made image with PTX
+    std::uint32_t most_registers = 0;                       // of a thread, by CU_JIT_MAX_REGISTERS; 0: not stated
     Result code = 0;  // of a library's image that cannot be loaded: the answer to its first use
 };
 
@@ -61,6 +62,7 @@ struct CompilerLogs {
         void** length = nullptr;  // where the size was given
     };
     Log error, information;
+    std::uint32_t most_registers = 0;  // of a thread, by CU_JIT_MAX_REGISTERS; 0: not stated
 
     // 1: arrays are missing, or an option is none of cuda.h's.
     Result read(unsigned count, const int* options, void** values);
@@ -92,7 +94,10 @@ int static_shared_bytes(const Function& function);
 std::uint64_t constant_bytes(const ptx::Program& program);
 // That cuFuncSetAttribute set; 0: it set none.
 int attribute_of(const Function& function, int id);
-// Of a thread: what is estimated for PTX (ptx::Entry::registers); 32 for others.
+// What a linked text says to its loader about registers (CU_JIT_MAX_REGISTERS of cuLinkCreate); 0: nothing.
+std::string register_limit_pragma(std::uint32_t most_registers);
+std::uint32_t stated_register_limit(std::string_view text);
+// Of a thread: what is estimated for PTX (ptx::Entry::registers), within CU_JIT_MAX_REGISTERS; 32 for others.
 int registers_of(const Function& function);
 // Blocks of this many threads that a multiprocessor holds at a time, by their threads alone.
 int blocks_per_multiprocessor(const Driver& d, int device, int block);

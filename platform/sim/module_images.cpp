@@ -5,6 +5,7 @@
 #include <program.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -108,13 +109,16 @@ Result judge_image(const images::ImageContents& contents, int driver_version, st
 }
 
 Result CompilerLogs::read(unsigned count, const int* options, void** values) {
-    // CU_JIT_INFO_LOG_BUFFER, its size, CU_JIT_ERROR_LOG_BUFFER, its size, CU_JIT_NUM_OPTIONS
-    constexpr int info_buffer = 3, info_bytes = 4, error_buffer = 5, error_bytes = 6, options_end = 35;
+    // CU_JIT_MAX_REGISTERS, CU_JIT_INFO_LOG_BUFFER, its size, CU_JIT_ERROR_LOG_BUFFER, its size, CU_JIT_NUM_OPTIONS
+    constexpr int registers = 0, info_buffer = 3, info_bytes = 4, error_buffer = 5, error_bytes = 6, options_end = 35;
     if (count != 0 && (!options || !values)) return result::invalid_value;
     for (unsigned at = 0; at < count; ++at) {
         if (options[at] < 0 || options[at] >= options_end) return result::invalid_value;
         Log& log = options[at] == info_buffer || options[at] == info_bytes ? information : error;
         switch (options[at]) {
+            case registers:
+                most_registers = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(values[at]));
+                break;
             case info_buffer:
             case error_buffer: log.buffer = static_cast<char*>(values[at]); break;
             case info_bytes:
@@ -138,6 +142,23 @@ void CompilerLogs::write(const std::string& errors, const std::string& informati
     };
     one(error, errors);
     one(information, informations);
+}
+
+// A pragma that an assembler ignores. It is the last statement of a linked text.
+constexpr std::string_view limit_begins = "\n.pragma \"isthmus most registers ";
+
+std::string register_limit_pragma(std::uint32_t most_registers) {
+    if (most_registers == 0) return "";
+    return std::string(limit_begins) + std::to_string(most_registers) + "\";\n";
+}
+
+std::uint32_t stated_register_limit(std::string_view text) {
+    const std::size_t at = text.rfind(limit_begins);
+    std::uint32_t out = 0;
+    if (at == std::string_view::npos) return 0;
+    const std::string_view number = text.substr(at + limit_begins.size());
+    std::from_chars(number.data(), number.data() + number.size(), out);
+    return out;
 }
 
 std::shared_ptr<Twin> twin_of_entry(const images::ImageEntry& entry, std::shared_ptr<const ptx::Program> program) {

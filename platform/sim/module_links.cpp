@@ -139,6 +139,7 @@ Result cuLinkComplete(LinkState* state, void** image, std::size_t* bytes) {
             state->failed = true;
             return unresolved ? result::invalid_source : result::invalid_ptx;
         }
+        state->result += register_limit_pragma(state->logs.most_registers);
         const ptx::Program program(state->result);
         const std::string fault = fault_of(program);
         const std::string& undefined_variable = program.undefined_variable();

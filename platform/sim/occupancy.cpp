@@ -133,7 +133,10 @@ int static_shared_bytes(const Function& function) {
 }
 
 int registers_of(const Function& function) {
-    return function.twin->entry != nullptr ? static_cast<int>(function.twin->entry->registers) : 32;
+    if (function.twin->entry == nullptr) return 32;
+    const std::uint32_t most = function.module != nullptr ? function.module->most_registers : 0;
+    const std::uint32_t registers = function.twin->entry->registers;
+    return static_cast<int>(most != 0 ? std::min(registers, most) : registers);
 }
 
 int blocks_per_multiprocessor(const Driver& d, int device, int block) {

@@ -155,6 +155,34 @@ TEST(PtxExecution, BarriersOrderSharedMemoryAndCountThreads) {
               FaultKind::illegal_address);  // too little shared memory
 }
 
+// Each of two rounds writes to shared memory, waits, and lets the first warp read, without a barrier before the next
+// round. A GPU's first warp reads before the last one, which came to the barrier last, writes again.
+TEST(PtxExecution, TheWarpThatCameLastDoesNotRunAheadOfLowerOnes) {  // keeps W8's ground
+    Buffers buffers;
+    std::vector<u32> out(64);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 out) {
+    .reg .pred %p, %q; .reg .b32 %r<9>; .reg .b64 %d<5>;
+    .shared .align 4 .b8 own[512];
+    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, own; add.u32 %r2, %r2, %r1;
+    ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; mov.u32 %r3, 0;
+    ROUND: mad.lo.u32 %r4, %r3, 1000, %r0; st.shared.u32 [%r2], %r4;
+    bar.sync 0;
+    setp.ge.u32 %p, %r0, 32; @%p bra NEXT;
+    ld.shared.u32 %r5, [%r2+384]; st.global.u32 [%d0], %r5;
+    NEXT: add.u64 %d0, %d0, 128; add.u32 %r3, %r3, 1; setp.lt.u32 %q, %r3, 2; @%q bra ROUND; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    const Fault fault = loaded.run("k", shape_of(1, 128), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (u32 lane = 0; lane < 32; ++lane) {
+        EXPECT_EQ(out[lane], 96 + lane);
+        EXPECT_EQ(out[32 + lane], 1096 + lane);
+    }
+}
+
 TEST(PtxExecution, ABarrierThatNobodyCanReachIsADeadlock) {
     Buffers buffers;
     Loaded loaded(module_of(".visible .entry k() { .reg .pred %p; .reg .b32 %r; mov.u32 %r, %tid.x; setp.lt.u32 %p, "

@@ -275,6 +275,30 @@ TEST(SimOldContext, ItEndsWithItsLastUse) {
     });
 }
 
+// cuCtxCreate of CUDA 13: OpenMM gives parameters that state nothing.
+TEST(SimContexts, ParametersThatStateNothingAreThoseOfAnOrdinaryOne) {
+    in_own_process(
+        [] {
+            open_device();
+            struct {
+                void* affinities = nullptr;
+                int affinity_count = 0;
+                void* graphics = nullptr;
+            } parameters;
+            Context *own = nullptr, *found = nullptr;
+            REQUIRE_CODE(cuCtxCreate_v4(&own, &parameters, 0, 0), 0);
+            REQUIRE_CODE(cuCtxGetCurrent(&found), 0);
+            REQUIRE_THAT(found == own);
+            int word = 0;
+            parameters.affinities = &word;
+            parameters.affinity_count = 1;
+            REQUIRE_CODE(cuCtxCreate_v4(&own, &parameters, 0, 0), 801);
+            parameters.graphics = &word;
+            REQUIRE_CODE(cuCtxCreate_v4(&own, &parameters, 0, 0), 1);
+        },
+        "execution affinity and graphics contexts are not modelled");
+}
+
 TEST(SimOldContext, APrimaryOneIsRetainedAndReleased) {
     in_own_process([] {
         Context* const primary = open_device();

@@ -368,6 +368,53 @@ TEST(SimPtx, AMultiprocessorHoldsAsManyBlocksAsHaveTheirShare) {  // keeps W8
     });
 }
 
+// CU_JIT_MAX_REGISTERS of the module, the library or the linker.
+TEST(SimPtx, TheLoadersLimitOfRegistersHolds) {  // keeps W8
+    in_own_process([] {
+        open_device();
+        std::string text =
+            ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry small() { ret; }\n"
+            ".visible .entry greedy(.param .u64 p) { .reg .b64 %d<40>, %o; ld.param.u64 %o, [p];\n";
+        for (int at = 0; at < 40; ++at) text += "ld.global.u64 %d" + std::to_string(at) + ", [%o];\n";
+        for (int at = 0; at < 40; ++at) text += "st.global.u64 [%o], %d" + std::to_string(at) + ";\n";
+        text += "ret; }\n";
+        constexpr int registers = 4;
+        int option = 0;
+        void* value = reinterpret_cast<void*>(std::uintptr_t{38});
+        Module *free = nullptr, *bounded = nullptr, *library = nullptr, *linked = nullptr;
+        REQUIRE_CODE(cuModuleLoadData(&free, text.c_str()), 0);
+        const int all = attribute_of(entry(free, "greedy"), registers);
+        REQUIRE_THAT(all > 80);
+        REQUIRE_CODE(cuModuleLoadDataEx(&bounded, text.c_str(), 1, &option, &value), 0);
+        REQUIRE_THAT(attribute_of(entry(bounded, "greedy"), registers) == 38);
+        REQUIRE_THAT(attribute_of(entry(bounded, "small"), registers) == 4);
+        REQUIRE_CODE(cuLibraryLoadData(&library, text.c_str(), &option, &value, 1, nullptr, nullptr, 0), 0);
+        Function* kernel = nullptr;
+        REQUIRE_CODE(cuLibraryGetKernel(&kernel, library, "greedy"), 0);
+        REQUIRE_THAT(attribute_of(kernel, registers) == 38);
+        const auto of_link = [&](unsigned options) {
+            LinkState* link = nullptr;
+            void* image = nullptr;
+            REQUIRE_CODE(cuLinkCreate_v2(options, &option, &value, &link), 0);
+            REQUIRE_CODE(cuLinkAddData_v2(link, 1, text.data(), text.size(), "k", 0, nullptr, nullptr), 0);
+            REQUIRE_CODE(cuLinkComplete(link, &image, nullptr), 0);
+            REQUIRE_CODE(cuModuleLoadData(&linked, image), 0);
+            REQUIRE_CODE(cuLinkDestroy(link), 0);
+            return attribute_of(entry(linked, "greedy"), registers);
+        };
+        REQUIRE_THAT(of_link(1) == 38);
+        REQUIRE_THAT(of_link(0) == all);
+        int blocks = 0;
+        constexpr int limited_by_registers = 1024;
+        REQUIRE_CODE(
+            cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry(free, "greedy"), limited_by_registers, 0), 0);
+        REQUIRE_THAT(blocks == 0);
+        REQUIRE_CODE(
+            cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry(bounded, "greedy"), limited_by_registers, 0), 0);
+        REQUIRE_THAT(blocks == 1);
+    });
+}
+
 // .maxntid bounds the number of threads, .reqntid states the block.
 TEST(SimPtx, ABlockBeyondTheKernelsBoundsIsRefused) {
     in_own_process([] {
