@@ -169,7 +169,9 @@ void multiply_add_wide(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
-// Carries: sums of T with CC.CF. `takes`: it is added (subtracted); `gives`: it is set.
+// Carries: sums of T with CC.CF. `takes`: it is added (subtracted); `gives`: it is set. After a difference it is set if
+// nothing was borrowed. The PTX ISA calls it the borrow and says nothing of `addc` behind `sub.cc`, on which the
+// divisions of 128-bit integers depend that nvcc makes.
 template <class T>
 void set_carry(Warp& warp, std::uint32_t lane, bool carry) {
     warp.carry = (warp.carry & ~(LaneMask{1} << lane)) | (LaneMask{carry} << lane);
@@ -195,9 +197,9 @@ void subtract_borrow(Warp& warp, const Op& op, LaneMask mask) {
     Row& d = warp.out(op.d);
     for_lanes(mask, [&](std::uint32_t lane) {
         const T x = from_slot<T>(a[lane]), y = from_slot<T>(b[lane]);
-        const bool in = takes && ((warp.carry >> lane) & 1) != 0;
-        d[lane] = to_slot(static_cast<T>(x - y - in));
-        if (gives) set_carry<T>(warp, lane, x < y || (in && x == y));
+        const bool borrows = takes && ((warp.carry >> lane) & 1) == 0;
+        d[lane] = to_slot(static_cast<T>(x - y - borrows));
+        if (gives) set_carry<T>(warp, lane, !(x < y || (borrows && x == y)));
     });
 }
 template <class T, class Product, bool takes, bool gives>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer instructions at their edges: overflow, shifts beyond the width, division by zero, the most negative number.
 // The expected values follow the definitions of the PTX ISA.
-#include "ptx_machine.hpp"
+#include "made_by_nvcc.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -233,6 +233,43 @@ TEST(PtxIntegers, CarriesGoFromWordToWord) {
         'd', edges, 2, [](u64 a, u64 b, u64) { return a - b; });
     expect_all("{ .reg .b32 l, h; mad.lo.cc.u32 l, %r0, %r1, %r2; madc.hi.u32 h, %r0, %r1, 0; mov.b64 %d3, {l, h}; }",
                'd', few, 3, [](u64 a, u64 b, u64 c) { return u64{U(a)} * U(b) + U(c); });
+}
+
+// CC.CF after a difference: 1 if nothing was borrowed. The code that nvcc makes of a division of 128 bits reads it so.
+TEST(PtxIntegers, ADifferenceLeavesACarryIfItBorrowsNothing) {  // keeps W8
+    expect_all("{ .reg .b32 a, z; sub.cc.u32 a, %r0, %r1; addc.u32 %r3, 0, 0; }", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(a) >= U(b)}; });
+    expect_all("{ .reg .b64 a; sub.cc.u64 a, %d0, %d1; addc.u64 %d3, 0, 0; }", 'd', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{a >= b}; });
+    expect_all("{ .reg .b32 a; add.cc.u32 a, %r0, %r1; subc.u32 %r3, 0, 0; }", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(a + b) < U(a) ? 0u : ~0u}; });
+    expect_all("{ .reg .b32 a; sub.cc.u32 a, %r0, %r1; subc.cc.u32 a, 5, 5; addc.u32 %r3, 0, 0; }", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{U(a) >= U(b)}; });
+}
+
+TEST(PtxIntegers, NumbersOf128BitsAreDivided) {  // keeps W8
+    __extension__ using Wide = unsigned __int128;
+    constexpr std::size_t count = 256;
+    Buffers buffers;
+    std::vector<u64> of(4 * count), out(4 * count);
+    u64 seed = 1;
+    for (std::size_t at = 0; at < of.size(); ++at) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        of[at] = seed >> (seed >> 58);
+        if (at % 4 == 2 && at % 8 == 2) of[at] = 0;  // divisors of 64 bits
+        if (at % 4 == 3 && of[at] == 0 && of[at - 1] == 0) of[at] = 1;
+    }
+    const u64 from = buffers.add(of), to = buffers.add(out);
+    Loaded loaded(made_by_nvcc("division"), buffers);
+    const Fault fault = loaded.run("divide", blocks_of(2, 128), from, to);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (std::size_t at = 0; at < of.size(); at += 4) {
+        const Wide a = Wide{of[at]} << 64 | of[at + 1], b = Wide{of[at + 2]} << 64 | of[at + 3];
+        EXPECT_EQ(out[at], static_cast<u64>(a / b >> 64)) << at;
+        EXPECT_EQ(out[at + 1], static_cast<u64>(a / b)) << at;
+        EXPECT_EQ(out[at + 2], static_cast<u64>(a % b >> 64)) << at;
+        EXPECT_EQ(out[at + 3], static_cast<u64>(a % b)) << at;
+    }
 }
 
 TEST(PtxIntegers, ComparisonsAndSelections) {
