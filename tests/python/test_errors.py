@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors: each kind has a class, and its fields say what, why and what else."""
+import math
+import sys
+
 import pytest
 
 import isthmus
+from conftest import opened
 
 
 def test_an_error_has_code_id_message_and_remedy(device):
@@ -44,7 +48,9 @@ def test_no_memory_is_a_memory_error(device):
     assert told.value.code is isthmus.Code.OUT_OF_MEMORY
 
 
-@pytest.mark.parametrize('shape, dtype', [((-1,), 'u1'), (4, 'nothing'), (4, '>f4'), (4, object)])
+@pytest.mark.parametrize('shape, dtype', [((-1,), 'u1'), (4, 'nothing'), (4, '>f4'), (4, object),
+                                          (2**64 + 16, 'u1'), ((2**32, 2**32), 'u1'), ((0, 2**40, 2**40), 'u1'),
+                                          (2**60, 'complex128')])
 def test_wrong_shapes_and_types_are_refused(device, shape, dtype):
     with pytest.raises(isthmus.InvalidArgument):
         device.allocate_shared(shape, dtype)
@@ -57,3 +63,63 @@ def test_wrong_uses_are_refused_with_the_right_ones(device):
         device.allocate(4, kind='pined')
     with pytest.raises(isthmus.InvalidArgument, match='throughput'):
         device.allocate_shared(4, prefer='both')
+
+
+def test_numbers_that_c_would_take_modulo_a_power_of_two_are_refused(device, stream, kernels):   # keeps Y2
+    buffer = device.allocate_shared(4)
+    stream.fill(buffer, 1)
+    for call in (lambda: device.allocate_shared(4, alignment=2**64 + 256), lambda: device.allocate_shared(4, alignment=-1),
+                 lambda: opened(cpu_threads=2**32 + 1), lambda: isthmus.SharedRing(device, 4, slots=2**32 + 4),
+                 lambda: kernels.find('test.brighten')(stream, 2**64 + 1, buffer, 1),
+                 lambda: stream.wait(2**64 + 4096), lambda: stream.wait(-1), lambda: device.wrap_stream(2**64)):
+        with pytest.raises(isthmus.InvalidArgument):
+            call()
+    for wrong in ('name', 1.5, None):
+        with pytest.raises(TypeError):
+            device.wrap_stream(wrong)
+        with pytest.raises(TypeError):
+            stream.wait(wrong)
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == bytes([1] * 4)
+
+
+def test_types_of_numpy_with_the_other_byte_order_are_refused(device, numpy):
+    other = '>' if sys.byteorder == 'little' else '<'
+    for given in (other + 'f4', numpy.dtype(other + 'f4')):
+        with pytest.raises(isthmus.InvalidArgument, match='byte order'):
+            device.allocate_shared(4, given)
+    assert device.allocate_shared(4, numpy.dtype('f4')).dtype.name == 'float32'
+
+
+def test_waits_of_every_length(device, stream):   # keeps Y3
+    buffer = device.allocate_shared(4)
+    stream.fill(buffer, 1)
+    for wait in (math.inf, 1e300, 3600, True):
+        stream.synchronize(wait)
+        buffer.host('r', wait=wait).close()
+    for wait in (math.nan, -math.inf, -1e-12):
+        for call in (stream.synchronize, lambda wait: buffer.host('r', wait=wait)):
+            with pytest.raises(isthmus.InvalidArgument, match='wait of'):
+                call(wait)
+    for limit in (0, math.nan, -1):
+        with pytest.raises(isthmus.InvalidArgument):
+            opened(wait_timeout=limit)
+    with opened(wait_timeout=math.inf) as runtime:
+        runtime.synchronize()
+
+
+def test_a_short_wait_is_a_wait(device, stream, kernels):
+    if device.is_cpu:
+        pytest.skip('its launches wait')
+    buffer = device.allocate_shared(1, 'u4')
+    kernels.churn(stream, 1, buffer, 1 << 26)
+    with pytest.raises(isthmus.TimedOut):
+        stream.synchronize(1e-12)
+    with pytest.raises(isthmus.NotReady):
+        stream.synchronize(0)
+    stream.synchronize()
+
+
+def test_what_is_no_buffer_is_refused_by_scopes(stream, numpy):
+    with pytest.raises(TypeError, match='ndarray is no buffer'):
+        stream.scope(isthmus.reads(numpy.zeros(4)))

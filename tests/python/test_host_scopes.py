@@ -242,6 +242,31 @@ def test_the_buffer_has_no_faces_of_its_own(device):   # keeps Y2
         memoryview(buffer)
 
 
+def test_numpy_makes_no_array_of_one_object(device, stream, numpy):   # keeps Y2
+    buffer = device.allocate_shared(8)
+    stream.fill(buffer, 3)
+    with pytest.raises(TypeError, match='scope'):
+        numpy.asarray(buffer)
+    with pytest.raises(TypeError, match='scope'):
+        numpy.sum(buffer)
+    with buffer.device(stream, 'r') as scope:
+        if device.is_cpu:
+            assert numpy.asarray(scope).tolist() == [3] * 8
+        else:
+            with pytest.raises(TypeError, match='scope'):
+                numpy.asarray(scope)
+
+
+def test_bytes_become_bools(device, numpy):
+    buffer = device.allocate_shared(4, 'bool')
+    for source in (bytes([0, 1, 2, 255]), numpy.array([0, 1, 2, 255], 'u1'), numpy.array([0, 1, 2, -1], 'i1'),
+                   numpy.array([0, 1, 2, 3]), numpy.array([False, True, True, True])):
+        with buffer.host('w') as scope:
+            scope[:] = source
+        with buffer.host('r') as scope:
+            assert scope.tobytes() == bytes([0, 1, 1, 1])
+
+
 @pytest.mark.parametrize('shape', [0, (0, 4), ()])
 def test_buffers_without_elements_or_dimensions(device, numpy, shape):
     buffer = device.allocate_shared(shape, 'i4')

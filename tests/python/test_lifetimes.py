@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifetimes: every order of dropping things, the end of the interpreter, threads, fork()."""
+import copy
 import gc
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -256,3 +259,62 @@ def test_generators_that_are_dropped_half_way_close_their_scopes(device, stream)
 
 def test_the_tests_play_the_machine_they_say(runtime):
     assert MACHINE in ('cpu', 'here') or runtime.is_simulated
+
+
+def test_nothing_that_names_memory_is_copied_or_pickled(device, stream, tmp_path):   # keeps Y3
+    buffer = device.allocate_shared(16)
+    things = [device._runtime, device, stream, stream.record(), buffer, buffer.host('r'), buffer.device(stream, 'r'),
+              stream.scope(isthmus.reads(buffer)), isthmus.reads(buffer)]
+    for thing in things:
+        for work in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match='belongs to this process'):
+                work(thing)
+        if not isinstance(thing, (isthmus.scopes.Use, isthmus.scopes.DeviceScopes)):   # tuples of the same objects
+            with pytest.raises(TypeError, match='belongs to this process'):
+                copy.copy(thing)
+    assert pickle.loads(pickle.dumps(buffer.dtype)) == buffer.dtype
+
+
+def test_the_last_array_waits_without_the_interpreters_lock(kernels, numpy):   # keeps Y3
+    runtime = opened()
+    if runtime.default_device.is_cpu:
+        pytest.skip('its launches wait')
+    array = numpy.from_dlpack(runtime.default_device.allocate_shared(64).host('r'))
+    words, stream = runtime.default_device.allocate_shared(1, 'u4'), runtime.default_device.create_stream()
+    ticks, ended = [], threading.Event()
+
+    def tick():
+        while not ended.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        kernels.churn(stream, 1, words, 1 << 27)
+        del words, stream, runtime
+        before, begun = len(ticks), time.monotonic()
+        del array   # the last owner: the runtime ends behind its work
+        assert time.monotonic() - begun > 0.02
+        assert len(ticks) - before >= 5
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_subinterpreter_is_refused(in_new_process):   # keeps Y3
+    assert in_new_process('''
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        other = interpreters.create()
+        try:
+            problem = interpreters.run_string(other, 'import isthmus')
+            told = str(getattr(problem, 'msg', problem))
+        except Exception as problem:
+            told = str(problem)
+        interpreters.destroy(other)
+        print('subinterpreter' in told)
+        with opened() as runtime, runtime.default_device.allocate_shared(4).host('w') as scope:
+            scope[:] = b'0123'
+    ''') == 'True\n'

@@ -2,6 +2,7 @@
 """Frames between processes."""
 import gc
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -691,6 +692,50 @@ def test_a_worker_finishes_a_frame_while_another_thread_uses_the_reader(device, 
         assert frame.closed
         ring.frame().publish()
         assert reader.next(wait=10).finish()
+
+
+def test_other_threads_use_a_reader_while_one_waits_for_the_device(device, meeting_place, kernels):   # keeps I6, Y3
+    if device.is_cpu:
+        pytest.skip('its launches wait')
+    stream, words = device.create_stream(), device.allocate_shared(1, 'u4')
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        ring.frame().publish()
+        frame, whole = reader.next(wait=10), []
+        with frame.device(stream, 'r'):
+            kernels.churn(stream, 1, words, 1 << 28)   # work of the frame's scope, as its end takes it
+        thread = threading.Thread(target=lambda: whole.append(frame.finish(wait=60)))
+        thread.start()
+        time.sleep(0.1)
+        with reader._turn.lock:
+            assert not frame.closed and not stream.finished
+        thread.join()
+        assert whole == [True] and frame.closed
+
+
+def test_a_reader_refuses_what_is_no_time(device, meeting_place):
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        ring.frame(wait=math.inf).publish(wait=math.inf)
+        frame = reader.next(wait=math.inf)
+        for wait in (-1, math.nan):
+            for call in (reader.next, ring.frame, frame.finish):
+                with pytest.raises(isthmus.InvalidArgument):
+                    call(wait)
+        assert frame.finish(wait=math.inf)
+        with pytest.raises(isthmus.TimedOut):
+            reader.next(wait=1e-9)
+
+
+def test_a_directory_with_a_null_byte_is_refused(device, tmp_path):
+    for make in (lambda at: isthmus.SharedRing(device, 4, at=at), lambda at: isthmus.SharedReader(at, device)):
+        with pytest.raises(isthmus.InvalidArgument):
+            make(f'{tmp_path}/a\0b')
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_frame_is_no_array(device, meeting_place, numpy):   # keeps Y2
+    with ring_on(device, 64) as ring, ring.frame() as frame:
+        with pytest.raises(TypeError, match='scope'):
+            numpy.asarray(frame)
 
 
 def test_a_frame_that_next_gave_back_is_not_finished_again(device, meeting_place):   # keeps Y3

@@ -21,15 +21,22 @@ typedef struct exported {
     int64_t sizes[]; /* shape, then strides */
 } exported;
 
-static void delete_plain(DLManagedTensor* self) {
-    exported* const made = self->context;
+/* The last owner of a buffer or a runtime may wait for the device. A consumer deletes a tensor with or without the
+ * interpreter's lock; where this thread has it, other threads get it meanwhile. Until Python 3.11 the current state is
+ * that of whichever thread has the lock. */
+static void let_go(exported* made) {
+    void* const own = isthmus_python_is_ending() ? NULL : isthmus_python_calls.state_of_this_thread();
+    const int has_lock = own != NULL && isthmus_python_calls.current_state() == own;
+    if (has_lock) isthmus_python_calls.save_thread();
     isthmus_python_share_unref(made->share);
+    if (has_lock) isthmus_python_calls.restore_thread(own);
     free(made);
 }
+static void delete_plain(DLManagedTensor* self) {
+    let_go(self->context);
+}
 static void delete_versioned(DLManagedTensorVersioned* self) {
-    exported* const made = self->context;
-    isthmus_python_share_unref(made->share);
-    free(made);
+    let_go(self->context);
 }
 
 static void fill(DLTensor* tensor, const DLTensor* like, int64_t* sizes) {

@@ -17,6 +17,10 @@ typedef struct isthmus_python_interpreter {
     void (*release_buffer)(void* view);                            /* PyBuffer_Release */
     void* (*allocate)(void* type, intptr_t items);                 /* PyType_GenericAlloc */
     void (*free)(void* object);                                    /* PyObject_Free */
+    void* (*state_of_this_thread)(void);                           /* PyGILState_GetThisThreadState */
+    void* (*current_state)(void);                                  /* PyThreadState_GetUnchecked */
+    void* (*save_thread)(void);                                    /* PyEval_SaveThread */
+    void (*restore_thread)(void* state);                           /* PyEval_RestoreThread */
 } isthmus_python_interpreter;
 
 /* Functions of libisthmus-c, which this library does not link, either. */
@@ -33,5 +37,8 @@ extern isthmus_python_library isthmus_python_functions;
 /* Once, before every other function of this library. */
 ISTHMUS_PYTHON_API void isthmus_python_start(const isthmus_python_interpreter* interpreter,
                                              const isthmus_python_library* library);
+
+/* Whether the interpreter has begun to end: then nothing is asked of it any more. */
+int isthmus_python_is_ending(void);
 
 #endif

@@ -57,7 +57,7 @@ static void push(adopted* one) {
 static void released(DLManagedTensorVersioned* self) {
     push(self->context);
     /* A full queue refuses; then the next call of the package drops it. */
-    if (!atomic_load_explicit(&interpreter_ends, memory_order_acquire)) {
+    if (!isthmus_python_is_ending()) {
         isthmus_python_calls.add_pending_call(drop_pending, NULL);
     }
 }
@@ -84,6 +84,10 @@ ISTHMUS_PYTHON_API void* isthmus_python_adopted(void* object, void* plain, void*
 /* For an adoption that failed: the caller holds the interpreter's lock. */
 ISTHMUS_PYTHON_API void isthmus_python_not_adopted(void* tensor) {
     drop(((DLManagedTensorVersioned*)tensor)->context);
+}
+
+int isthmus_python_is_ending(void) {
+    return atomic_load_explicit(&interpreter_ends, memory_order_acquire);
 }
 
 /* At exit: what is released from now on stays, because nothing is left that could drop it. */

@@ -50,6 +50,6 @@ def three(extent: Any, otherwise: int = 1) -> list[int]:
     if not 1 <= len(sizes) <= 3:
         raise InvalidArgument(f'the index space {extent!r} has {len(sizes)} dimensions', 'an int, or a tuple of up to 3')
     numbers = [size.__index__() for size in sizes]
-    if min(numbers) < 0:
-        raise InvalidArgument(f'the index space {extent!r} has a negative size', 'sizes of 1 and more')
+    if min(numbers) < 0 or max(numbers) >= 2**64:
+        raise InvalidArgument(f'the index space {extent!r} has a size that is negative or too large', 'sizes of 1 and more')
     return numbers + [otherwise] * (3 - len(sizes))

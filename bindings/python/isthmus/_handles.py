@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex
 
 from ._library import address, c, glue, glue_locked
 from .errors import InvalidHandle, OutOfMemory
@@ -22,7 +22,17 @@ _take = glue_locked.isthmus_python_share_take
 _unref: Callable[[int], None] = glue.isthmus_python_share_unref
 
 
-class Share:
+class OfThisProcess:
+    """Objects that name memory of this process, which no copy and no other process may end once more."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        raise TypeError(f'a {type(self).__name__} of isthmus belongs to this process and is neither copied nor pickled. Try: '
+                        'its content (numpy.array(scope), scope.tobytes()), or isthmus.SharedRing for other processes')
+
+
+class Share(OfThisProcess):
     """A counted handle. DLPack tensors hold references to it beside this object (bindings/python/glue/shares.h)."""
 
     __slots__ = ('pointer', 'handle', '__weakref__')
@@ -72,7 +82,7 @@ class Share:
             _unref(pointer)
 
 
-class Owner:
+class Owner(OfThisProcess):
     """An object of this package with a handle; a closed one raises where it is used."""
 
     __slots__ = ('_share', '__weakref__')
@@ -101,6 +111,11 @@ class Owner:
     def close(self) -> None:
         """Gives up this object's part in it. Closing twice is harmless."""
         self._share = None
+
+
+def refuse_array(of: object) -> NoReturn:
+    """For `__array__` of what NumPy cannot read: without it NumPy makes an array of one object."""
+    raise TypeError(f"{of!r} is no array. Try: numpy.asarray(scope) with `scope` of its host('r')")
 
 
 class Turn:

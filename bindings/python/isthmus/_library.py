@@ -9,6 +9,7 @@ import atexit
 import ctypes
 import os
 import pathlib
+import sys
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -28,6 +29,14 @@ def _open(name: str) -> ctypes.CDLL:
         raise ImportError(f'isthmus: {path} was not opened: {problem}. Install the wheel for this machine '
                           '(pip install isthmus), or name a folder with the libraries in ISTHMUS_PYTHON_LIBRARIES'
                           ) from None
+
+
+def _refuse_subinterpreters() -> None:
+    """What is released goes to whichever interpreter comes next, and the libraries are the process's."""
+    id_of, current = ctypes.pythonapi.PyInterpreterState_GetID, ctypes.pythonapi.PyInterpreterState_Get
+    id_of.restype, id_of.argtypes, current.restype = c_int64, [c_void_p], c_void_p
+    if id_of(current()) != 0:
+        raise ImportError('isthmus: a subinterpreter cannot use it. Try: the main interpreter, or another process')
 
 
 def _declared() -> ctypes.CDLL:
@@ -52,7 +61,8 @@ def _declared() -> ctypes.CDLL:
 class _Interpreter(ctypes.Structure):
     _fields_ = [(name, c_void_p) for name in ('capsule_is_valid', 'capsule_get_pointer', 'inc_ref', 'dec_ref',
                                               'add_pending_call', 'get_attribute', 'get_buffer', 'type_from_spec',
-                                              'release_buffer', 'allocate', 'free')]
+                                              'release_buffer', 'allocate', 'free', 'state_of_this_thread',
+                                              'current_state', 'save_thread', 'restore_thread')]
 
 
 class _Functions(ctypes.Structure):
@@ -70,7 +80,9 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
     locked = ctypes.PyDLL(str(folder / 'libisthmus-python.so'))
     names = ('PyCapsule_IsValid', 'PyCapsule_GetPointer', 'Py_IncRef', 'Py_DecRef', 'Py_AddPendingCall',
              'PyObject_GetAttrString', 'PyObject_GetBuffer', 'PyType_FromSpec', 'PyBuffer_Release', 'PyType_GenericAlloc',
-             'PyObject_Free')
+             'PyObject_Free', 'PyGILState_GetThisThreadState',
+             'PyThreadState_GetUnchecked' if sys.version_info >= (3, 13) else '_PyThreadState_UncheckedGet',
+             'PyEval_SaveThread', 'PyEval_RestoreThread')
     calls = _Interpreter(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p) for name in names))
     functions = _Functions(*(ctypes.cast(getattr(library, name), c_void_p) for name in (
         'isthmus_buffer_open_on_host', 'isthmus_host_view_free', 'isthmus_native_scope_close')))
@@ -98,6 +110,7 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
     return free, locked
 
 
+_refuse_subinterpreters()
 c = _declared()
 glue, glue_locked = _started(c, FOLDER)
 atexit.register(glue_locked.isthmus_python_interpreter_ends)

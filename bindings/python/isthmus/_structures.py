@@ -7,6 +7,8 @@ from ctypes import (POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint
                     c_void_p)
 from typing import Any
 
+from .errors import InvalidArgument
+
 READ, WRITE = 1, 2
 WAIT_DEFAULT = -1
 REST = 2**64 - 1
@@ -80,6 +82,9 @@ class DLManagedTensorVersioned(ctypes.Structure):
 def sized(structure: type[Any], **fields: object) -> Any:
     """A structure whose first field is its own size, as those of isthmus.h that may grow."""
     made = structure(**fields)
+    for name, given in fields.items():
+        if isinstance(given, int) and (getattr(made, name) or 0) != given:   # C has it modulo 2**32 or 2**64
+            raise InvalidArgument(f'{name} of {given}', 'a number that is not negative, and not so large')
     made.size = ctypes.sizeof(structure)
     return made
 

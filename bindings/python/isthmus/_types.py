@@ -54,6 +54,8 @@ def dtype_of(given: Any) -> DType:
         words = given.__name__
     elif isinstance(given, str):
         words = given
+    elif getattr(given, 'byteorder', '=') == ('>' if sys.byteorder == 'little' else '<'):
+        raise InvalidArgument(f'elements of {given!r} have the other byte order', 'convert them first')
     else:   # numpy.dtype('uint8'), torch.float32, array_api_strict.float32
         words = str(getattr(given, 'name', given))
     words = words.rsplit('.', 1)[-1]
@@ -91,12 +93,25 @@ def dtype_of_dlpack(code: int, bits: int, lanes: int) -> DType:
     return found
 
 
+_MOST = 2**58   # elements of 16 bytes, and of which every size and stride fits in 63 bits
+
+
+def number_of(given: Any, what: str, most: int = 2**64 - 1) -> int:
+    """A number for C, which would take another one modulo 2**64."""
+    number = operator.index(given)
+    if not 0 <= number <= most:
+        raise InvalidArgument(f'{what} of {number}', f'0 to {most}')
+    return number
+
+
 def shape_of(given: Any) -> tuple[int, ...]:
     """A shape as a tuple: 480, (480, 640), [480, 640]."""
     sizes = (given,) if hasattr(given, '__index__') else tuple(given)
     shape = tuple(operator.index(size) for size in sizes)
     if any(size < 0 for size in shape):
         raise InvalidArgument(f'the shape {shape} has a negative size')
+    if count_of(tuple(max(size, 1) for size in shape)) >= _MOST:
+        raise InvalidArgument(f'the shape {shape} is larger than any machine', 'sizes whose product is below 2**58')
     return shape
 
 
@@ -111,6 +126,9 @@ def wait_of(seconds: float | None) -> int:
     """Seconds as the library takes them; None: the runtime's own limit, 0: do not wait."""
     if seconds is None:
         return -1
-    if seconds < 0:
+    if not seconds >= 0:   # also not a number
         raise InvalidArgument(f'a wait of {seconds} seconds', '0 not to wait, None for the limit of the runtime')
-    return min(int(seconds * 1e9), 2**63 - 1)
+    nanoseconds = seconds * 1e9
+    if nanoseconds >= 2**63:
+        return 2**63 - 1
+    return max(int(nanoseconds), 1) if seconds else 0   # a short wait is a wait

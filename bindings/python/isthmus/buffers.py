@@ -10,9 +10,9 @@ CPU, `device()` one for other code's GPU work. Kernels, copies and fills of isth
 from __future__ import annotations
 
 from ctypes import byref, c_int
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ._handles import Owner, Share, free_of
+from ._handles import Owner, Share, free_of, refuse_array
 from ._library import c, call, drop_released, text
 from ._types import DType, count_of, dtype_of, shape_of
 from .errors import InvalidArgument
@@ -72,6 +72,10 @@ class Buffer(Owner):
             raise InvalidArgument(f'{rows} is no range of the {self.shape[0]} rows', 'slice(first, end) with rows in it')
         row = count_of(self.shape[1:]) * self.dtype.itemsize
         return first * row, (end - first, *self.shape[1:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refused: its content is only right inside a scope."""
+        refuse_array(self)
 
     # ---- what it is
 

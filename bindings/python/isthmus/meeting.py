@@ -174,4 +174,6 @@ def close(files: Sequence[int]) -> None:
 def checked_directory(at: str | os.PathLike[str]) -> str:
     if not os.fspath(at):
         raise InvalidArgument('an empty directory to meet at')
+    if b'\0' in os.fsencode(at):   # where C would end it
+        raise InvalidArgument(f'a directory {at!r} with a null byte')
     return os.fspath(at)

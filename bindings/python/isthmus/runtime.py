@@ -19,21 +19,21 @@ from typing import Any
 
 from . import _structures as structures
 from . import html, simulator
-from ._handles import Owner, free_of
+from ._handles import OfThisProcess, Owner, free_of
 from ._library import c, call, drop_released, make, text, text_of
-from ._types import count_of, dtype_of, shape_of, wait_of
+from ._types import count_of, dtype_of, number_of, shape_of, wait_of
 from ._uses import exportable_options, kind_of, shared_use
 from .adopt import adopted
 from .buffers import Buffer
 from .capabilities import Capabilities, Capability
-from .errors import Forked, InvalidHandle
+from .errors import Forked, InvalidArgument, InvalidHandle
 from .streams import Stream
 
 _free_runtime = free_of('runtime')
 _free_trace = free_of('trace')
 
 
-class Device:
+class Device(OfThisProcess):
     """A GPU, or the CPU; a runtime has them. Any thread may use it."""
 
     __slots__ = ('_runtime', '_pointer', '_runtime_share', '__weakref__')
@@ -168,7 +168,7 @@ class Device:
     def wrap_stream(self, handle: int) -> Stream:
         """A stream of other code by its CUstream, such as torch.cuda.current_stream().cuda_stream; 0 is the legacy default
         stream. The other code keeps it."""
-        return Stream(make(c.isthmus_device_wrap_stream, self._handle, handle), self)
+        return Stream(make(c.isthmus_device_wrap_stream, self._handle, number_of(handle, 'a stream')), self)
 
     def synchronize(self, wait: float | None = None) -> None:
         """Waits for all work of the device; `wait` in seconds, None: the runtime's limit."""
@@ -305,7 +305,9 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     trace:        a file that `close()` writes what the runtime did into, for ui.perfetto.dev and `isthmus trace`; None:
                   the file that ISTHMUS_TRACE names in the environment, and without it nothing is recorded
     """
-    limit = wait_timeout or 60.0
+    limit = 60.0 if wait_timeout is None else wait_timeout
+    if not wait_of(limit):
+        raise InvalidArgument('a limit of 0 seconds for all waits', '`wait=0` at the waits that are meant, or None')
     library = simulator.selected(machine) if cuda else None
     recording = _Trace(trace)
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,

@@ -20,11 +20,11 @@ import dataclasses
 import warnings
 from ctypes import byref, c_void_p
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _structures as structures
 from . import dlpack
-from ._handles import Share
+from ._handles import OfThisProcess, Share, refuse_array
 from ._library import address, c, glue, raised
 from ._types import DType, count_of
 from .errors import Error, InvalidArgument, InvalidHandle
@@ -126,7 +126,7 @@ class _Claim:
                 '`with` (`del tensor`)', ScopeWarning, stacklevel=4)
 
 
-class DeviceScope:
+class DeviceScope(OfThisProcess):
     """A buffer that is open for other code's work on a stream; made by `Buffer.device()` and `Stream.scope()`. It has
     `__dlpack__` and, on CUDA devices, `__cuda_array_interface__` (version 3)."""
 
@@ -236,6 +236,10 @@ class DeviceScope:
         return {'shape': self.shape, 'typestr': self.dtype.typestr, 'data': (self.pointer, self.mode == 'r'),
                 'version': 3, 'strides': None}
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """For NumPy, which would otherwise make an array of one object. On the CPU device it asks `__array_interface__`."""
+        refuse_array(self)
+
     @property
     def nbytes(self) -> int:
         """Its size in bytes."""
@@ -282,6 +286,9 @@ def open_scopes(stream: Stream, uses: tuple[Use, ...], name: str) -> DeviceScope
     for use in uses:
         if not isinstance(use, Use):
             raise TypeError(f'{use!r} is no use of a buffer: isthmus.reads(buffer), writes(buffer) or updates(buffer)')
+        if not hasattr(use.buffer, 'readonly'):
+            raise TypeError(f'a {type(use.buffer).__name__} is no buffer of isthmus. Try: Device.adopt() gives one, '
+                            'and frames of other processes have one (`frame.buffer`)')
         if use.buffer.readonly and use.mode != 'r':
             raise InvalidArgument(f'{use.buffer!r} was adopted from read-only memory', 'isthmus.reads(buffer)')
     claim = _Claim(stream, uses, name)

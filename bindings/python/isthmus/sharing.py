@@ -21,11 +21,11 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, c_int32, c_size_t, c_void_p
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _structures as structures
 from . import meeting
-from ._handles import Owner, Share, Turn, free_of
+from ._handles import Owner, Share, Turn, free_of, refuse_array
 from ._library import c, call, make
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
 from ._uses import shared_use
@@ -86,12 +86,27 @@ class _Frame(Owner):
         """Opens it for GPU work of other code, as `Buffer.device()`."""
         return self.buffer.device(stream, mode, name=name)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refused: its content is only right inside a scope."""
+        refuse_array(self)
+
     def _end(self, function: Any, wait: float | None) -> None:
-        with self._turn.lock:
-            share = self._live
-            call(function, share.handle, wait_of(wait))
-            share.take()   # the function has freed it
-            self._share = self._buffer = None
+        limit = self._device._wait_limit(wait)   # for the device work; other threads have their turn meanwhile
+        until = time.monotonic() + limit
+        while True:
+            now = time.monotonic()
+            left = max(min(_SLICE, until - now), _LEAST) if limit else 0
+            try:
+                with self._turn.lock:
+                    share = self._live
+                    call(function, share.handle, wait_of(left))
+                    share.take()   # the function has freed it
+                    self._share = self._buffer = None
+                    return
+            except TimedOut:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_LET_IN)
 
     def close(self) -> None:
         """Gives up the frame; again is harmless."""
@@ -196,7 +211,7 @@ class SharedRing(Owner):
             raise InvalidArgument(f'{policy!r} is no policy', "'overwrite' or 'wait'")
         options = structures.sized(
             structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
-            most_readers=most_readers, reader_deadline_ns=wait_of(reader_deadline), element_bytes=self.dtype.itemsize,
+            most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1), element_bytes=self.dtype.itemsize,
             use=shared_use(host='writes_often', device='reads_once'))
         handle = make(c.isthmus_shared_ring_create, device._handle, count_of(self.shape) * self.dtype.itemsize,
                       byref(options))
@@ -337,13 +352,14 @@ class SharedReader(Owner):
     def next(self, wait: float | None = None) -> ReaderFrame:
         """The next frame; gives back the last one if that was not done. Raises `Ended` behind the last one of a closed
         ring, `TimedOut`, `PeerLost`. `wait` in seconds; None: for ever."""
+        wait_of(wait)   # raises where it is no time
         with self._turn.lock:
             last, self._last = self._last, None
             if last is not None:
                 last.close()
         until = None if wait is None else time.monotonic() + wait
         while True:
-            left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), 0.0)
+            left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), _LEAST) if wait else 0
             try:
                 with self._turn.lock:
                     handle = _frame_of(c.isthmus_shared_reader_next, self._handle, left)

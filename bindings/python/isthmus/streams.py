@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int32
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from . import _structures as structures
 from ._handles import Owner, free_of
 from ._library import c, call, drop_released, make
-from ._types import wait_of
+from ._types import number_of, wait_of
 from .errors import InvalidArgument
 from .scopes import DeviceScopes, Use, open_scopes
 
@@ -76,7 +77,7 @@ class Stream(Owner):
 
     def fill(self, buffer: Buffer, value: int) -> None:
         """Sets every byte of the buffer to `value` (0 to 255), in the order of the stream."""
-        if not 0 <= value <= 255:
+        if not 0 <= index(value) <= 255:
             raise InvalidArgument(f'fill with {value}', 'a byte, 0 to 255; every byte of the buffer gets it')
         self._refuse_readonly(buffer)
         call(c.isthmus_stream_fill, self._handle, buffer._handle, 0, structures.REST, value)
@@ -93,7 +94,7 @@ class Stream(Owner):
         elif isinstance(other, Stream):
             call(c.isthmus_stream_wait_stream, self._handle, other._handle)
         else:
-            call(c.isthmus_stream_wait_native, self._handle, other)
+            call(c.isthmus_stream_wait_native, self._handle, number_of(other, 'an event'))
 
     def synchronize(self, wait: float | None = None) -> None:
         """The CPU waits for the stream's work; `wait` in seconds, None: the runtime's limit. Raises `TimedOut`,

@@ -13,6 +13,7 @@ scope stays open until the array is gone: the array would read memory that the G
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 from ctypes import byref
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _structures as structures
 from . import dlpack
-from ._handles import Share
+from ._handles import OfThisProcess, Share
 from ._library import Opened, glue, glue_locked, raised
 from ._types import DType, count_of, wait_of
 from .errors import ArrayAlive, InvalidArgument, InvalidHandle
@@ -33,6 +34,7 @@ else:
 
 MODES = {'r': structures.READ, 'w': structures.WRITE, 'rw': structures.READ | structures.WRITE}
 _open = glue.isthmus_python_open_view
+_TRUTH = bytes([0]) + bytes([1]) * 255   # what bytes are as bools
 
 
 def flags_of(mode: str) -> int:
@@ -56,7 +58,7 @@ def _memory_at(address: int, size: int, share: Share) -> Any:
     return memory
 
 
-class HostScope(BufferSource):
+class HostScope(OfThisProcess, BufferSource):
     """A buffer, or some of its rows, opened for the CPU; made by `Buffer.host()`. Use it in a `with` or give it to
     `numpy.from_dlpack`. It has the buffer protocol, `__dlpack__`, `[…]` and len(); one thread at a time uses it."""
 
@@ -189,10 +191,10 @@ class HostScope(BufferSource):
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int) and len(self.shape) == 1 and self._has_memoryviews:
+        if type(key) is int and len(self.shape) == 1 and self._has_memoryviews:   # a bool is an index of NumPy's own kind
             return self._exported[key]
         if isinstance(key, tuple) and len(key) == len(self.shape) and self._has_memoryviews and all(
-                isinstance(one, int) for one in key):
+                type(one) is int for one in key):
             return self._exported[key]
         return _numpy_of(self, 'scope[…] with slices')[key]
 
@@ -203,10 +205,10 @@ class HostScope(BufferSource):
         whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
         if whole and self._set_bytes(value):
             return
-        if isinstance(key, int) and len(self.shape) == 1 and self._has_memoryviews:
+        if type(key) is int and len(self.shape) == 1 and self._has_memoryviews:
             self._exported[key] = value
         elif isinstance(key, tuple) and len(key) == len(self.shape) and self._has_memoryviews and all(
-                isinstance(one, int) for one in key):
+                type(one) is int for one in key):
             self._exported[key] = value
         else:
             _numpy_of(self, 'scope[…] = with slices or numbers')[key] = value
@@ -217,10 +219,13 @@ class HostScope(BufferSource):
             source = memoryview(value)
         except TypeError:
             return False
-        with source:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(source)
             same = source.shape == self.shape and source.itemsize == self.dtype.itemsize and (
                 source.format.lstrip('@=<|') == self.dtype.format)
             raw = source.format in ('B', 'b', 'c') and source.ndim == 1
+            if raw and self.dtype.name == 'bool':   # a bool of another byte than 0 and 1 is undefined
+                source = stack.enter_context(memoryview(source.tobytes().translate(_TRUTH)))
             if not source.c_contiguous or source.nbytes != self.nbytes or not (same or raw):
                 return False
             if self.nbytes == 0:
