@@ -127,7 +127,7 @@ Result<Memory> memory_of(const c::Call& call, const DLManagedTensorVersioned& te
     if (type != c::dl_cpu && type != c::dl_cuda && type != c::dl_cuda_host && type != c::dl_cuda_managed) {
         return unsupported("lies on a device of type " + std::to_string(type), "pass memory of the CPU or of CUDA");
     }
-    if (type == c::dl_cuda && inside.device.device_id != isthmus_device_ordinal(&device)) {
+    if (type == c::dl_cuda && (device.cpp->is_cpu() || inside.device.device_id != isthmus_device_ordinal(&device))) {
         return Error(Code::wrong_device,
                      std::string(call.name) + ": the tensor lies on CUDA device " +
                          std::to_string(inside.device.device_id) + ", and the device is number " +
@@ -143,6 +143,10 @@ Result<Memory> memory_of(const c::Call& call, const DLManagedTensorVersioned& te
     if (!bytes) return call.refuse("tensor", "has a shape that no memory has", "pass a valid tensor");
     if (*bytes != 0 && !in_c_order(inside)) {
         return unsupported("is not in C order without gaps", "make it contiguous before it is exported");
+    }
+    const std::uint64_t first = reinterpret_cast<std::uintptr_t>(inside.data);
+    if (inside.byte_offset > UINTPTR_MAX - first || *bytes > UINTPTR_MAX - first - inside.byte_offset) {
+        return call.refuse("tensor", "ends behind the last address", "pass a valid tensor");
     }
     return Memory{static_cast<std::byte*>(inside.data) + inside.byte_offset, *bytes};
 }

@@ -438,6 +438,13 @@ GstFlowReturn publish(GstBaseSink* base, Run& run, Ring::Slot& slot) {
 GstFlowReturn render(GstBaseSink* base, GstBuffer* buffer) {
     State& state = state_of(base);
     Run& run = *state.run;
+    if (run.info.finfo == nullptr) {  // the base class lets frames without caps through
+        post_error(
+            GST_ELEMENT_CAST(base), GST_RESOURCE_ERROR_SETTINGS,
+            Error(Code::invalid_argument, "a frame came before its caps",
+                  "caps between this element and the one before it: video/x-raw,format=NV12,width=640,height=480"));
+        return GST_FLOW_NOT_NEGOTIATED;
+    }
     std::shared_ptr<Ring> ring = ring_of(state);
     if (!ring) {  // it ended with EOS, and frames came after that
         Result<FrameShape> shape = shape_of(run.info);

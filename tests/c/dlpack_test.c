@@ -135,6 +135,12 @@ static void tensors_become_buffers(isthmus_device* device) {
     tensor.dl_tensor.device.device_type = 2;
     tensor.dl_tensor.device.device_id = 63;
     REFUSED(ISTHMUS_WRONG_DEVICE, "63", isthmus_device_adopt_dlpack(device, &tensor, NULL, &buffer, ERR));
+    tensor.dl_tensor.device.device_id = -1; /* as the CPU device is numbered */
+    REFUSED(ISTHMUS_WRONG_DEVICE, "-1", isthmus_device_adopt_dlpack(device, &tensor, NULL, &buffer, ERR));
+    tensor.dl_tensor.byte_offset = UINT64_MAX;
+    tensor.dl_tensor.device.device_type = 1;
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "last address", isthmus_device_adopt_dlpack(device, &tensor, NULL, &buffer, ERR));
+    tensor.dl_tensor.byte_offset = 0;
     tensor.dl_tensor.device.device_type = 1;
     tensor.dl_tensor.device.device_id = 0;
     strides[0] = 16;

@@ -401,6 +401,11 @@ class Sink(Pipelines):
         os.chmod(self.at, 0o700)
         self.run_pipeline(f"{clip(1)} ! {self.sink()}")
 
+    def test_frames_without_caps_are_an_error(self):  # keeps Y4
+        result = self.run_pipeline(f"fakesrc num-buffers=3 sizetype=fixed sizemax=19200 ! {self.sink()}", end="error")
+        self.assertIn("before its caps", result["errors"][0]["message"])
+        self.assertEqual(result["elements"]["isthmussink"]["frames"], 0)
+
 
 class Source(Pipelines):
     def source(self, more=""):

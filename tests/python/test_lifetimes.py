@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -299,6 +300,68 @@ def test_the_last_array_waits_without_the_interpreters_lock(kernels, numpy):   #
     finally:
         ended.set()
         thread.join()
+
+
+def interrupted(function):
+    """As where a signal comes while the function works: its handler raises behind the call, and the result is lost."""
+    def call(*arguments):
+        function(*arguments)
+        raise KeyboardInterrupt
+    return call
+
+
+def test_ctrl_c_in_a_wait_for_the_device_leaves_no_scope_open(device, stream, kernels):   # keeps Y3
+    if device.is_cpu:
+        pytest.skip('its launches wait')
+    words = device.allocate_shared(1, 'u4')
+    kernels.churn(stream, 1, words, 1 << 28)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt) as told:
+        words.host('r').close()
+    stream.fill(words, 1)   # also while the traceback lives
+    del told
+    timer.join()
+
+
+def test_an_interrupted_call_leaves_nothing_open(device, stream, numpy, monkeypatch):   # keeps Y3
+    buffer = device.allocate_shared(16)
+    for name, of, work in (('_open', isthmus.views, lambda: buffer.host('r')),
+                           ('isthmus_stream_open_native_scope', isthmus.scopes.c, lambda: buffer.device(stream, 'r'))):
+        with monkeypatch.context() as patched:
+            patched.setattr(of, name, interrupted(getattr(of, name)))
+            with pytest.raises(KeyboardInterrupt) as told:
+                work()
+        stream.fill(buffer, 1)
+        with buffer.host('w') as scope:
+            scope[:] = bytes(16)
+        del told
+
+
+def test_an_interrupted_adoption_keeps_its_object_as_long_as_the_library(device, numpy, monkeypatch):   # keeps Y3
+    array = numpy.zeros(4096, 'u1')
+    with monkeypatch.context() as patched:
+        adopt = sys.modules['isthmus.adopt']
+        patched.setattr(adopt, '_adopt', interrupted(adopt._adopt))
+        with pytest.raises(KeyboardInterrupt):
+            device.adopt(array)
+    device.synchronize()
+    again = device.adopt(array)   # it was let go of, once
+    device.stream.fill(again, 5)
+    again.close()
+    device.synchronize()
+    assert array[100] == 5
+
+
+def test_an_interrupted_allocation_is_freed(device, monkeypatch):   # keeps Y3
+    freed, c = [], isthmus.runtime.c
+    free, allocate = c.isthmus_buffer_free, c.isthmus_device_allocate_shared
+    with monkeypatch.context() as patched:
+        patched.setattr(c, 'isthmus_device_allocate_shared', interrupted(allocate))
+        patched.setattr(c, 'isthmus_buffer_free', lambda buffer: (freed.append(buffer.value), free(buffer)))
+        with pytest.raises(KeyboardInterrupt):
+            device.allocate_shared(4)
+    assert len(freed) == 1 and freed[0]
 
 
 def test_a_subinterpreter_is_refused(in_new_process):   # keeps Y3

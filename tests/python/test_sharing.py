@@ -647,11 +647,36 @@ def test_a_frame_that_comes_with_an_exception_of_a_signal_is_not_lost(device, me
             assert frame.number == 1
 
 
+@pytest.mark.parametrize('ending', ['publish', 'finish'])
+def test_an_interrupted_end_of_a_frame_ends_it_once(device, meeting_place, monkeypatch, ending):   # keeps I6, Y3
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        frame = ring.frame()
+        if ending == 'finish':
+            frame.publish()
+            frame = reader.next(wait=10)
+        end = isthmus.sharing.glue.isthmus_python_end_frame
+
+        def interrupted(*arguments):
+            end(*arguments)
+            raise KeyboardInterrupt
+        with monkeypatch.context() as patched:
+            patched.setattr(isthmus.sharing.glue, 'isthmus_python_end_frame', interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                getattr(frame, ending)()
+        assert frame.closed
+        frame.close()
+        del frame
+        assert ring.published == 1
+        ring.frame().publish()
+        with ring.frame() as other:
+            assert other.number == 2
+
+
 @pytest.mark.parametrize('wait, limit', [(5, 5), (0.05, 0.05), (0, 0), (None, 60)])
 def test_publishing_has_one_deadline_for_both_of_its_waits(device, monkeypatch, wait, limit):
     from isthmus import sharing
     with ring_on(device, 64) as ring:
-        frame, host, publish, waits = ring.frame(), isthmus.RingFrame.host, sharing.c.isthmus_frame_publish, []
+        frame, host, end, waits = ring.frame(), isthmus.RingFrame.host, sharing.glue.isthmus_python_end_frame, []
         assert frame.buffer.shape == (64,)
 
         def wait_for_long(self, mode, *, wait=None):
@@ -659,11 +684,11 @@ def test_publishing_has_one_deadline_for_both_of_its_waits(device, monkeypatch, 
             time.sleep(0.1)
             return host(self, mode, wait=wait)
 
-        def note(handle, nanoseconds, error):
+        def note(function, handle, share, nanoseconds, error):
             waits.append(nanoseconds / 1e9)
-            return publish(handle, nanoseconds, error)
+            return end(function, handle, share, nanoseconds, error)
         monkeypatch.setattr(isthmus.RingFrame, 'host', wait_for_long)
-        monkeypatch.setattr(sharing.c, 'isthmus_frame_publish', note)
+        monkeypatch.setattr(sharing.glue, 'isthmus_python_end_frame', note)
         frame.publish(wait=wait)
         first, second = waits
         assert first == limit and ring.published == 1

@@ -100,11 +100,28 @@ TEST_F(Ros2, AMessageWithoutAllItsRowsIsRefusedAndTheFrameStays) {
     wrong.step = 0x80000000;
     EXPECT_EQ(ros2::from_message(device, wrong, frame).code(), Code::invalid_argument);
     EXPECT_EQ(ros2::from_message(device, Image(), frame).code(), Code::invalid_argument);
+    wrong = picture(1);
+    wrong.width = wrong.step + 1;
+    EXPECT_EQ(ros2::from_message(device, wrong, frame).code(), Code::invalid_argument);
     EXPECT_EQ(frame.pixels, before.pixels);
     EXPECT_EQ(frame.width, 62u);
     EXPECT_THROW(Adapter::convert_to_custom(wrong, frame), BadResult);
     ros2::adapter_device = nullptr;
     EXPECT_THROW(Adapter::convert_to_custom(picture(1), frame), BadResult);
+}
+
+TEST_F(Ros2, AFrameWhosePixelsAreNotItsRowsIsNoMessage) {
+    ImageFrame frame;
+    ASSERT_TRUE(ros2::from_message(device, picture(10), frame));
+    Image image;
+    frame.height = 49;
+    EXPECT_EQ(ros2::to_message(frame, image).code(), Code::invalid_argument);
+    EXPECT_THROW(Adapter::convert_to_ros_message(frame, image), BadResult);
+    frame.height = 48;
+    frame.step = 62;
+    EXPECT_EQ(ros2::to_message(frame, image).code(), Code::invalid_argument);
+    frame.step = 64;
+    EXPECT_TRUE(ros2::to_message(frame, image));
 }
 
 }  // namespace

@@ -33,6 +33,16 @@ ISTHMUS_PYTHON_API uint32_t isthmus_python_end_view(isthmus_python_share* share)
     return tensors;
 }
 
+/* isthmus_frame_publish() or isthmus_frame_finish(). Where it frees the frame, the share has none any more: a signal's
+ * handler may raise before the caller knows. */
+ISTHMUS_PYTHON_API int32_t isthmus_python_end_frame(int32_t (*end)(void* frame, int64_t wait_ns, void** error),
+                                                    void* frame, isthmus_python_share* share, int64_t wait_ns,
+                                                    void** error) {
+    const int32_t code = end(frame, wait_ns, error);
+    if (code == 0) isthmus_python_share_take(share);
+    return code;
+}
+
 /* Ends a native scope whose last owner is gone: nobody is left to hear of an error, and a lost device tells others. */
 ISTHMUS_PYTHON_API void isthmus_python_close_scope(void* scope) {
     isthmus_python_functions.close_scope(scope, 0, NULL);

@@ -105,6 +105,8 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
     free.isthmus_python_share_unref.argtypes = [c_void_p]
     free.isthmus_python_open_view.restype = c_int32
     free.isthmus_python_open_view.argtypes = [c_void_p, c_uint64, c_uint64, c_uint32, c_int64, c_void_p, POINTER(Opened)]
+    free.isthmus_python_end_frame.restype = c_int32
+    free.isthmus_python_end_frame.argtypes = [c_void_p, c_void_p, c_void_p, c_int64, POINTER(c_void_p)]
     free.isthmus_python_end_view.restype = c_uint32
     free.isthmus_python_end_view.argtypes = [c_void_p]
     return free, locked
@@ -145,13 +147,19 @@ def call(function: Any, *arguments: Any) -> None:
         raise raised(error, code)
 
 
-def make(function: Any, *arguments: Any) -> int:
-    """Calls a fallible function whose last result is a handle, and returns the handle."""
+def make(function: Any, *arguments: Any, free: Any = None) -> int:
+    """Calls a fallible function whose last result is a handle, and returns the handle. `free` frees it where a signal's
+    handler raises behind the call."""
     made, error = c_void_p(), c_void_p()
-    code = function(*arguments, byref(made), byref(error))
-    if code:
-        raise raised(error, code)
-    return made.value or 0
+    try:
+        code = function(*arguments, byref(made), byref(error))
+        if code:
+            raise raised(error, code)
+        return made.value or 0
+    except BaseException:
+        if made and free is not None:
+            free(made)
+        raise
 
 
 _free = ctypes.CDLL(None).free

@@ -110,6 +110,9 @@ def _adopted(device: Device, source: Any, like: structures.DLTensor, plain: int,
         if code:
             raise raised(error, code)
     except BaseException:
-        glue_locked.isthmus_python_not_adopted(kept)
+        if buffer:   # a signal's handler raised behind the adoption: the library lets go of what it has
+            c.isthmus_buffer_free(buffer)
+        else:
+            glue_locked.isthmus_python_not_adopted(kept)
         raise
     return Buffer(buffer.value or 0, device, shape, dtype, readonly=bool(flags & dlpack.READ_ONLY))

@@ -124,14 +124,15 @@ class Device(OfThisProcess):
         """
         sizes, elements = shape_of(shape), dtype_of(dtype)
         use = shared_use(host, device, prefer, kind, alignment)
-        handle = make(c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize, byref(use))
+        handle = make(c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize, byref(use),
+                      free=c.isthmus_buffer_free)
         return Buffer(handle, self, sizes, elements)
 
     def allocate(self, shape: Any, dtype: Any = 'u1', *, kind: str = 'device') -> Buffer:
         """Memory of one kind: 'device', 'pinned', 'managed', … Raises `Unsupported` where the machine lacks it."""
         sizes, elements = shape_of(shape), dtype_of(dtype)
-        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind)),
-                      self, sizes, elements)
+        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind),
+                           free=c.isthmus_buffer_free), self, sizes, elements)
 
     def allocate_exportable(self, shape: Any, dtype: Any = 'u1', *, seen_by: str = 'gpus_only') -> Buffer:
         """Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: `Buffer.export_dma_buf()`. It is
@@ -145,7 +146,7 @@ class Device(OfThisProcess):
         sizes, elements = shape_of(shape), dtype_of(dtype)
         options = exportable_options(seen_by)
         handle = make(c.isthmus_device_allocate_exportable, self._handle, count_of(sizes) * elements.itemsize,
-                      byref(options))
+                      byref(options), free=c.isthmus_buffer_free)
         return Buffer(handle, self, sizes, elements)
 
     def adopt(self, source: Any) -> Buffer:
@@ -313,4 +314,4 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
                                cuda_library=library.encode() if library else None,
                                wait_timeout_ns=wait_of(limit), cpu_threads=cpu_threads, trace=recording._handle)
-    return Runtime(make(c.isthmus_runtime_open, byref(options)), recording, limit)
+    return Runtime(make(c.isthmus_runtime_open, byref(options), free=c.isthmus_runtime_free), recording, limit)

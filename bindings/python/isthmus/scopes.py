@@ -73,10 +73,14 @@ class _Claim:
         for at, use in enumerate(uses):
             array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
         scope, error = c_void_p(), c_void_p()
-        code = c.isthmus_stream_open_native_scope(stream._handle, name.encode(), array, len(uses), byref(scope),
-                                                  byref(error))
-        if code:
-            raise raised(error, code)
+        try:
+            code = c.isthmus_stream_open_native_scope(stream._handle, name.encode(), array, len(uses), byref(scope),
+                                                      byref(error))
+            if code:
+                raise raised(error, code)
+        except BaseException:   # also of a signal's handler, behind the call
+            c.isthmus_native_scope_close(scope, 0, None)   # no scope: refused
+            raise
         self.share: Share | None = Share(scope.value or 0, _close_scope)
         self.stream = stream
         self.name = name

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import _structures as structures
 from . import meeting
 from ._handles import Owner, Share, Turn, free_of, refuse_array
-from ._library import c, call, make
+from ._library import address, c, call, glue, make, raised
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
 from ._uses import shared_use
 from .buffers import Buffer
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 _free_frame, _free_descriptor = free_of('frame'), free_of('descriptor')
+_publish, _finish = address(c.isthmus_frame_publish), address(c.isthmus_frame_finish)
 _SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
 _LET_IN = 0.0005   # seconds in which a thread that waits leaves its lock to other threads
 _LEAST = 1e-6   # seconds left behind a deadline: 0 would ask for NotReady in place of TimedOut
@@ -98,15 +99,23 @@ class _Frame(Owner):
             left = max(min(_SLICE, until - now), _LEAST) if limit else 0
             try:
                 with self._turn.lock:
-                    share = self._live
-                    call(function, share.handle, wait_of(left))
-                    share.take()   # the function has freed it
-                    self._share = self._buffer = None
+                    self._end_within(function, left)
                     return
             except TimedOut:
                 if time.monotonic() >= until:
                     raise
             time.sleep(_LET_IN)
+
+    def _end_within(self, function: Any, wait: float) -> None:
+        share, error, code = self._live, c_void_p(), -1
+        try:
+            code = glue.isthmus_python_end_frame(function, share.handle, share.pointer, wait_of(wait), byref(error))
+        finally:
+            if code <= 0:   # ended, or a signal's handler raised behind the call: then it ended, or is given up
+                self._share = self._buffer = None
+                del share
+        if code:
+            raise raised(error, code)
 
     def close(self) -> None:
         """Gives up the frame; again is harmless."""
@@ -141,7 +150,7 @@ class RingFrame(_Frame):
             until = time.monotonic() + limit
             self.host('r', wait=limit).close()
             wait = max(until - time.monotonic(), _LEAST) if limit else 0
-        self._end(c.isthmus_frame_publish, wait)
+        self._end(_publish, wait)
 
     def __enter__(self) -> RingFrame:
         return self
@@ -166,7 +175,7 @@ class ReaderFrame(_Frame):
         """Gives it back, behind the device work that reads it. True: it was whole to the end, and results made from it are
         valid. False: it was overwritten meanwhile; drop them."""
         try:
-            self._end(c.isthmus_frame_finish, wait)
+            self._end(_finish, wait)
         except Overtaken:
             self.close()
             return False

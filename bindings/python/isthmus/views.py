@@ -72,14 +72,20 @@ class HostScope(OfThisProcess, BufferSource):
         self._share: Share | None = None
         self._base: memoryview | None = None
         self.shape, self.dtype, self.mode = shape, dtype, mode
-        opened = Opened()
-        code = _open(buffer, offset, count_of(shape) * dtype.itemsize, flags_of(mode), -1 if wait is None else wait_of(wait),
-                     keeps.pointer if keeps else None, byref(opened))
-        if code:
-            raise raised(opened.error, code)
-        self._pointer: int = opened.data or 0
-        self._share = Share.of(opened.share)
-        self._once = [self._share]   # for the one thread that closes
+        opened, share = Opened(), Share.of(0)
+        try:
+            code = _open(buffer, offset, count_of(shape) * dtype.itemsize, flags_of(mode),
+                         -1 if wait is None else wait_of(wait), keeps.pointer if keeps else None, byref(opened))
+            if code:
+                raise raised(opened.error, code)
+            self._pointer: int = opened.data or 0
+            share.pointer = opened.share
+            self._share = share
+            self._once = [share]   # for the one thread that closes
+        except BaseException:   # also of a signal's handler, behind the wait: nobody else would end the view
+            self._share, share.pointer = None, opened.share or 0
+            share.end_view()
+            raise
 
     # ---- its life
 

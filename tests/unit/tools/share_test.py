@@ -365,6 +365,11 @@ class Refusals(Place):
         self.refused(2, "share", "--synthetic", "96", *at, says="640x480")
         self.refused(2, "share", "--synthetic", "0x7", *at, says="width")
         self.refused(2, "share", "/nonexistent/clip.y4m", *at, says="clip.y4m")
+        raw = os.path.join(self.folder.name, "raw")
+        with open(raw, "wb") as file:
+            file.write(bytes(96 * 64))
+        self.refused(2, "share", raw, *at, says="`isthmus run` takes raw frames")
+        os.remove(raw)
         self.refused(2, "share", *SYNTHETIC, "--policy", "hope", *at, says="--policy")
         self.refused(2, "share", *SYNTHETIC, "--slots", "1", *at, says="--slots")
         self.refused(2, "share", *SYNTHETIC, says="--at", XDG_RUNTIME_DIR="")

@@ -63,9 +63,10 @@ Result<std::unique_ptr<FrameReader>> open_any(std::unique_ptr<ByteSource> source
         case -2: return stopped_by_signal(*source);
         default: break;
     }
-    return Error(Code::invalid_argument,
-                 source->name() + " is neither YUV4MPEG2 nor a picture in PGM, PPM (P5, P6), JPEG or PNG",
-                 "convert it (ffmpeg -f yuv4mpegpipe), or give raw frames with --format, --width, --height");
+    return Error(
+        Code::invalid_argument,
+        source->name() + " is neither YUV4MPEG2 nor a picture in PGM, PPM (P5, P6), JPEG or PNG",
+        "convert it (ffmpeg -f yuv4mpegpipe); `isthmus run` takes raw frames with --format, --width, --height");
 }
 
 }  // namespace

@@ -49,10 +49,17 @@ concept HasHeader = requires(Image& image) {
 };
 }  // namespace detail
 
-// For subscribers outside of the process: waits for device work that writes the pixels, and copies them. Errors: those
-// of read_on_host(); the message then has no defined content.
+// For subscribers outside of the process: waits for device work that writes the pixels, and copies them. Errors:
+// invalid_argument (the pixels are not step × height bytes), those of read_on_host(); the message then has no defined
+// content.
 template <class Image>
 Result<void> to_message(const ImageFrame& frame, Image& image) {
+    if (frame.pixels != nullptr && frame.pixels->size() != std::size_t{frame.step} * frame.height) {
+        return Error(Code::invalid_argument,
+                     "the frame has " + std::to_string(frame.pixels->size()) + " bytes, and " +
+                         std::to_string(frame.height) + " rows of " + std::to_string(frame.step),
+                     "set step and height as the pixels lie");
+    }
     image.width = frame.width;
     image.height = frame.height;
     image.step = frame.step;
@@ -73,8 +80,8 @@ Result<void> to_message(const ImageFrame& frame, Image& image) {
 
 // A message of another process, into shared memory that this device and the CPU use. Memory of the frame that has the
 // right size, and that no other frame refers to, is used again. Errors: invalid_argument (the message has not as many
-// bytes as its rows need), those of Device::allocate_shared() and write_on_host(); the frame then stays as it was, but
-// for pixels that were being written.
+// bytes as its rows need, or rows of fewer bytes than pixels), those of Device::allocate_shared() and write_on_host();
+// the frame then stays as it was, but for pixels that were being written.
 template <class Image>
 Result<void> from_message(Device& device, const Image& image, ImageFrame& frame) {
     const std::size_t bytes = std::size_t{image.step} * image.height;
@@ -83,6 +90,12 @@ Result<void> from_message(Device& device, const Image& image, ImageFrame& frame)
                      "the image has " + std::to_string(image.data.size()) + " bytes, and " +
                          std::to_string(image.height) + " rows of " + std::to_string(image.step),
                      "look at step, height and data of the message");
+    }
+    if (image.step < image.width) {
+        return Error(Code::invalid_argument,
+                     "the image has rows of " + std::to_string(image.step) + " bytes for " +
+                         std::to_string(image.width) + " pixels",
+                     "look at step and width of the message");
     }
     std::shared_ptr<Buffer<std::uint8_t>> pixels = frame.pixels;
     // This copy is the second one.
