@@ -177,9 +177,8 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
     if (!ended) {
         std::string line = "view: " + std::string(ended.error().message());
         if (!ended.error().remedy().empty()) line += "; what works: " + std::string(ended.error().remedy());
-        const bool refused =
-            elsewhere && viewed.reason.empty() &&
-            (ended.code() == Code::in_use || elsewhere->bridge().exit_code() == exit_bad_usage);
+        const bool refused = elsewhere && viewed.reason.empty() &&
+                             (ended.code() == Code::in_use || elsewhere->bridge().exit_code() == exit_bad_usage);
         throw Failure(refused ? exit_bad_usage : exit_code_of(ended.error()), line);
     }
     return viewed.end == "signal" ? 128 + StopSignal::received() : exit_ok;
