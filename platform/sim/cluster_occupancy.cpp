@@ -14,7 +14,8 @@ std::uint64_t blocks_of(const ClusterSize& size) {
     return std::uint64_t{size.x} * size.y * size.z;
 }
 
-// Blocks that a multiprocessor holds, by their threads and their shared memory.
+// Blocks that a multiprocessor holds, by their threads and their shared memory; assumed: as for others, that is
+// rounded, and bounded by what the function may have.
 int resident_cluster_blocks(const Driver& d, int device, const Function& function, const LaunchConfig& config) {
     const std::uint64_t threads = std::uint64_t{config.block_x} * config.block_y * config.block_z;
     if (threads == 0 || threads > static_cast<std::uint64_t>(d.fact(device, attribute::max_threads_per_block)))

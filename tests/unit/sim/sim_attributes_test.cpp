@@ -309,7 +309,7 @@ TEST(SimLaunchAttributes, HintsAreTakenAndOthersRefused) {
         "launch attribute 12 is not modelled");
 }
 
-constexpr int cluster_required = 10, cluster_width = 11, any_cluster = 14;
+constexpr int dynamic_shared = 8, cluster_required = 10, cluster_width = 11, any_cluster = 14;
 
 TEST(SimClusters, AreCountedByTheirSize) {
     in_own_process([] {
@@ -351,6 +351,15 @@ TEST(SimClusters, AreCountedByTheirSize) {
                 REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
                 REQUIRE_THAT(found == clusters_held);
             }
+            // Assumed: as for blocks without clusters, none is held beyond what the function may have.
+            config.shared_bytes = 64 << 10;
+            one.value = size(1);
+            REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
+            REQUIRE_THAT(found == 0);
+            REQUIRE_CODE(cuFuncSetAttribute(kernel, dynamic_shared, 64 << 10), 0);
+            config.block_x = 128;
+            REQUIRE_CODE(cuOccupancyMaxActiveClusters(&found, kernel, &config), 0);
+            REQUIRE_THAT(found == 3 * 132);
             config.block_x = 128;
             config.shared_bytes = 0;
         }
