@@ -8,6 +8,7 @@
 #include <isthmus/result.hpp>
 
 #include "buffer_lanes.hpp"
+#include "composed.hpp"
 #include "lane_rules.hpp"
 #include "ledger.hpp"
 
@@ -100,6 +101,16 @@ private:
     bool shares_pages_ = false;        // with other small memory
     bool cached_ = true;               // memory that was released is taken again, where the kind allows it
 };
+
+inline bool is_system(MemoryKind kind) noexcept {
+    return kind == MemoryKind::host || kind == MemoryKind::host_numa;
+}
+// Pages of the system, cut out of slabs or mapped, which align by themselves. The driver's memory does not.
+inline bool is_of_pages(MemoryKind kind) noexcept {
+    return is_system(kind) || kind == MemoryKind::registered;
+}
+// What is refused or failed, for errors.
+Words allocating(std::size_t bytes, MemoryKind kind);
 
 // An error if a GPU device lacks the feature that the kind needs (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
