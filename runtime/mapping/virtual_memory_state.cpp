@@ -5,13 +5,10 @@
 #include "composed.hpp"
 #include "mapping_errors.hpp"
 #include "memory_pressure.hpp"
-#include "memory_source.hpp"
-#include "multicast_rules.hpp"
 #include "multicast_state.hpp"
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -20,12 +17,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
-constexpr int compute_major = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-constexpr int rdma_supported = 110;         // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
-constexpr int sparse_arrays = 112;          // CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED
-constexpr int decompression = 136;          // CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK
-constexpr int tries = 3;                    // a destructor cannot ask its caller to retry
+constexpr int tries = 3;  // a destructor cannot ask its caller to retry
 
 // After a fault every call returns it, and there is nothing to undo; but this memory survives the death of a context
 // (K11).
@@ -111,43 +103,9 @@ Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
     return make_error_as<errors::mapping_refused>(answer.code, what, answer.reason, answer.remedy);
 }
 
-rules::CreationFacts creation_facts(const DeviceState& device) {
-    const DeviceFacts& facts = device.driver->facts();
-    return {device.driver->virtual_memory() != nullptr, facts.attribute(compression_supported).value_or(0) == 1,
-            facts.attribute(rdma_supported).value_or(0) == 1, facts.attribute(sparse_arrays).value_or(0) == 1,
-            facts.attribute(decompression).value_or(0) != 0};
-}
-
-rules::CreationWish creation_wish(const PhysicalOptions& options) {
-    return {options.where, options.exports, options.compressible, options.gpudirect_rdma, options.usage};
-}
-
 Result<void> may_change_memory(const DeviceState& device, std::string_view what) {
     if (device.bars(rules::PublicCall::change_mapping)) return device.refusal(rules::PublicCall::change_mapping, what);
     return {};
-}
-
-platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options) {
-    platform::PhysicalRequest request;
-    request.place.where = options.where;
-    if (options.where == MemoryPlace::Where::device) request.place.id = device.driver->facts().ordinal;
-    if (options.where == MemoryPlace::Where::host_node) {
-        request.place.id = options.node >= 0 ? options.node : std::max(device.capabilities.host_numa_node, 0);
-    }
-    request.bytes = bytes;
-    request.exports = options.exports;
-    request.compressible = options.compressible;
-    request.gpudirect_rdma = options.gpudirect_rdma;
-    request.usage = options.usage;
-    return request;
-}
-
-Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options) {
-    platform::Granularity found;
-    const platform::Status status = device.driver->virtual_memory()->granularity(request_of(device, 0, options), found);
-    if (!status.ok()) return device.failure(status, "asking for the granularity of memory");
-    if (found.minimum_bytes != 0) return found;
-    return make_error<errors::driver_tells_no_granularity>();
 }
 
 void PhysicalState::release_now() noexcept {
@@ -319,104 +277,6 @@ Result<void> MappingState::undo() {
     device->books->mapped.remove(address());
     mapped.store(false, std::memory_order_release);
     return {};
-}
-
-Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access) {
-    rules::Grantee grantee;
-    grantee.same_runtime = who.books == owner.books;
-    grantee.is_cpu = who.synchronous;
-    grantee.has_virtual_memory = who.driver->virtual_memory() != nullptr;
-    const int ordinal = who.driver->facts().ordinal;
-    grantee.reaches = place.on_host() || place.id == ordinal;
-    const bool asks = grantee.same_runtime && !who.synchronous && grantee.has_virtual_memory && !grantee.reaches;
-    if (asks && who.driver->transfers() != nullptr) {
-        const platform::Status status = who.driver->transfers()->can_reach(place.id, grantee.reaches);
-        if (!status.ok()) return who.failure(status, "asking whether devices reach each other");
-    }
-    rules::MappingAnswer answer = rules::may_let_in(grantee, place.on_host(), access);
-    if (answer && who.index >= MappedRanges::max_devices) {
-        answer = {Code::unsupported, "access to mapped memory is kept for the first 64 devices of a runtime",
-                  "name another device"};
-    }
-    if (answer) return {};
-    std::string what = composed("letting {} into mapped memory", named(who));
-    if (grantee.same_runtime && !place.on_host() && &who != &owner) what += composed(" of {}", named(owner));
-    return refusal(answer, what);
-}
-
-Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object) {
-    const DeviceStates joined = object.team->joined_now();
-    const bool member = std::any_of(joined.begin(), joined.end(), [&](const auto& each) { return each.get() == &who; });
-    const rules::MappingAnswer answer =
-        rules::may_multimem(member, who.driver->facts().attribute(compute_major).value_or(0));
-    if (answer) return {};
-    return refusal(answer, composed("letting {} into a mapped multicast object", named(who)));
-}
-
-Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what) {
-    if (!fd) return make_error<errors::import_without_descriptor>(what);
-    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
-    const platform::Status status = device.driver->virtual_memory()->import_fd(fd.get(), handle);
-    if (!status.ok()) return not_imported(device, status, what);
-    return handle;
-}
-
-// For a wrong handle the driver answers only "unknown" (999).
-Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what) {
-    Error why = device.failure(status, what);
-    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
-    return make_error<errors::imported_handle_unknown_to_driver>(what, why.message())
-        .from_call(why.call(), why.driver_code());
-}
-
-Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess access) {
-    if (devices.empty()) return {};
-    for (;;) {
-        const DeviceStates known = users();
-        DeviceStates entered = known;
-        for (const std::shared_ptr<DeviceState>& who : devices) add_once(entered, who);
-        Result<std::vector<CallInFlight>> calls = enter_all(entered, "letting devices into mapped memory");
-        if (!calls) return std::move(calls).error();
-        const std::lock_guard lock(reservation->mutex);
-        if (users_now() != known) continue;  // another thread granted access meanwhile
-        Result<void> open = open_to(devices, access, memory->bytes);
-        if (open) now_open_to(devices, access);
-        return open;
-    }
-}
-
-Result<void> MappingState::set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
-                                              const DeviceStates& devices, RangeAccess access) {
-    const std::lock_guard lock(neighbours.front()->reservation->mutex);
-    std::size_t bytes = 0;
-    for (const std::shared_ptr<MappingState>& each : neighbours) {
-        bytes += each->memory->bytes;
-        for (const std::shared_ptr<DeviceState>& who : devices) add_once(each->let_in_, who);  // also if the call fails
-    }
-    Result<void> open = neighbours.front()->open_to(devices, access, bytes);
-    if (!open) return open;
-    for (const std::shared_ptr<MappingState>& each : neighbours) each->now_open_to(devices, access);
-    return open;
-}
-
-Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes) {
-    if (!live()) return make_error<errors::letting_devices_into_unmapped_memory>();
-    std::vector<platform::AccessGrant> grants;
-    for (const std::shared_ptr<DeviceState>& who : devices) {
-        // The host gets access by the place of its memory.
-        const MemoryPlace place =
-            who->synchronous ? memory->place : MemoryPlace{MemoryPlace::Where::device, who->driver->facts().ordinal};
-        grants.push_back({place, access});
-        add_once(let_in_, who);
-    }
-    const platform::Status status =
-        device->driver->virtual_memory()->set_access(address(), bytes, grants.data(), grants.size());
-    if (!status.ok()) return device->failure(status, "letting devices into mapped memory");
-    return {};
-}
-
-void MappingState::now_open_to(const DeviceStates& devices, RangeAccess access) {
-    for (const std::shared_ptr<DeviceState>& who : devices) device->books->mapped.set(address(), who->index, access);
 }
 
 template void end_when_allowed(PhysicalState*);
