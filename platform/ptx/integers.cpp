@@ -213,6 +213,45 @@ void multiply_add_carry(Warp& warp, const Op& op, LaneMask mask) {
     });
 }
 
+// Two numbers of 16 bits in a word, each by itself. `relu`: nothing below 0.
+template <class T, class Do, bool relu>
+void in_pairs(Warp& warp, const Op& op, LaneMask mask) {
+    const Row &a = warp.in(op.a), &b = warp.in(op.b);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        std::uint64_t out = 0;
+        for (unsigned at = 0; at < 32; at += 16) {
+            T one = Do::of(from_slot<T>(a[lane] >> at), from_slot<T>(b[lane] >> at));
+            if constexpr (relu) one = std::max(one, T{0});
+            out |= std::uint64_t{static_cast<std::uint16_t>(one)} << at;
+        }
+        d[lane] = out;
+    });
+}
+struct MaximumRelu {
+    static std::int32_t of(std::int32_t a, std::int32_t b) { return std::max(std::max(a, b), 0); }
+};
+struct MinimumRelu {
+    static std::int32_t of(std::int32_t a, std::int32_t b) { return std::max(std::min(a, b), 0); }
+};
+// vabsdiff2 and vabsdiff4 of whole words: A and B are the parts' types. `sum`: of all, and of c; else each in its
+// place.
+template <class A, class B, bool sum>
+void absolute_differences(Warp& warp, const Op& op, LaneMask mask) {
+    constexpr unsigned width = 8 * sizeof(A);
+    const Row &a = warp.in(op.a), &b = warp.in(op.b), &c = warp.in(op.c);
+    Row& d = warp.out(op.d);
+    for_lanes(mask, [&](std::uint32_t lane) {
+        std::uint32_t out = sum ? from_slot<std::uint32_t>(c[lane]) : 0;
+        for (unsigned at = 0; at < 32; at += width) {
+            const auto one = static_cast<std::uint32_t>(
+                std::abs(std::int32_t{from_slot<A>(a[lane] >> at)} - std::int32_t{from_slot<B>(b[lane] >> at)}));
+            out += sum ? one : (one & ((1u << width) - 1)) << at;
+        }
+        d[lane] = out;
+    });
+}
+
 template <class A, class B>
 void dot4(Warp& warp, const Op& op, LaneMask mask) {
     const Row &a = warp.in(op.a), &b = warp.in(op.b), &c = warp.in(op.c);
@@ -302,15 +341,41 @@ Run of_wide(std::string_view name) {
     return nullptr;
 }
 
-Run of_dot_products(std::string_view name) {
+Run of_words(std::string_view name) {
     using U = std::uint8_t;
     using S = std::int8_t;
-    static constexpr NamedRun rows[] = {{"dp4a.u32.u32", dot4<U, U>},           {"dp4a.u32.s32", dot4<U, S>},
-                                        {"dp4a.s32.u32", dot4<S, U>},           {"dp4a.s32.s32", dot4<S, S>},
-                                        {"dp2a.lo.u32.u32", dot2<U, U, false>}, {"dp2a.lo.u32.s32", dot2<U, S, false>},
-                                        {"dp2a.lo.s32.u32", dot2<S, U, false>}, {"dp2a.lo.s32.s32", dot2<S, S, false>},
-                                        {"dp2a.hi.u32.u32", dot2<U, U, true>},  {"dp2a.hi.u32.s32", dot2<U, S, true>},
-                                        {"dp2a.hi.s32.u32", dot2<S, U, true>},  {"dp2a.hi.s32.s32", dot2<S, S, true>}};
+    using U2 = std::uint16_t;
+    using S2 = std::int16_t;
+    static constexpr NamedRun rows[] = {{"dp4a.u32.u32", dot4<U, U>},
+                                        {"dp4a.u32.s32", dot4<U, S>},
+                                        {"dp4a.s32.u32", dot4<S, U>},
+                                        {"dp4a.s32.s32", dot4<S, S>},
+                                        {"dp2a.lo.u32.u32", dot2<U, U, false>},
+                                        {"dp2a.lo.u32.s32", dot2<U, S, false>},
+                                        {"dp2a.lo.s32.u32", dot2<S, U, false>},
+                                        {"dp2a.lo.s32.s32", dot2<S, S, false>},
+                                        {"dp2a.hi.u32.u32", dot2<U, U, true>},
+                                        {"dp2a.hi.u32.s32", dot2<U, S, true>},
+                                        {"dp2a.hi.s32.u32", dot2<S, U, true>},
+                                        {"dp2a.hi.s32.s32", dot2<S, S, true>},
+                                        {"add.u16x2", in_pairs<U2, Add, false>},
+                                        {"add.s16x2", in_pairs<S2, Add, false>},
+                                        {"min.u16x2", in_pairs<U2, Minimum, false>},
+                                        {"min.s16x2", in_pairs<S2, Minimum, false>},
+                                        {"min.s16x2.relu", in_pairs<S2, Minimum, true>},
+                                        {"max.u16x2", in_pairs<U2, Maximum, false>},
+                                        {"max.s16x2", in_pairs<S2, Maximum, false>},
+                                        {"max.s16x2.relu", in_pairs<S2, Maximum, true>},
+                                        {"min.relu", binary<std::int32_t, MinimumRelu>},
+                                        {"max.relu", binary<std::int32_t, MaximumRelu>},
+                                        {"vabsdiff2.u32.u32", absolute_differences<U2, U2, false>},
+                                        {"vabsdiff2.s32.s32", absolute_differences<S2, S2, false>},
+                                        {"vabsdiff4.u32.u32", absolute_differences<U, U, false>},
+                                        {"vabsdiff4.s32.s32", absolute_differences<S, S, false>},
+                                        {"vabsdiff2.u32.u32.add", absolute_differences<U2, U2, true>},
+                                        {"vabsdiff2.s32.s32.add", absolute_differences<S2, S2, true>},
+                                        {"vabsdiff4.u32.u32.add", absolute_differences<U, U, true>},
+                                        {"vabsdiff4.s32.s32.add", absolute_differences<S, S, true>}};
     return named(rows, name);
 }
 Run of_saturated(std::string_view name) {
@@ -343,7 +408,7 @@ Run integer_run(std::string_view name, Type type) {
                                      first_of(of_32_bits<std::int32_t>(name), of_saturated(name))));
         case Type::u64: return first_of(of_its_bits, of_number<std::uint64_t>(name), of_carry<std::uint64_t>(name));
         case Type::s64: return first_of(of_its_bits, of_number<std::int64_t>(name), of_carry<std::int64_t>(name));
-        case Type::b32: return first_of(of_its_bits, of_dot_products(name));
+        case Type::b32: return first_of(of_its_bits, of_words(name));
         default: return of_its_bits;
     }
 }

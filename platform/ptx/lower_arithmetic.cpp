@@ -41,8 +41,10 @@ bool Lowering::integer_arithmetic(std::string_view opcode, Type type) {
     }
     if (words_->take(".sat")) name += ".sat";
     if (words_->take(".cc")) name += ".cc";
+    const bool relu = type == Type::s32 && (opcode == "min" || opcode == "max") && words_->take(".relu");
+    if (relu) name += ".relu";
     const Type wider = wide ? doubled(type) : type;
-    const Run run = integer_run(name, type);
+    const Run run = integer_run(name, relu ? Type::b32 : type);
     const bool three = opcode == "mad" || opcode == "madc" || opcode == "mad24" || opcode == "sad";
     const bool one = opcode == "abs" || opcode == "neg";
     if (one) return simple(run, type, {type});
@@ -98,6 +100,13 @@ bool Lowering::arithmetic() {
         return std::find(std::begin(list), std::end(list), now_->opcode) != std::end(list);
     };
     if (!in(both) && !in(integers) && !in(floats)) return false;
+    if (words_->types.empty() && (now_->opcode == "add" || now_->opcode == "min" || now_->opcode == "max")) {
+        constexpr std::string_view pairs[] = {".u16x2", ".s16x2"};
+        std::string name = std::string(now_->opcode) + "." + std::string(words_->take_one_of(pairs));
+        if (words_->take(".relu")) name += ".relu";
+        simple(integer_run(name, Type::b32), Type::b32, {Type::b32, Type::b32});
+        return true;
+    }
     if (words_->types.size() != 1) {
         refuse_this("is not modelled");
         return true;
@@ -217,6 +226,14 @@ bool Lowering::bits() {
         std::string name(opcode);
         if (opcode == "dp2a") name += "." + std::string(words_->take_one_of(halves));
         name += std::string(name_of(words_->type(0))) + std::string(name_of(words_->type(1)));
+        return simple(integer_run(name, Type::b32), Type::b32, {Type::b32, Type::b32, Type::b32}), true;
+    }
+    // What the SIMD functions of nvcc make: whole words, without masks.
+    if (opcode == "vabsdiff2" || opcode == "vabsdiff4") {
+        if (words_->types.size() != 3) return refuse_this("needs three types"), true;
+        std::string name(opcode);
+        name += std::string(name_of(words_->type(1))) + std::string(name_of(words_->type(2)));
+        if (words_->take(".add")) name += ".add";
         return simple(integer_run(name, Type::b32), Type::b32, {Type::b32, Type::b32, Type::b32}), true;
     }
     return false;

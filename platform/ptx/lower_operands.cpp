@@ -54,6 +54,20 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
     return ~static_cast<Place>(row);
 }
 
+std::optional<std::uint32_t> Lowering::reserved_place(const Operand& operand) const {
+    if (!program_.reserved_shared || operand.offset != 0 || !operand.part.empty() ||
+        !operand.name.starts_with(reserved_shared_names)) {
+        return std::nullopt;
+    }
+    const std::string_view which = operand.name.substr(reserved_shared_names.size());
+    const std::uint32_t begin = *program_.reserved_shared;
+    if (which == "begin" || which == "0") return begin;
+    if (which == "1") return begin + reserved_for_groups;
+    if (which == "end") return begin + reserved_shared_bytes;
+    if (which == "cap") return reserved_shared_bytes;
+    return std::nullopt;
+}
+
 Place Lowering::value(const Operand& operand, Type type) {
     if (type == Type::b128) return destination(operand, type);  // no constant has 128 bits
     const std::uint64_t mask = mask_of(size_bytes(type));
@@ -88,6 +102,7 @@ Place Lowering::value(const Operand& operand, Type type) {
         if (operand.name.starts_with('%') || operand.name == "WARP_SZ") {
             const Run run = special_run(operand.name, operand.part);
             if (run != nullptr && operand.offset == 0) return emit_special(run);
+            if (const auto place = reserved_place(operand)) return constant(*place);
             note_name(operand.name);
             refuse_this("reads " + std::string(operand.name) + std::string(operand.part) + ", which is not modelled");
             return 0;

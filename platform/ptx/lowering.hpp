@@ -82,6 +82,7 @@ private:
     std::optional<Binding> find(std::string_view name) const;
 
     // lower_operands.cpp
+    std::optional<std::uint32_t> reserved_place(const Operand& operand) const;  // what %reserved_smem_offset_* gives
     Place constant(std::uint64_t value);
     Place symbol_constant(std::string_view name, std::int64_t offset);
     Place value(const Operand& operand, Type type);

@@ -38,6 +38,10 @@ public:
         for (const auto& [name, why] : syntax_.refused_names) refuse_name(name, why);
         if (!out_.refusal.refused()) fill_contents();
         if (out_.refusal.refused()) return;
+        if (reads_reserved_shared()) {
+            out_.reserved_shared = shared_ = align(shared_, 16);
+            shared_ += reserved_shared_bytes;
+        }
         lower(false);
         lower(true);
         for (Entry& entry : out_.entries) entry.shared_bytes = align(entry.shared_bytes, dynamic_alignment_);
@@ -190,6 +194,15 @@ private:
         std::memcpy(content.bytes.data() + at, &value, std::min<std::size_t>(bytes, sizeof value));
     }
 
+    bool reads_reserved_shared() const {
+        const auto reads = [](const Instruction& one) {
+            return std::any_of(one.operands.begin(), one.operands.end(),
+                               [](const Operand& operand) { return operand.name.starts_with(reserved_shared_names); });
+        };
+        return std::any_of(syntax_.functions.begin(), syntax_.functions.end(), [&](const FunctionSyntax& one) {
+            return std::any_of(one.instructions.begin(), one.instructions.end(), reads);
+        });
+    }
     // Functions first: entries lay their own shared variables behind those of all functions.
     void lower(bool entries) {
         for (std::size_t at = 0; at < out_.functions.size(); ++at) {

@@ -272,6 +272,60 @@ TEST(PtxIntegers, NumbersOf128BitsAreDivided) {  // keeps W8
     }
 }
 
+// What nvcc makes of the SIMD and DPX functions of CUDA, such as __vmaxs2, __viaddmax_s16x2_relu and __vsadu4.
+TEST(PtxIntegers, PartsOfAWordAreTakenByThemselves) {  // keeps W8
+    const auto in_parts = [](unsigned width, auto each) {
+        return [width, each](u64 a, u64 b, u64) {
+            u64 out = 0;
+            for (unsigned at = 0; at < 32; at += width) {
+                const u64 mask = (u64{1} << width) - 1;
+                out |= (static_cast<u64>(each((a >> at) & mask, (b >> at) & mask)) & mask) << at;
+            }
+            return out;
+        };
+    };
+    const auto s = [](u64 part) { return s32{static_cast<s16>(part)}; };
+    expect_all("add.u16x2 %r3, %r0, %r1;", 'r', edges, 2, in_parts(16, [](u64 a, u64 b) { return a + b; }));
+    expect_all("add.s16x2 %r3, %r0, %r1;", 'r', edges, 2, in_parts(16, [](u64 a, u64 b) { return a + b; }));
+    expect_all("max.u16x2 %r3, %r0, %r1;", 'r', edges, 2, in_parts(16, [](u64 a, u64 b) { return std::max(a, b); }));
+    expect_all("min.u16x2 %r3, %r0, %r1;", 'r', edges, 2, in_parts(16, [](u64 a, u64 b) { return std::min(a, b); }));
+    expect_all("max.s16x2 %r3, %r0, %r1;", 'r', edges, 2,
+               in_parts(16, [s](u64 a, u64 b) { return std::max(s(a), s(b)); }));
+    expect_all("min.s16x2 %r3, %r0, %r1;", 'r', edges, 2,
+               in_parts(16, [s](u64 a, u64 b) { return std::min(s(a), s(b)); }));
+    expect_all("max.s16x2.relu %r3, %r0, %r1;", 'r', edges, 2, in_parts(16, [s](u64 a, u64 b) {
+                   return std::max({s(a), s(b), 0});
+               }));
+    expect_all("min.s16x2.relu %r3, %r0, %r1;", 'r', edges, 2,
+               in_parts(16, [s](u64 a, u64 b) { return std::max(std::min(s(a), s(b)), 0); }));
+    expect_all("max.relu.s32 %r3, %r0, %r1;", 'r', edges, 2, [](u64 a, u64 b, u64) {
+        return u64{static_cast<u32>(std::max({S(a), S(b), 0}))};
+    });
+    expect_all("min.s32.relu %r3, %r0, %r1;", 'r', edges, 2,
+               [](u64 a, u64 b, u64) { return u64{static_cast<u32>(std::max(std::min(S(a), S(b)), 0))}; });
+    expect_all("vabsdiff4.u32.u32.u32 %r3, %r0, %r1, 0;", 'r', edges, 2,
+               in_parts(8, [](u64 a, u64 b) { return a > b ? a - b : b - a; }));
+    expect_all("vabsdiff2.s32.s32.s32 %r3, %r0, %r1, 0;", 'r', edges, 2,
+               in_parts(16, [s](u64 a, u64 b) { return std::abs(s(a) - s(b)); }));
+    const auto sum = [](unsigned width) {
+        return [width](u64 a, u64 b, u64 c) {
+            u32 out = U(c);
+            for (unsigned at = 0; at < 32; at += width) {
+                const s32 mask = (1 << width) - 1, x = static_cast<s32>(U(a) >> at) & mask,
+                          y = static_cast<s32>(U(b) >> at) & mask;
+                out += static_cast<u32>(std::abs(x - y));
+            }
+            return u64{out};
+        };
+    };
+    expect_all("vabsdiff4.u32.u32.u32.add %r3, %r0, %r1, %r2;", 'r', few, 3, sum(8));
+    expect_all("vabsdiff2.u32.u32.u32.add %r3, %r0, %r1, %r2;", 'r', few, 3, sum(16));
+    for (const char* const other : {"vabsdiff4.u32.u32.u32.sat %r3, %r0, %r1, 0;", "add.u16x2.relu %r3, %r0, %r1;",
+                                    "max.u16x2.relu %r3, %r0, %r1;", "max.relu.u32 %r3, %r0, %r1;"}) {
+        EXPECT_TRUE(Program(kernel_of(other, 'r')).entry("k")->refusal.refused()) << other;
+    }
+}
+
 TEST(PtxIntegers, ComparisonsAndSelections) {
     expect_all("setp.lt.s32 %p, %r0, %r1;", 'p', edges, 2, [](u64 a, u64 b, u64) { return u64{S(a) < S(b)}; });
     expect_all("setp.lo.u32 %p, %r0, %r1;", 'p', edges, 2, [](u64 a, u64 b, u64) { return u64{U(a) < U(b)}; });

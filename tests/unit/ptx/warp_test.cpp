@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes of a warp: shuffles, votes, matches, reductions, and how groups part and meet.
-#include "ptx_machine.hpp"
+#include "made_by_nvcc.hpp"
 
 #include <bit>
 
@@ -226,6 +226,39 @@ TEST(PtxWarps, ShufflesFromLanesThatTakeNoPartAreReportedOnRequest) {
                   std::string::npos)
             << text;
     }
+}
+
+// Groups of several warps: their barriers and values lie in shared memory that CUDA reserves, behind a name of its own.
+TEST(PtxWarps, TilesOfSeveralWarpsExchangeValues) {  // keeps W8
+    Buffers buffers;
+    std::vector<int> out(4 * 256);
+    const u64 place = buffers.add(out);
+    Loaded loaded(made_by_nvcc("tiles"), buffers);
+    const Fault fault = loaded.run("tiles", blocks_of(2, 128), place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    for (int thread = 0; thread < 128; ++thread) {
+        const int* const of = &out[static_cast<std::size_t>(4 * thread)];
+        const int first = thread / 64 * 64;
+        EXPECT_EQ(of[0], thread ^ 32);
+        EXPECT_EQ(of[1], 3 * (64 * first + 63 * 32));
+        EXPECT_EQ(of[2], first + 5);
+        EXPECT_EQ(of[3], first == 64 ? 1 : 0);
+    }
+}
+
+// The reserved part is no part of the block's own shared memory, which begins at an address that the reserved part
+// leaves free, and counts in none of its sizes.
+TEST(PtxWarps, ReservedSharedMemoryLiesBesideTheBlocks) {  // keeps W8
+    const auto value = [](const std::string& name) {
+        return of_lanes("mov.u32 %r3, %reserved_smem_offset_" + name + ";", 'r', 1)[0];
+    };
+    EXPECT_EQ(value("end") - value("begin"), value("cap"));
+    EXPECT_EQ(value("cap"), 1024u);
+    EXPECT_GE(value("1"), value("0"));
+    EXPECT_LE(value("1") + 288, value("end"));
+    EXPECT_EQ(of_lanes("mov.u32 %r4, %reserved_smem_offset_0; mov.u32 %r3, %total_smem_size;", 'r', 1)[0], 0u);
+    EXPECT_TRUE(Program(kernel_of("mov.u32 %r3, %reserved_smem_offset_2;", 'r')).entry("k")->refusal.refused());
+    EXPECT_EQ(Program(made_by_nvcc("tiles")).entry("tiles")->static_shared_bytes, 512u);
 }
 
 TEST(PtxWarps, MasksWithoutTheLaneAreAFault) {
