@@ -123,3 +123,17 @@ def test_a_short_wait_is_a_wait(device, stream, kernels):
 def test_what_is_no_buffer_is_refused_by_scopes(stream, numpy):
     with pytest.raises(TypeError, match='ndarray is no buffer'):
         stream.scope(isthmus.reads(numpy.zeros(4)))
+
+
+def test_an_object_of_another_kind_is_refused(device, stream, kernels):   # keeps Y2
+    """C takes one pointer for another."""
+    buffer = device.allocate_shared(64)
+    for call in (lambda: buffer.device(device, 'r'), lambda: buffer.device(buffer, 'r'), lambda: buffer.device(None, 'r'),
+                 lambda: kernels.find('test.brighten')(device, 64, buffer, 1), lambda: isthmus.SharedRing(stream, 64),
+                 lambda: isthmus.SharedReader('/nowhere', stream, connect=0), lambda: device.can_access(stream),
+                 lambda: kernels.module(stream, b'.version 7.0')):
+        with pytest.raises(TypeError, match='where a'):
+            call()
+    with buffer.device(stream, 'r') as scope:
+        with pytest.raises(TypeError, match='where a Stream'):
+            scope.joins(device)

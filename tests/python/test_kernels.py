@@ -68,3 +68,18 @@ def test_the_camera_kernels_are_in_the_wheel(device, stream):   # keeps Y2
     kernel = isthmus.kernels.find('camera.smooth')
     assert kernel.rank == 2 and 'camera.to_gray' in isthmus.kernels.names()
     assert isthmus.kernels.load_camera() == ()
+
+
+def test_buffers_of_other_elements_are_refused(device, stream, kernels):   # keeps Y2
+    brighten, scale = kernels.find('test.brighten'), kernels.find('scale')
+    floats, bytes_of = device.allocate_shared(16, 'f4'), device.allocate_shared(64)
+    stream.fill(floats, 0)
+    with pytest.raises(isthmus.InvalidArgument, match='reshaped'):
+        brighten(stream, 16, floats, 1)
+    with pytest.raises(isthmus.InvalidArgument, match='a buffer of uint8'):
+        scale(stream, (4, 4), floats, bytes_of, 1.0, 4)
+    with floats.host('r') as scope:
+        assert scope.tobytes() == bytes(64)
+    brighten(stream, 64, floats.reshaped(64, 'u1'), 1)
+    with floats.host('r') as scope:
+        assert scope.tobytes() == bytes([1] * 64)

@@ -113,6 +113,13 @@ class Owner(OfThisProcess):
         self._share = None
 
 
+def handle_of(given: Any, kind: str) -> int:
+    """The handle of a 'Stream', a 'Device' or a 'Buffer': C would take one for another."""
+    if getattr(given, '_handle_kind', '') != kind:
+        raise TypeError(f'a {type(given).__name__} where a {kind} of isthmus belongs')
+    return int(given._handle)
+
+
 def refuse_array(of: object) -> NoReturn:
     """For `__array__` of what NumPy cannot read: without it NumPy makes an array of one object."""
     raise TypeError(f"{of!r} is no array. Try: numpy.asarray(scope) with `scope` of its host('r')")

@@ -32,6 +32,7 @@ class Buffer(Owner):
     processes."""
 
     __slots__ = ('home', 'shape', 'dtype', 'readonly', '_keeps')
+    _handle_kind = 'Buffer'
     home: Device
     shape: tuple[int, ...]
     dtype: DType

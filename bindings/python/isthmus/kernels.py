@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import c_uint64, c_void_p
 from os import PathLike
@@ -23,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import modules, nvrtc
 from ._arguments import RAW, number, packed, refuse_readonly, three
+from ._handles import handle_of
 from ._library import FOLDER, c, call, text
+from ._types import DType, dtype_of_format
 from .buffers import Buffer
 from .errors import InvalidArgument
 from .modules import Module, StandIn
@@ -57,9 +60,20 @@ def _type_of(parameter: str) -> str:
     return ' '.join(words[:-1] if len(words) > 1 else words)
 
 
+def _element_of(parameter: str) -> DType | None:
+    """The element type of 'View<const std::uint8_t> frame'; None: one that Python does not know, or no view."""
+    found = re.match(r'(?:isthmus::)?(?:View|Out)<\s*(?:const\s+)?(?:std::)?([\w ]+?)\s*>', parameter)
+    format = _FORMATS.get(found[1]) if found else None
+    return dtype_of_format(format, struct.calcsize(format)) if format else None
+
+
 def _argument(kernel: str, parameter: str, value: Any) -> bytes | Buffer:
     """An argument for a parameter; ctypes objects and packed structures are taken as they are."""
     if isinstance(value, Buffer):
+        element = _element_of(parameter)
+        if element not in (None, value.dtype):
+            raise InvalidArgument(f"kernel '{kernel}': a buffer of {value.dtype} for its parameter '{parameter}'",
+                                  f"a buffer of {element}, or Buffer.reshaped(…, '{element}') for the same bytes")
         if not re.search(r'\bconst\b', parameter):
             refuse_readonly(kernel, parameter, value)
         return value
@@ -92,7 +106,7 @@ class Kernel:
         array, kept = packed([_argument(self.name, parameter, one)
                               for one, parameter in zip(arguments, self.parameters)])
         sizes = (c_uint64 * 3)(*three(extent))
-        call(c.isthmus_stream_launch, stream._handle, self._pointer, sizes, array, len(arguments))
+        call(c.isthmus_stream_launch, handle_of(stream, 'Stream'), self._pointer, sizes, array, len(arguments))
         del kept
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _structures as structures
 from ._arguments import RAW, number, packed, refuse_readonly, three
-from ._handles import Owner, free_of
+from ._handles import Owner, free_of, handle_of
 from ._library import c, call, make, text
 from ._types import DType, dtype_of
 from .buffers import Buffer
@@ -190,7 +190,7 @@ class ModuleKernel(Owner):
         shape = structures.sized(structures.LaunchShape, grid=(c_uint64 * 3)(*three(grid)),
                                  block=(c_uint64 * 3)(*three(block)), shared_bytes=shared_bytes,
                                  cluster=(c_uint64 * 3)(*(three(cluster) if cluster is not None else (0, 0, 0))))
-        call(c.isthmus_stream_launch_module, stream._handle, self._handle, byref(shape), array, len(arguments))
+        call(c.isthmus_stream_launch_module, handle_of(stream, 'Stream'), self._handle, byref(shape), array, len(arguments))
         del kept
 
     def __repr__(self) -> str:
@@ -232,9 +232,9 @@ def load(device: Device, image: bytes | str | PathLike[str], stand_ins: Mapping[
     options, kept = _options(named, cache_folder)
     if isinstance(image, (bytes, bytearray, memoryview)):
         data = bytes(image)
-        handle = make(c.isthmus_device_load_module, device._handle, data, len(data), byref(options))
+        handle = make(c.isthmus_device_load_module, handle_of(device, 'Device'), data, len(data), byref(options))
     else:
-        handle = make(c.isthmus_device_load_module_file, device._handle, fsencode(image), byref(options))
+        handle = make(c.isthmus_device_load_module_file, handle_of(device, 'Device'), fsencode(image), byref(options))
     if named:
         _stay.extend(kept)
     return Module(handle, lowered, log)

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import _structures as structures
 from . import html, simulator
-from ._handles import OfThisProcess, Owner, free_of
+from ._handles import OfThisProcess, Owner, free_of, handle_of
 from ._library import c, call, drop_released, make, text, text_of
 from ._types import count_of, dtype_of, number_of, shape_of, wait_of
 from ._uses import exportable_options, kind_of, shared_use
@@ -37,6 +37,7 @@ class Device(OfThisProcess):
     """A GPU, or the CPU; a runtime has them. Any thread may use it."""
 
     __slots__ = ('_runtime', '_pointer', '_runtime_share', '__weakref__')
+    _handle_kind = 'Device'
 
     def __init__(self, runtime: Runtime, pointer: int) -> None:
         self._runtime, self._pointer, self._runtime_share = runtime, pointer, runtime._live
@@ -104,7 +105,7 @@ class Device(OfThisProcess):
     def can_access(self, buffer: Buffer) -> Capability:
         """Whether it may access a buffer, with the reason."""
         reason = c_char_p()
-        answer = c.isthmus_device_can_access(self._pointer, buffer._handle, byref(reason))
+        answer = c.isthmus_device_can_access(self._pointer, handle_of(buffer, 'Buffer'), byref(reason))
         state, origin = {1: ('yes', 'attribute'), 0: ('no', 'attribute')}.get(answer, ('no', 'absent'))
         return Capability('can_access', state, origin, text(reason.value))
 

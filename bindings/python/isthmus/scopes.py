@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _structures as structures
 from . import dlpack
-from ._handles import OfThisProcess, Share, refuse_array
+from ._handles import OfThisProcess, Share, handle_of, refuse_array
 from ._library import address, c, glue, raised
 from ._types import DType, count_of
 from .errors import Error, InvalidArgument, InvalidHandle
@@ -74,7 +74,7 @@ class _Claim:
             array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
         scope, error = c_void_p(), c_void_p()
         try:
-            code = c.isthmus_stream_open_native_scope(stream._handle, name.encode(), array, len(uses), byref(scope),
+            code = c.isthmus_stream_open_native_scope(handle_of(stream, 'Stream'), name.encode(), array, len(uses), byref(scope),
                                                       byref(error))
             if code:
                 raise raised(error, code)
@@ -171,6 +171,8 @@ class DeviceScope(OfThisProcess):
         CUstream of other code. Its work has to be ordered behind the scope's stream by that code; `__dlpack__` does
         both."""
         self._claim.live()
+        if not isinstance(stream, int):
+            handle_of(stream, 'Stream')
         self._claim.join(self.buffer.home.wrap_stream(stream) if isinstance(stream, int) else stream)
 
     def close(self, *, failed: bool = False) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _structures as structures
 from . import meeting
-from ._handles import Owner, Share, Turn, free_of, refuse_array
+from ._handles import Owner, Share, Turn, free_of, handle_of, refuse_array
 from ._library import address, c, call, glue, make, raised
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
 from ._uses import shared_use
@@ -222,7 +222,7 @@ class SharedRing(Owner):
             structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
             most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1), element_bytes=self.dtype.itemsize,
             use=shared_use(host='writes_often', device='reads_once'))
-        handle = make(c.isthmus_shared_ring_create, device._handle, count_of(self.shape) * self.dtype.itemsize,
+        handle = make(c.isthmus_shared_ring_create, handle_of(device, 'Device'), count_of(self.shape) * self.dtype.itemsize,
                       byref(options))
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
         self._turn = Turn()
@@ -338,7 +338,7 @@ class SharedReader(Owner):
             from .runtime import open
             self._runtime = open()
             device = self._runtime.default_device
-        device._handle   # raises where its runtime is closed
+        handle_of(device, 'Device')   # raises where its runtime is closed
         self.home = device
 
     def _open(self, frames: meeting.Frames, descriptor: bytes, files: list[int]) -> None:

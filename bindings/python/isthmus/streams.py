@@ -62,6 +62,7 @@ class Stream(Owner):
     thread may use it."""
 
     __slots__ = ('device',)
+    _handle_kind = 'Stream'
     device: Device
 
     def __init__(self, handle: int, device: Device) -> None:
