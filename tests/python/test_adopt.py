@@ -75,6 +75,26 @@ def test_read_only_memory_gives_a_buffer_for_reading(device, stream):
             use()
 
 
+def test_an_array_that_dlpack_refuses_is_adopted_by_its_buffer(device):   # keeps Y2
+    class ReadOnlyBefore21(bytes):
+        """As NumPy's read-only arrays before 2.1."""
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            raise BufferError('Cannot export readonly array since signalling readonly is unsupported by DLPack.')
+
+    class Tensor:
+        __dlpack_device__, __dlpack__ = ReadOnlyBefore21.__dlpack_device__, ReadOnlyBefore21.__dlpack__
+    buffer = device.adopt(ReadOnlyBefore21(b'abcd'))
+    assert buffer.readonly
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == b'abcd'
+    with pytest.raises(BufferError, match='readonly'):
+        device.adopt(Tensor())
+
+
 def test_the_object_is_kept_as_long_as_anything_uses_it(device, stream):   # keeps Y3
     memory = Owner(4096)
     gone = weakref.ref(memory)

@@ -257,6 +257,25 @@ def test_numpy_makes_no_array_of_one_object(device, stream, numpy):   # keeps Y2
                 numpy.asarray(scope)
 
 
+@pytest.mark.parametrize('dtype', ['f2', 'c8', 'c16'])
+def test_arrays_of_types_without_memoryviews_need_no_dlpack(device, numpy, monkeypatch, dtype):   # keeps Y2
+    monkeypatch.delattr(isthmus.HostScope, '__dlpack__')   # whose arrays are read-only before NumPy 2.2
+    buffer, values = device.allocate_shared((2, 3), dtype), numpy.arange(6, dtype=dtype).reshape(2, 3)
+    with buffer.host('w') as scope:
+        scope[:] = values
+    with buffer.host('rw') as scope:
+        scope[1] *= 2
+        scope[0, 0] = 9
+    with buffer.host('r') as scope:
+        read = numpy.asarray(scope)
+        assert read.tolist() == [[9, 1, 2], [6, 8, 10]] and not read.flags.writeable
+        with pytest.raises(isthmus.ArrayAlive):
+            scope.close()
+        del read
+    with buffer.host('w'):
+        pass
+
+
 def test_bytes_become_bools(device, numpy):
     buffer = device.allocate_shared(4, 'bool')
     for source in (bytes([0, 1, 2, 255]), numpy.array([0, 1, 2, 255], 'u1'), numpy.array([0, 1, 2, -1], 'i1'),

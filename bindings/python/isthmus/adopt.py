@@ -77,7 +77,16 @@ def _address_of(view: memoryview) -> int:
 
 def _of_dlpack(device: Device, source: Any) -> Buffer:
     stream = None if device.is_cpu else device.stream
-    like, plain, versioned, flags = dlpack.imported(source, lambda: stream.native_handle if stream else None)
+    try:
+        like, plain, versioned, flags = dlpack.imported(source, lambda: stream.native_handle if stream else None)
+    except BufferError:   # of a read-only array before NumPy 2.1, which has the buffer protocol, too
+        try:
+            view = memoryview(source)
+        except TypeError:
+            view = None
+        if view is None:
+            raise
+        return _of_buffer(device, view, source)
     after: Event | None = None
     try:
         shape = tuple(like.shape[at] for at in range(like.ndim))

@@ -58,6 +58,19 @@ def _memory_at(address: int, size: int, share: Share) -> Any:
     return memory
 
 
+class _Bytes(BufferSource):
+    """Exports a memoryview, which then knows that it is used: one that is made of it would have its memory directly."""
+
+    __slots__ = ('_exported',)
+
+    def __init__(self, exported: memoryview) -> None:
+        self._exported = exported
+
+    if TYPE_CHECKING or sys.version_info >= (3, 13):   # before, the base class has it
+        def __buffer__(self, flags: int, /) -> memoryview:
+            return self._exported
+
+
 class HostScope(OfThisProcess, BufferSource):
     """A buffer, or some of its rows, opened for the CPU; made by `Buffer.host()`. Use it in a `with` or give it to
     `numpy.from_dlpack`. It has the buffer protocol, `__dlpack__`, `[…]` and len(); one thread at a time uses it."""
@@ -141,15 +154,23 @@ class HostScope(OfThisProcess, BufferSource):
     def _exported(self) -> memoryview:
         share = self._require()
         base = self._base
+        if (base is None or not self.dtype.format) and not self._has_memoryviews:
+            raise BufferError(f'isthmus: no memoryview has {self._title()}. Try: numpy.asarray(scope)')
         if base is None:
-            if not self._has_memoryviews:
-                raise BufferError(f'isthmus: no memoryview has {self._title()}. Try: numpy.asarray(scope)')
             memory = memoryview(_memory_at(self._pointer, self.nbytes, share)).cast('B')
             base = memory if self.dtype.format == 'B' and len(self.shape) == 1 else memory.cast(
                 self.dtype.format, self.shape)   # type: ignore[call-overload]
             if self.mode == 'r':
                 base = base.toreadonly()
             self._base = base
+        return base
+
+    def _raw(self) -> memoryview:
+        """Its bytes, where a memoryview lacks the element type."""
+        share, base = self._require(), self._base
+        if base is None:
+            base = memoryview(_memory_at(self._pointer, self.nbytes, share)).cast('B')
+            self._base = base = base.toreadonly() if self.mode == 'r' else base
         return base
 
     @property
@@ -163,7 +184,12 @@ class HostScope(OfThisProcess, BufferSource):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """For NumPy where a memoryview lacks the element type (float16, complex64, …) or has no elements."""
         import numpy
-        array = numpy.asarray(self._exported) if self._has_memoryviews else numpy.from_dlpack(self)   # type: ignore[arg-type]
+        if self._has_memoryviews:
+            array: Any = numpy.asarray(self._exported)
+        elif self.dtype.name == 'bfloat16' or not self.nbytes:
+            array = numpy.from_dlpack(self)   # type: ignore[arg-type]
+        else:   # not by DLPack: before NumPy 2.2 its arrays are read-only
+            array = numpy.asarray(_Bytes(self._raw())).view(self.dtype.typestr).reshape(self.shape)
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise ValueError(f'elements of {self.dtype} become {dtype} by a copy only')
