@@ -28,8 +28,8 @@ class OfThisProcess:
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
-        raise TypeError(f'a {type(self).__name__} of isthmus belongs to this process and is neither copied nor pickled. Try: '
-                        'its content (numpy.array(scope), scope.tobytes()), or isthmus.SharedRing for other processes')
+        raise TypeError(f'a {type(self).__name__} of isthmus belongs to this process and is neither copied nor pickled. '
+                        'Try: its content (numpy.array(scope), scope.tobytes()), or isthmus.SharedRing for other processes')
 
 
 class Share(OfThisProcess):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import (POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
-                    c_void_p)
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 from .errors import InvalidArgument

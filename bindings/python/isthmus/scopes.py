@@ -74,8 +74,8 @@ class _Claim:
             array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
         scope, error = c_void_p(), c_void_p()
         try:
-            code = c.isthmus_stream_open_native_scope(handle_of(stream, 'Stream'), name.encode(), array, len(uses), byref(scope),
-                                                      byref(error))
+            code = c.isthmus_stream_open_native_scope(handle_of(stream, 'Stream'), name.encode(), array, len(uses),
+                                                      byref(scope), byref(error))
             if code:
                 raise raised(error, code)
         except BaseException:   # also of a signal's handler, behind the call

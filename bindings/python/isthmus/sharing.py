@@ -220,8 +220,8 @@ class SharedRing(Owner):
             raise InvalidArgument(f'{policy!r} is no policy', "'overwrite' or 'wait'")
         options = structures.sized(
             structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
-            most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1), element_bytes=self.dtype.itemsize,
-            use=shared_use(host='writes_often', device='reads_once'))
+            most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1),   # 0 would be C's default
+            element_bytes=self.dtype.itemsize, use=shared_use(host='writes_often', device='reads_once'))
         handle = make(c.isthmus_shared_ring_create, handle_of(device, 'Device'), count_of(self.shape) * self.dtype.itemsize,
                       byref(options))
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
