@@ -295,8 +295,8 @@ std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
     return free_all(device, device.cache.take_out_kind(kind));
 }
 
+// Also of a stream that never had a handle: the cache knows each that took kept memory in its order.
 void free_kept_behind(StreamState& stream) {
-    if (!stream.kept_behind.has_begun()) return;
     empty_lanes_of(stream);
     DeviceState& device = *stream.device;
     const bool work_has_ended = device.is_lost() || stream.reached(stream.issued);

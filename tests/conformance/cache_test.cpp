@@ -2,6 +2,8 @@
 // Released memory that is kept for the next allocation: what that costs, who gets it, and what is never kept.
 #include "keeping.hpp"
 
+#include <malloc.h>
+
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -111,6 +113,37 @@ TEST(Cache, ABlockThatWasReleasedIsNotTheOneThatHasItsAddressNow) {
             EXPECT_TRUE(worked(allocator.release(*second)));
         }
     });
+}
+
+// Its handle is made at its first operation. What was freed is overwritten, so that a use of it fails.
+TEST(Cache, AStreamWithoutWorkThatTookKeptMemoryIsForgottenAtItsEnd) {  // keeps M3, M7
+#ifdef M_PERTURB
+    (void)mallopt(M_PERTURB, 0x5a);
+#endif
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) return;
+        const Allocator pool = device.allocator(MemoryKind::pool);
+        AllocationRequest request = request_of(10000);
+        {
+            Stream other = device.create_stream().value();
+            request.stream = &other;
+            const Result<MemoryBlock> block = pool.allocate(request);
+            if (!worked(block)) return;
+            EXPECT_TRUE(worked(other.synchronize()));
+            EXPECT_TRUE(worked(pool.release(*block, &other)));
+            EXPECT_TRUE(worked(other.synchronize()));
+        }
+        const std::uint64_t served = device.cache_usage().served;
+        request.stream = &device.stream();
+        const Result<MemoryBlock> block = pool.allocate(request);
+        if (!worked(block)) return;
+        EXPECT_TRUE(unless_fault(device.cache_usage().served == served + 1)) << "what the other stream left";
+        EXPECT_TRUE(worked(pool.release(*block)));
+        (void)device.allocate<std::uint8_t>(50000).value();  // is kept: the end of the device looks for what goes first
+    });
+#ifdef M_PERTURB
+    (void)mallopt(M_PERTURB, 0);
+#endif
 }
 
 // keeps M3
