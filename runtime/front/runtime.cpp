@@ -240,7 +240,7 @@ Result<Seal> Runtime::seal(const SealOptions& options) {
 }
 
 std::vector<Counter> Runtime::counters() const {
-    if (!state_) return {};
+    if (!state_ || state_->config->forked()) return {};  // threads of the parent may have held the locks
     std::vector<std::shared_ptr<detail::DeviceState>> devices;
     for (const std::unique_ptr<Device>& device : state_->devices) devices.push_back(device->state());
     return detail::list_counters(*state_->books, devices);

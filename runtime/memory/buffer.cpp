@@ -33,7 +33,9 @@ std::uint64_t BufferBase::device_address() const noexcept {
     return state_->memory->device_address;
 }
 PlacementReport BufferBase::placement() const {
-    return state_ ? state_->device->books->ledger.placement(state_->blocks().block().id) : PlacementReport{};
+    // In a forked child nothing is asked: another thread of the parent may have held the ledger's lock.
+    const bool known = state_ && !state_->device->config->forked();
+    return known ? state_->device->books->ledger.placement(state_->blocks().block().id) : PlacementReport{};
 }
 std::uint64_t BufferBase::staged_bytes() const noexcept {
     const detail::BufferSides* const sides = state_ ? state_->sides() : nullptr;

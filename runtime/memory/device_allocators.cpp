@@ -122,6 +122,7 @@ void Device::set_allocator(Allocator allocator) {
     allocators_->set(std::move(allocator));
 }
 CacheUsage Device::cache_usage() const {
+    if (state_->config->forked()) return {};  // another thread of the parent may have held the cache's lock
     const detail::PieceCache::Usage usage = state_->cache.usage();
     return {usage.bytes, usage.pieces, state_->cache.limit_bytes(), usage.taken, usage.missed};
 }

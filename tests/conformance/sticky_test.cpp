@@ -84,6 +84,8 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     Device& gpu = own->default_device();
     std::optional<Module> module = gpu.load_module(modules::bytes(modules::ptx), modules::with_stand_ins()).value();
     std::optional<ModuleKernel<modules::Churn>> churn = module->kernel<modules::Churn>("churn").value();
+    EXPECT_NE(device.cache_usage().limit_bytes, 0u);
+    EXPECT_NE(buffer.placement().page_bytes, 0u);
     const pid_t child = fork();
     if (child == 0) {
         const bool modules_refused = gpu.load_module(modules::bytes(modules::ptx)).code() == Code::forked &&
@@ -95,10 +97,12 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
         const bool refused = modules_refused && device.allocate<std::int32_t>(4).code() == Code::forked &&
                              device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
+        const bool nothing_known =
+            device.cache_usage().limit_bytes == 0 && own->counters().empty() && buffer.placement().page_bytes == 0;
         { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
         own.reset();  // also destroys its records, which still hold the adopted memory
         // The parent still has it.
-        _exit(refused && told == 0 ? 0 : 1);
+        _exit(refused && nothing_known && told == 0 ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -26,6 +26,7 @@ SERVICE = 'depends on which driver call this memory, kernel or stream needs (ser
 FAILED = 'refuses nothing: chooses what is said of a driver call that failed already, or whether it is tried again'
 END = 'refuses nothing: the end of a thing, which is put off or left to the process'
 NO_DRIVER = 'refuses nothing: chooses a way without the driver'
+FORK_LOCKS = 'refuses nothing: in the child of a fork it answers nothing, without a lock that a thread of the parent held'
 OTHERS = 'about the device that memory lies on, which may be another than the call is for'
 # Room and function: why its question stays there. A question without an entry is refused, and so is an entry without a
 # question.
@@ -64,6 +65,7 @@ BY_HAND = {
     ('device', 'make_once'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'take'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'trim'): NO_DRIVER,
+    ('front', 'counters'): FORK_LOCKS,
     ('graph', 'end'): FAILED,
     ('graph', 'update_in_place'): FAILED,
     ('graph', 'wait_for'): FAILED,
@@ -72,6 +74,7 @@ BY_HAND = {
     ('mapping', 'end_when_allowed'): END,
     ('mapping', 'refuse_beside_services'): SERVICE,
     ('memory', 'allowed'): MEMORY,
+    ('memory', 'cache_usage'): FORK_LOCKS,
     ('memory', 'import_here'): FAILED,
     ('memory', 'make_room'): FAILED,
     ('memory', 'may_be_put_off'): SERVICE,
