@@ -30,6 +30,11 @@ constexpr std::size_t most_looks = 8;
 void* host_of(const Piece& piece) noexcept {
     return piece.host_part ? piece.block.host : piece.allocation.host;
 }
+// With what lies between its end and the next multiple of its alignment, which is nobody's.
+std::size_t bytes_for_sanitizer(const Piece& piece) noexcept {
+    constexpr std::size_t unit = rules::driver_alignment;
+    return (piece.bytes() + unit - 1) / unit * unit;
+}
 #endif
 
 std::uint64_t device_of(const Piece& piece) noexcept {
@@ -67,6 +72,37 @@ bool is_of_driver(const Piece& piece) noexcept {
 
 }  // namespace
 
+// What leaves a lane may be older than the last ones here.
+void PieceCache::Shelf::add(const Kept& kept) {
+    make_room(count_ + 1);
+    std::size_t at = count_++;
+    for (; at > 0 && (*this)[at - 1].release > kept.release; --at) ring_[place(at)] = ring_[place(at - 1)];
+    ring_[place(at)] = kept;
+}
+
+PieceCache::Kept PieceCache::Shelf::take(std::size_t at) noexcept {
+    const Kept kept = (*this)[at];
+    if (at < count_ / 2) {
+        for (; at > 0; --at) ring_[place(at)] = ring_[place(at - 1)];
+        first_ = place(1);
+    } else {
+        for (; at + 1 < count_; ++at) ring_[place(at)] = ring_[place(at + 1)];
+    }
+    --count_;
+    return kept;
+}
+
+// Not written before it is used: a shelf may have room for more than it ever holds.
+void PieceCache::Shelf::make_room(std::size_t count) {
+    if (count <= room_) return;
+    const std::size_t room = std::max(count, 2 * room_);
+    auto larger = std::make_unique_for_overwrite<Kept[]>(room);
+    for (std::size_t at = 0; at < count_; ++at) larger[at] = (*this)[at];
+    ring_ = std::move(larger);
+    room_ = room;
+    first_ = 0;
+}
+
 Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
                         Behind* behind, std::size_t place_bytes, rules::Reach reach) {
     const int of_kind = rules::kept_kind(kind);
@@ -82,10 +118,13 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
     return found;
 }
 
-Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus) {
+Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus,
+                            std::size_t place_bytes) {
     Piece& piece = left.piece;
-    const HostPlacement placement = piece.host_part ? piece.host_part->asked : HostPlacement();
-    const Asked asked{placement, bytes, rules::driver_alignment, 0, rules::Reach::any};
+    const HostPlacement placement = piece.slab != nullptr ? piece.slab->asked
+                                    : piece.host_part     ? piece.host_part->asked
+                                                          : HostPlacement();
+    const Asked asked{placement, bytes, rules::driver_alignment, place_bytes, rules::Reach::any};
     Piece* found = nullptr;
     platform::StreamHandle order = platform::StreamHandle::none;
     {
@@ -163,8 +202,7 @@ Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked, rules::Reach reac
 }
 
 Piece* PieceCache::take_at(Shelf& shelf, std::size_t at) {
-    Piece* const piece = shelf[at].piece;
-    shelf.erase(shelf.begin() + static_cast<std::ptrdiff_t>(at));
+    Piece* const piece = shelf.take(at).piece;
     set_bytes(bytes_ - piece->bytes());
     --pieces_;
     return piece;
@@ -172,10 +210,7 @@ Piece* PieceCache::take_at(Shelf& shelf, std::size_t at) {
 
 void PieceCache::put(Shelves& shelves, const Kept& kept) {
     if (shelves.empty()) shelves.resize(shelf_count);
-    Shelf& shelf = shelves[shelf_of(*kept.piece)];
-    if (shelf.empty() || shelf.back().release < kept.release) return shelf.push_back(kept);
-    const auto newer = [&](const Kept& other) { return other.release > kept.release; };
-    shelf.insert(std::find_if(shelf.begin(), shelf.end(), newer), kept);
+    shelves[shelf_of(*kept.piece)].add(kept);
 }
 
 void PieceCache::set_bytes(std::uint64_t bytes) noexcept {
@@ -241,8 +276,7 @@ void PieceCache::make_room(Shelves& shelves, const Piece& piece) const {
     if (shelves.empty()) shelves.resize(shelf_count);
     const std::size_t at = shelf_of(piece);
     Shelf& shelf = shelves[at];
-    const std::size_t needed = shelf.size() + out_[kind_of(piece)][at];
-    if (shelf.capacity() < needed) shelf.reserve(std::max(needed, 2 * shelf.capacity()));
+    shelf.make_room(shelf.size() + out_[kind_of(piece)][at]);
 }
 
 void PieceCache::released_elsewhere(std::uint64_t releases) {
@@ -269,11 +303,9 @@ std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     for (Shelf& shelf : behind.shelves_) {
-        if (work_has_ended) {
-            for (const Kept& kept : shelf) {
-                put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation.kind))], kept);
-            }
-            shelf.clear();
+        while (work_has_ended && !shelf.empty()) {
+            const Kept kept = shelf.take(0);
+            put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation.kind))], kept);
         }
         while (!shelf.empty()) give_out(shelf, &behind, nullptr, out);
     }
@@ -296,7 +328,11 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
 }
 
 void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
-    if (piece.slab != nullptr) open(piece, bytes, platform::StreamHandle::none);
+    if (piece.slab != nullptr) {
+        open(piece, bytes, platform::StreamHandle::none);
+    } else {
+        bound(piece, bytes);
+    }
     const std::lock_guard lock(mutex_);
     count(piece, bytes);
     make_room(shelves_[kind_of(piece)], piece);
@@ -328,7 +364,7 @@ std::uint64_t PieceCache::most_reserved(std::size_t bytes) const {
 void PieceCache::returned(Piece& piece) {
     if (piece.asked_bytes == 0) return;
     if (piece.slab == nullptr) {
-        open(piece, piece.bytes(), platform::StreamHandle::none);
+        open_all(piece, platform::StreamHandle::none);
     } else if (piece.unused) {
         close(piece, platform::StreamHandle::none);
     }
@@ -364,7 +400,7 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
 // Memory of the driver and of the system goes back as it came: all of it accessible.
 void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
     Piece* const piece = take_at(shelf, 0);
-    if (piece->slab == nullptr) open(*piece, piece->bytes(), order_of(behind));
+    if (piece->slab == nullptr) open_all(*piece, order_of(behind));
     piece->after = std::move(after);
     out.push_back(piece);
     if (behind != nullptr) --behind->pieces_;
@@ -426,7 +462,7 @@ std::uint64_t PieceCache::kept_bytes(MemoryKind kind) const {
     const auto bytes_of = [](const Shelves& shelves) {
         std::uint64_t bytes = 0;
         for (const Shelf& shelf : shelves) {
-            for (const Kept& kept : shelf) bytes += kept.piece->bytes();
+            for (std::size_t at = 0; at < shelf.size(); ++at) bytes += shelf[at].piece->bytes();
         }
         return bytes;
     };
@@ -452,7 +488,7 @@ void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
         memory_.lend(device_of(piece), 0, order);
     }
 #ifdef ISTHMUS_ADDRESS_SANITIZER
-    if (void* const host = host_of(piece)) __asan_poison_memory_region(host, piece.bytes());
+    if (void* const host = host_of(piece)) __asan_poison_memory_region(host, bytes_for_sanitizer(piece));
 #endif
 }
 
@@ -464,6 +500,22 @@ void PieceCache::open(const Piece& piece, std::size_t bytes, platform::StreamHan
     }
 #ifdef ISTHMUS_ADDRESS_SANITIZER
     if (void* const host = host_of(piece)) __asan_unpoison_memory_region(host, bytes);
+#endif
+}
+
+void PieceCache::open_all(const Piece& piece, platform::StreamHandle order) const {
+    open(piece, piece.bytes(), order);
+#ifdef ISTHMUS_ADDRESS_SANITIZER
+    if (void* const host = host_of(piece)) __asan_unpoison_memory_region(host, bytes_for_sanitizer(piece));
+#endif
+}
+
+// The driver knows the bounds of what it has just made.
+void PieceCache::bound([[maybe_unused]] const Piece& piece, [[maybe_unused]] std::size_t bytes) const {
+#ifdef ISTHMUS_ADDRESS_SANITIZER
+    if (void* const host = host_of(piece)) {
+        __asan_poison_memory_region(static_cast<std::byte*>(host) + bytes, bytes_for_sanitizer(piece) - bytes);
+    }
 #endif
 }
 

@@ -32,10 +32,31 @@ namespace detail {
 // allocates only to hold more pieces than ever before.
 class PieceCache {
     struct Kept {
-        Piece* piece = nullptr;
-        std::uint64_t release = 0;  // number of its release
+        Piece* piece;
+        std::uint64_t release;  // number of its release
     };
-    using Shelf = std::vector<Kept>;  // of one kind and size class, or place of a slab, newest last
+    // Of one kind and size class, or place of a slab, in the order of their releases. A ring: the oldest leaves, and
+    // the newest comes and leaves, without a move of the others, however many they are.
+    class Shelf {
+    public:
+        bool empty() const noexcept { return count_ == 0; }
+        std::size_t size() const noexcept { return count_; }
+        const Kept& operator[](std::size_t at) const noexcept { return ring_[place(at)]; }
+        void add(const Kept& kept);
+        Kept take(std::size_t at) noexcept;
+        void make_room(std::size_t count);  // so many take nothing from the heap
+
+    private:
+        std::size_t place(std::size_t at) const noexcept {
+            const std::size_t from_begin = first_ + at;
+            return from_begin < room_ ? from_begin : from_begin - room_;
+        }
+
+        std::unique_ptr<Kept[]> ring_;
+        std::size_t room_ = 0;
+        std::size_t first_ = 0;
+        std::size_t count_ = 0;
+    };
     using Shelves = std::vector<Shelf>;
     static constexpr std::size_t shelf_count = std::size_t{rules::size_class_count} + std::size_t{rules::place_count};
 
@@ -96,8 +117,10 @@ public:
         std::uint64_t untold;
     };
     // released_elsewhere(), keep_from_lane() and take() of the same kind and placement with any reach, by one lock.
-    // nullptr: none serves; `left` is kept all the same. `surplus`: as keep() yields.
-    Piece* exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus);
+    // nullptr: none serves; `left` is kept all the same. `surplus`: as keep() yields. `place_bytes`: as of take(); what
+    // left is a place then.
+    Piece* exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus,
+                    std::size_t place_bytes = 0);
     // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
     // them, each behind the work of its `after`. The piece must be one that rules::keeping() keeps; it stays where it
     // is until it is taken. `behind`: of the stream whose work may still use it.
@@ -194,6 +217,8 @@ private:
     // `order`: behind the work of this stream.
     void close(const Piece& piece, platform::StreamHandle order) const;                    // to every access
     void open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const;  // its first bytes
+    void open_all(const Piece& piece, platform::StreamHandle order) const;  // for the driver or the system
+    void bound(const Piece& piece, std::size_t bytes) const;  // of a new one, its first bytes stay accessible
 
     platform::Memory& memory_;
     const std::uint64_t limit_bytes_;

@@ -279,6 +279,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
+    piece.block = block;
     if (keeps) device_->cache.handed_out(piece, whole.bytes, behind);
     if (piece.host_part) piece.host_part->asked = placement_;
     tell_origin(piece, block, origin);

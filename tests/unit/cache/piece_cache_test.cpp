@@ -7,8 +7,10 @@
 #include <piece_cache.hpp>
 #include <sanitized.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -159,6 +161,55 @@ Piece handed_out(PieceCache& cache, std::uint64_t address, std::size_t bytes, st
     Piece piece = piece_of(MemoryKind::device, address, bytes);
     cache.handed_out(piece, asked);
     return piece;
+}
+
+// A shelf of one class, from which the oldest leave and to which newer come, and older ones out of lanes.
+TEST(PieceCache, AFullShelfGivesBackItsOldestAndServesItsNewest) {  // keeps M5
+    Lent memory;
+    PieceCache cache(memory, 1 << 20);  // a small program keeps 64 KiB
+    const auto address = [](std::uint64_t number) { return 0x100000 + number * 0x10000; };
+    std::vector<std::uint64_t> gone;
+    const auto note = [&](const std::vector<Piece*>& out) {
+        for (const Piece* const piece : out) gone.push_back(piece->allocation.device);
+    };
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        note(cache.keep(staying(piece_of(MemoryKind::device, address(number), 4096))));
+        if (number % 10 == 9) {  // was released before the last five, which are newer
+            note(cache.keep_from_lane(staying(piece_of(MemoryKind::device, address(1000 + number), 4096)), nullptr, 5));
+        }
+    }
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        expected.push_back(address(number));
+        if (number % 10 == 4) expected.push_back(address(1000 + number + 5));
+    }
+    ASSERT_EQ(gone.size(), 110u - 16);
+    EXPECT_TRUE(std::equal(gone.begin(), gone.end(), expected.begin())) << "in the order of their releases";
+    for (std::size_t at = expected.size(); at > 100; --at) {
+        const Piece* const newest = cache.take(MemoryKind::device, {}, 4096, 256);
+        ASSERT_NE(newest, nullptr);
+        EXPECT_EQ(newest->allocation.device, expected[at - 1]);
+    }
+    EXPECT_EQ(cache.usage().pieces, 6u);
+}
+
+// Eight times as many pieces take about eight times as long to give back, not sixty-four times.
+TEST(PieceCache, ManyPiecesOfOneClassGoBackInTimeThatGrowsWithTheirNumber) {  // keeps M5
+    const auto seconds = [](std::uint64_t count) {
+        Lent memory;
+        PieceCache cache(memory, std::uint64_t{1} << 40);
+        std::deque<Piece> pieces;
+        for (std::uint64_t number = 0; number < count; ++number) {
+            pieces.push_back(piece_of(MemoryKind::device, 0x100000 + number * 0x1000, 512));
+            cache.handed_out(pieces.back(), 512);
+        }
+        for (Piece& piece : pieces) EXPECT_TRUE(cache.keep(piece).empty());
+        const std::clock_t begin = std::clock();  // of the processor: other programs do not count
+        EXPECT_EQ(cache.take_out(0).size(), count);
+        return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    };
+    const double few = std::max(seconds(20000), 0.001);
+    EXPECT_LT(seconds(160000), 24 * few);
 }
 
 TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
@@ -350,6 +401,15 @@ TEST(PieceCache, AddressSanitizerTakesKeptMemoryForFreed) {
     (void)keep(cache, pages_of(8192, {}, false));
     const std::vector<Piece*> out = cache.take_out(0);
     static_cast<volatile char*>(out[0]->block.host)[8191] = 1;  // the system gets it as it was
+    Piece made = pages_of(5001, {}, false);
+    auto* const fresh = static_cast<volatile char*>(made.block.host);
+    cache.handed_out(made, 5001);
+    fresh[5000] = 1;
+    EXPECT_DEATH(fresh[5001] = 1, "use-after-poison") << "so is what the system gives beyond that";
+    Piece& kept = staying(std::move(made));
+    EXPECT_TRUE(cache.keep(kept).empty());
+    EXPECT_DEATH(fresh[5000] = 1, "use-after-poison") << "to its last byte";
+    for (const Piece* const gone : cache.take_out(0)) static_cast<volatile char*>(gone->block.host)[5001] = 1;
 }
 #endif
 
