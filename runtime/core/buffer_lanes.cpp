@@ -176,20 +176,28 @@ BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, cons
     return {};
 }
 
-template <class Is>
-BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Is is) {
+template <class Serving>
+BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Serving serves) {
     const std::size_t at = lane_of_thread();
     Lane& lane = device.lanes.lanes_[at];
     if (!requests_change(device) || !lane.lock.try_lock()) return {};
     const std::lock_guard lock(lane.lock, std::adopt_lock);
-    for (std::size_t one = lane.count; one-- > 0;) {
-        if (!is(lane.resting[one])) continue;
-        const Resting resting = lane.resting[one];
-        const std::uint64_t untold = lane.tell();
-        take_at(device, at, one);
-        return {resting, lane.put - resting.number, untold};
+    Serves how = Serves::not_at_all;
+    std::size_t found = 0;
+    for (std::size_t one = lane.count; one-- > 0 && how != Serves::as_it_is;) {
+        const Serves it = serves(lane.resting[one]);
+        if (it > how) how = it, found = one;
     }
-    return {};
+    if (how == Serves::not_at_all) return {};
+    Exchanged taken{lane.resting[found], how};
+    if (how == Serves::in_exchange) {
+        taken.age = lane.put - taken.resting.number;
+        taken.untold = lane.tell();
+    } else {
+        change(device.cache.in_lanes[at].taken, 1);
+    }
+    take_at(device, at, found);
+    return taken;
 }
 
 BufferLanes::Resting BufferLanes::take_from_others(DeviceState& device, std::size_t own_lane,
@@ -303,20 +311,29 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
     if (!request || !requests_change(device) || !lanes_serve(device) || (order != nullptr && order->others())) {
         return nullptr;
     }
+    using Serves = BufferLanes::Serves;
     // With extras it has a second side, an attachment, or memory that begins elsewhere in its piece.
     const auto serves = [&](const BufferLanes::Resting& resting) {
-        if (resting.block == nullptr || !resting.request.of_sort(request)) return false;
+        if (resting.block == nullptr || !resting.request.of_sort(request)) return Serves::not_at_all;
         BufferState& buffer = resting.block->buffer();
         const OutOfLine::Parts parts = buffer.views.out_of_line.parts();
-        return parts.extras == nullptr && parts.piece->slab == nullptr &&
-               (other.kind == MemoryKind::unknown ||
-                (other.kind == buffer.memory->kind && other.path == buffer.memory->path));
+        const bool alike = other.kind == MemoryKind::unknown ||
+                           (other.kind == buffer.memory->kind && other.path == buffer.memory->path);
+        if (parts.extras != nullptr || !alike) return Serves::not_at_all;
+        const bool is_its_place = parts.piece->slab != nullptr && parts.piece->bytes() == other.place_bytes;
+        return is_its_place ? Serves::as_it_is : Serves::in_exchange;
     };
     const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
-    if (!left.resting.request) return nullptr;
+    if (left.how == Serves::not_at_all) return nullptr;
     StateBlock& block = *left.resting.block;
     Piece& before = *block.buffer().views.out_of_line.piece();
-    Piece* const piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order);
+    Piece* piece = &before;
+    if (left.how == Serves::as_it_is) {
+        before.asked_bytes = request.bytes;
+        device.cache.open_from_lane(before, nullptr);
+    } else {
+        piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order, other.place_bytes);
+    }
     if (piece != nullptr) piece->allocated_in_order = order != nullptr;
     if (piece != nullptr && begin_with(block, *piece, request.bytes, other.reason)) return own(block);
     if (piece != nullptr) keep_closed_again(device, *piece, order);
@@ -328,8 +345,9 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
 
 Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!lanes_serve(device)) return nullptr;
+    using Serves = BufferLanes::Serves;
     const auto serves = [&](const BufferLanes::Resting& resting) {
-        return resting.piece != nullptr && resting.request.of_sort(request);
+        return resting.piece != nullptr && resting.request.of_sort(request) ? Serves::in_exchange : Serves::not_at_all;
     };
     const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
     if (left.resting.piece == nullptr) return nullptr;

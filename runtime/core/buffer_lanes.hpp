@@ -91,15 +91,17 @@ private:
     // Empty: nothing of this request is there, or another thread has the lane.
     enum class Whose : std::uint8_t { own, of_another };
     static Resting take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request, Whose whose);
-    // The newest that rests in the lane of the thread, whose requests change, and that `is` accepts; and what the cache
-    // has to be told of. Empty: none, or another thread has the lane.
+    // Of what rests in the lane of the thread, whose requests change: the newest that serves as it is, otherwise the
+    // newest that may be exchanged; and what the cache has to be told of. Empty: none, or another thread has the lane.
+    enum class Serves : std::uint8_t { not_at_all, in_exchange, as_it_is };
     struct Exchanged {
         Resting resting;
-        std::uint64_t age = 0;
+        Serves how = Serves::not_at_all;
+        std::uint64_t age = 0;  // this and the next one: in exchange
         std::uint64_t untold = 0;
     };
-    template <class Is>
-    static Exchanged take_for_exchange(DeviceState& device, Is is);
+    template <class Serving>
+    static Exchanged take_for_exchange(DeviceState& device, Serving serves);
     static Resting take_from_others(DeviceState& device, std::size_t own_lane, const rules::SharedRequest& request);
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
@@ -123,10 +125,12 @@ struct OtherBuffer {
     MemoryKind kind = MemoryKind::unknown;  // unknown: what the request is decided by does not depend on its size
     LaunchPath path = LaunchPath::pass;
     std::string_view reason;
+    std::size_t place_bytes = 0;  // of the place of small memory that serves it (rules::small_place); 0: whole pages
 };
 // For a thread whose requests change in size: the newest buffer of such a request that rests in its lane becomes a new
-// one, with memory of this size out of what is kept, its own with it; one lock of the cache. nullptr: there is none, or
-// no memory. Otherwise as wake_buffer().
+// one. Small memory whose place is of the same size stays where it is; otherwise it gets memory of this size out of
+// what is kept, its own with it, by one lock of the cache. nullptr: there is none, or no memory. Otherwise as
+// wake_buffer().
 std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
                                              StreamState* order, const OtherBuffer& other);
 // The same for memory by block: a parked piece that the caller hands out, accessible as far as was asked for.

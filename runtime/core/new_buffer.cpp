@@ -94,6 +94,7 @@ bool begin_with(StateBlock& block, Piece& piece, std::size_t bytes, std::string_
 bool NewBuffer::begin_with(BufferState& state, Piece& piece, std::size_t bytes, std::string_view reason) {
     MemoryBlock memory = piece.block;
     memory.bytes = bytes;
+    memory.kind = state.memory->kind;  // ordinary memory has two names
     if (!piece.host_part) {
         memory.device = piece.allocation.device;
         if (memory.host != nullptr) memory.host = piece.allocation.host;

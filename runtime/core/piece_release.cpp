@@ -269,9 +269,11 @@ void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std:
     free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr, age));
 }
 
-Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order) {
+Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,
+                         std::size_t place_bytes) {
     std::vector<Piece*> surplus;
-    Piece* const found = device.cache.exchange(left, bytes, order != nullptr ? &order->kept_behind : nullptr, surplus);
+    PieceCache::Behind* const behind = order != nullptr ? &order->kept_behind : nullptr;
+    Piece* const found = device.cache.exchange(left, bytes, behind, surplus, place_bytes);
     free_all(device, surplus);
     return found;
 }

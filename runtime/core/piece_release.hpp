@@ -44,7 +44,8 @@ std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind);
 // `age`: so many releases ago.
 void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age = {});
 // PieceCache::exchange(), where `order` is the stream in whose order the request is made; frees what is too much then.
-Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order);
+Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,
+                         std::size_t place_bytes = 0);
 // A piece that the cache handed out, and that is parked still, goes back to it.
 void keep_closed_again(DeviceState& device, Piece& parked, StreamState* order);
 // For the end of a stream. What is kept behind its work goes back in its order, or serves others if the work has ended.

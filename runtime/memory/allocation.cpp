@@ -257,8 +257,9 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     const rules::SharedWord word{static_cast<int>(amount.element_bytes), is_signed};
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes, word);
     if (!plan) return std::move(plan).error();
-    if (plan->path != LaunchPath::stage && alignment <= rules::driver_alignment && *bytes > rules::largest_place) {
-        const OtherBuffer other{device->synchronous ? MemoryKind::host : plan->kind, plan->path, plan->reason};
+    if (plan->path != LaunchPath::stage && alignment <= rules::driver_alignment) {
+        OtherBuffer other{device->synchronous ? MemoryKind::host : plan->kind, plan->path, plan->reason};
+        other.place_bytes = rules::small_place(device->capabilities, other.kind, plan->placement, *bytes, alignment);
         if (std::shared_ptr<BufferState> again = exchange_buffer(*device, request, nullptr, other)) return again;
     }
     const bool with_extras = plan->path == LaunchPath::attach || (*bytes > 0 && may_have_lead(alignment));

@@ -424,6 +424,34 @@ TEST(Lanes, ABufferOfAnotherSizeTakesWhatRestsAlong) {  // keeps M2, M4, K8
     });
 }
 
+// Small memory, whose place serves requests of its size.
+TEST(Lanes, ASmallBufferOfAnotherSizeHasItsOwnBoundsAndIdentity) {  // keeps M2, M4
+    on_each_device_that_keeps(plenty, [](Device& device) {
+        Stream stream = device.create_stream().value();
+        std::uint64_t state = 5;
+        const auto draw = [&] { return static_cast<std::size_t>((state = state * 25214903917u + 11) >> 20) % 500 + 1; };
+        for_each_shared_kind(device, [&](MemoryKind kind) {
+            std::vector<Buffer<std::int32_t>> beside;  // in places of the same slabs
+            for (std::int32_t at = 0; at < 8; ++at) {
+                beside.push_back(shared_of(device, kind, 60 * static_cast<std::size_t>(at) + 20).value());
+                set_all(beside.back(), 1000 + at);
+            }
+            for (std::int32_t round = 0; round < 100; ++round) {
+                const std::size_t many = draw();
+                auto made = shared_of(device, kind, many);
+                if (!worked(made)) return;
+                ASSERT_EQ(made->size(), many);
+                set_all(*made, round);
+                if (!worked(stream.launch(add_one, many, *made))) return;
+                expect_all(*made, round + 1);
+                EXPECT_EQ(made->kind(), device.is_cpu() ? MemoryKind::host : kind);
+                EXPECT_FALSE(made->explain().empty());
+            }
+            for (std::int32_t at = 0; at < 8; ++at) expect_all(beside[static_cast<std::size_t>(at)], 1000 + at);
+        });
+    });
+}
+
 // keeps M3
 TEST(Lanes, ABlockOfAStreamServesItsOrderAndNoOther) {
     on_each_device_that_keeps(plenty, [](Device& device) {
