@@ -457,6 +457,18 @@ bool names(const std::vector<SealedPlace>& places, SealedAct act) {
     return false;
 }
 
+// The scope refuses a call that the heap would serve, before anything is taken from there.
+template <class Call>
+void expect_heap_refused(Seal seal, Call call) {
+    Counting counting;
+    const Code answered = call();
+    const Counts counts = counting.end();
+    EXPECT_EQ(answered, Code::not_permitted);
+    EXPECT_EQ(counts.allocations, 0) << counts.where;
+    EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
+    EXPECT_TRUE(worked(seal.end()));
+}
+
 TEST(SealedScopes, LetEverySteadyCallRun) {  // keeps T2, R9
     on_every_device([](Device& device) {
         Scene scene(device);
@@ -511,14 +523,8 @@ TEST(SealedScopes, RefuseABufferWhoseStateIsNotKept) {  // keeps T2, R9
         const Allocator allocator = device.allocator(MemoryKind::pinned);
         const MemoryBlock block = allocator.allocate(request_of(4096)).value();
         ASSERT_TRUE(worked(allocator.release(block)));
-        Seal seal = own.seal().value();
-        Counting counting;
-        const Code answered = code_of(device.allocate<std::byte>(4096, MemoryKind::pinned));
-        const Counts counts = counting.end();
-        EXPECT_EQ(answered, Code::not_permitted);
-        EXPECT_EQ(counts.allocations, 0) << counts.where;
-        EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
-        ASSERT_TRUE(worked(seal.end()));
+        expect_heap_refused(own.seal().value(),
+                            [&] { return code_of(device.allocate<std::byte>(4096, MemoryKind::pinned)); });
         (void)device.allocate<std::byte>(4096, MemoryKind::pinned).value();
         const Seal again = own.seal().value();
         EXPECT_EQ(code_of(device.allocate<std::byte>(4096, MemoryKind::pinned)), ok) << "both are kept";
@@ -572,14 +578,7 @@ TEST(SealedScopes, RefuseABufferWhoseExtrasAreNotKept) {  // keeps T2, R9
                 ASSERT_TRUE(worked(allocator.release(block)));
             }
             (void)device.allocate<std::byte>(64, MemoryKind::pinned).value();
-            Seal seal = own.seal().value();
-            Counting counting;
-            const Code answered = one.make(device, users);
-            const Counts counts = counting.end();
-            EXPECT_EQ(answered, Code::not_permitted);
-            EXPECT_EQ(counts.allocations, 0) << counts.where;
-            EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
-            ASSERT_TRUE(worked(seal.end()));
+            expect_heap_refused(own.seal().value(), [&] { return one.make(device, users); });
             EXPECT_EQ(one.make(device, users), ok);
             const Seal again = own.seal().value();
             EXPECT_EQ(one.make(device, users), ok) << "all are kept";
@@ -606,14 +605,8 @@ TEST(SealedScopes, RefuseACopiedBufferWhoseSecondSideIsNotKept) {  // keeps T2, 
         }
         const Allocator users = StatisticsAllocator(device.allocator(MemoryKind::pinned));
         (void)device.allocate<std::byte>(bytes, users).value();  // has a book and extras
-        Seal seal = own.seal().value();
-        Counting counting;
-        const Code answered = code_of(device.allocate_shared<std::byte>(bytes, copied));
-        const Counts counts = counting.end();
-        EXPECT_EQ(answered, Code::not_permitted);
-        EXPECT_EQ(counts.allocations, 0) << counts.where;
-        EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
-        ASSERT_TRUE(worked(seal.end()));
+        expect_heap_refused(own.seal().value(),
+                            [&] { return code_of(device.allocate_shared<std::byte>(bytes, copied)); });
         EXPECT_EQ(code_of(device.allocate_shared<std::byte>(bytes, copied)), ok);
         const Seal again = own.seal().value();
         EXPECT_EQ(code_of(device.allocate_shared<std::byte>(bytes, copied)), ok) << "all are kept";
@@ -650,14 +643,8 @@ TEST(SealedScopes, RefuseAFirstPartOrNativeScopeThatTheHeapWouldGive) {  // keep
             ASSERT_TRUE(worked(stream.launch(add_one, items, fresh)));
             ASSERT_TRUE(worked(stream.synchronize()));
             for (const SealScope scope : {SealScope::runtime, SealScope::thread}) {
-                Seal seal = own.seal({scope, SealMode::refuse}).value();
-                Counting counting;
-                const Code answered = one.use(stream, fresh);
-                const Counts counts = counting.end();
-                EXPECT_EQ(answered, Code::not_permitted);
-                EXPECT_EQ(counts.allocations, 0) << counts.where;
-                EXPECT_TRUE(names(seal.places(), SealedAct::use_heap));
-                ASSERT_TRUE(worked(seal.end()));
+                expect_heap_refused(own.seal({scope, SealMode::refuse}).value(),
+                                    [&] { return one.use(stream, fresh); });
             }
             {
                 Buffer<std::int32_t> ended = pinned(device, items, 0);
