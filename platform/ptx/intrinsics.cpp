@@ -2,6 +2,7 @@
 // Functions that the driver provides: vprintf, __assertfail, cudaGraphSetConditional, malloc, free.
 #include "warp_execution.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -24,8 +25,10 @@ public:
     template <class T>
     void answer(T value) {
         if (site_.results.empty() || site_.results[0].bytes < sizeof value) return;
-        std::memcpy(warp_.local_at(lane_) + warp_.now.frame->local_base + site_.results[0].offset, &value,
-                    sizeof value);
+        std::byte* const to = warp_.local_at(lane_) + warp_.now.frame->local_base + site_.results[0].offset;
+        std::memcpy(to, &value, sizeof value);
+        if (warp_.local_written.empty()) return;
+        std::fill_n(warp_.local_written.begin() + (to - warp_.local.data()), sizeof value, std::byte{1});
     }
     // nullopt: the address is refused, and the fault is recorded.
     template <class T>

@@ -80,6 +80,32 @@ TEST(PtxExecution, ReadsOfWhatNothingWroteAreReportedOnRequest) {
     }
 }
 
+// What a function of the driver gives is written, too.
+TEST(PtxExecution, ResultsOfTheDriversFunctionsCountAsWritten) {  // keeps W8
+    Buffers buffers;
+    std::vector<u32> out(32);
+    const u64 place = buffers.add(out);
+    std::vector<std::byte> written(128);
+    buffers.buffers[0].written = written.data();
+    Loaded loaded(module_of(R"(
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 text[3] = {104, 105, 0};
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<3>; .reg .b64 %d<4>;
+    ld.param.u64 %d0, [out]; mov.u64 %d1, text;
+    { .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d1; st.param.b64 [a], 0;
+      call.uni (r), vprintf, (f, a); ld.param.b32 %r0, [r]; }
+    st.global.u32 [%d0], %r0; ret;
+})"),
+                  buffers);
+    ASSERT_FALSE(loaded.program.refusal().refused()) << loaded.program.refusal().what;
+    ExecutionShape shape = shape_of(1, 1);
+    shape.finds_uninitialised = true;
+    const Fault fault = loaded.run("k", shape, place);
+    ASSERT_EQ(fault.kind, FaultKind::none) << fault.message;
+    EXPECT_EQ(buffers.uninitialised_reads, std::vector<std::string>{});
+}
+
 TEST(PtxExecution, CallsPassParametersAndReturn) {
     Buffers buffers;
     std::vector<u32> out(64);
