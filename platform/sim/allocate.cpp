@@ -56,13 +56,14 @@ void close_to_host(Driver& d, Region* region) {
 Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes) {
     DeviceState& state = d.devices[static_cast<std::size_t>(device)];
     if (bytes >= absurd_bytes) return nullptr;
-    const bool shares = bytes < chunk_bytes && state.chunks.have_room(context, bytes);
-    const std::uint64_t taken = shares ? 0 : whole_chunks(bytes);
+    std::optional<Chunks::Place> place;
+    if (bytes < chunk_bytes) place = state.chunks.find(context, bytes);
+    const std::uint64_t taken = place ? 0 : whole_chunks(bytes);
     if (!has_room(d, device, taken)) return nullptr;
     Region* region = map_region(d, Kind::device, device, context, bytes);
     if (!region) return nullptr;
     close_to_host(d, region);
-    if (bytes < chunk_bytes) state.chunks.take(region->id, context, bytes);
+    if (bytes < chunk_bytes) state.chunks.take(region->id, context, bytes, place);
     state.used_bytes += taken;
     return region;
 }

@@ -23,20 +23,18 @@ std::uint64_t Chunks::first_place(const Chunk& chunk, std::uint64_t bytes) {
     return chunk_bytes - start >= whole_steps(bytes) ? start : nowhere;
 }
 
-bool Chunks::have_room(const Context* context, std::uint64_t bytes) const {
-    for (const Chunk& chunk : chunks_) {
-        if (chunk.context == context && first_place(chunk, bytes) != nowhere) return true;
+std::optional<Chunks::Place> Chunks::find(const Context* context, std::uint64_t bytes) {
+    for (auto chunk = chunks_.begin(); chunk != chunks_.end(); ++chunk) {
+        if (chunk->context != context) continue;
+        if (const std::uint64_t start = first_place(*chunk, bytes); start != nowhere) return Place{chunk, start};
     }
-    return false;
+    return std::nullopt;
 }
 
-void Chunks::take(std::uint64_t id, const Context* context, std::uint64_t bytes) {
-    auto chunk = chunks_.begin();
-    while (chunk != chunks_.end() && (chunk->context != context || first_place(*chunk, bytes) == nowhere)) ++chunk;
-    if (chunk == chunks_.end()) chunk = chunks_.insert(chunk, Chunk{context, {}});
-    const std::uint64_t start = first_place(*chunk, bytes);
-    chunk->ends[start] = start + whole_steps(bytes);
-    places_[id] = {chunk, start};
+void Chunks::take(std::uint64_t id, const Context* context, std::uint64_t bytes, const std::optional<Place>& found) {
+    const Place place = found ? *found : Place{chunks_.insert(chunks_.end(), Chunk{context, {}}), 0};
+    place.first->ends[place.second] = place.second + whole_steps(bytes);
+    places_[id] = place;
 }
 
 bool Chunks::give_back(std::uint64_t id) {
