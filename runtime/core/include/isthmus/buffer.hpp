@@ -47,7 +47,7 @@ public:
     std::string_view explain() const noexcept;
     // The address for the owning device; 0 when empty.
     std::uint64_t device_address() const noexcept;
-    // How the requested placement was carried out.
+    // How the requested placement was carried out. In the child of a fork: nothing.
     PlacementReport placement() const;
     // Bytes copied between the host's and the device's side so far; 0 where the memory is used in place.
     std::uint64_t staged_bytes() const noexcept;

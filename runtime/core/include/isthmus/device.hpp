@@ -200,7 +200,7 @@ public:
     // users' allocators, pool memory of external streams and of those whose native_handle() was asked for, host memory
     // with strict or local placement, memory made to be exported, and other than pool memory that other code may use
     // unseen: whose device_address() was asked for, that a capture of other code took, or that got advice. No driver
-    // call.
+    // call. In the child of a fork: nothing.
     CacheUsage cache_usage() const;
     // Gives kept memory back to the driver and the system until at most so many bytes are kept; the order is by size
     // times the number of releases since. Returns how many bytes went. While a capture is open or a service runs on the

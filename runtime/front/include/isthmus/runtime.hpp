@@ -123,7 +123,8 @@ public:
     const std::optional<Error>& cuda_absence() const noexcept;
     RuntimeStatistics statistics() const noexcept;
     // statistics() and more, by name, with units in the names: for monitoring, not for hot paths. They are counted with
-    // and without an observer; what only an observer is told is not among them (docs/observing.md). Empty after a move.
+    // and without an observer; what only an observer is told is not among them (docs/observing.md). Empty after a move
+    // and in the child of a fork.
     std::vector<Counter> counters() const;
     std::string counters_text() const;  // prometheus_text() of them
 
