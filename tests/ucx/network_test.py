@@ -509,7 +509,7 @@ class Deaths(Network):
                 line, _ = server.accept()
                 os.kill(self.bridge_of(viewer), signal.SIGABRT)
                 line.close()
-            self.assertIn("is started again", self.end_of_lost(viewer))
+            self.assertEqual(self.end_of_lost(viewer).count("is started again"), 2)
 
     def test_a_ring_that_waits_has_no_second_bridge(self):  # keeps N3
         producer, port = self.endless(policy="wait")
