@@ -142,8 +142,8 @@ struct ProgramCode {
     std::vector<std::uint64_t> addresses;  // of the variables
     std::map<std::uint32_t, std::string> files;
     std::uint32_t memory_slots = 0;
-    std::optional<std::uint32_t>
-        reserved_shared;  // where the reserved shared memory lies; nothing reads it: there is none
+    // Where the reserved shared memory lies; nothing: the program does not read where, and there is none.
+    std::optional<std::uint32_t> reserved_shared;
     // Initial contents, by variable: bytes, and where symbols go.
     struct Content {
         std::vector<std::byte> bytes;

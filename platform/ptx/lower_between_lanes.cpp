@@ -59,16 +59,8 @@ bool Lowering::between_lanes() {
         made.bytes = static_cast<std::uint8_t>(size_bytes(type));
         made.d = destination(first, Type::b32);
     }
-    Op& op = emit(run, OpKind::warp_sync);
-    op.a = made.a;
-    op.b = made.b;
-    op.c = made.c;
-    op.d = made.d;
-    op.p = made.p;
-    op.q = made.q;
-    op.flag = made.flag;
-    op.bytes = made.bytes;
-    op.extra = static_cast<std::uint32_t>(members);
+    made.extra = static_cast<std::uint32_t>(members);
+    emit(run, OpKind::warp_sync, made);
     return true;
 }
 
@@ -118,15 +110,7 @@ bool Lowering::barrier() {
             made.p = predicate(now_->operands[0], true);
         }
     }
-    Op& op = emit(barrier_run(name), OpKind::barrier);
-    op.a = made.a;
-    op.b = made.b;
-    op.c = made.c;
-    op.d = made.d;
-    op.p = made.p;
-    op.q = made.q;
-    op.flag = made.flag;
-    op.value2 = made.value2;
+    emit(barrier_run(name), OpKind::barrier, made);
     return true;
 }
 

@@ -86,15 +86,7 @@ bool Lowering::select() {
                                                    ".notanumber", ".normal",   ".subnormal"};
         const std::string name = "testp." + std::string(words_->take_one_of(properties));
         const Run run = float_run(name, words_->type(), false, false);
-        if (run == nullptr) return refuse_this("is not modelled"), true;
-        if (!want(2, 2)) return true;
-        const Place a = value(now_->operands[1], words_->type());
-        const std::int32_t p = predicate(now_->operands[0]);
-        if (p < 0) return refuse_this("needs a predicate"), true;
-        Op& op = emit(run);
-        op.a = a;
-        op.p = p;
-        return true;
+        return test(run, words_->type());
     }
     if (now_->opcode == "slct") {
         if (words_->types.size() != 2) return refuse_this("needs its types"), true;

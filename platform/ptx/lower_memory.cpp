@@ -141,15 +141,7 @@ bool Lowering::spaces() {
         const bool of_cluster = words.take(".shared::cluster");
         const std::optional<Space> space = of_cluster ? Space::shared : take_space(words);
         const Run run = of_cluster ? is_cluster_run() : space ? is_space_run(*space) : nullptr;
-        if (run == nullptr) return refuse_this("is not modelled"), true;
-        if (!want(2, 2)) return true;
-        const Place a = value(now_->operands[1], Type::u64);
-        const std::int32_t p = predicate(now_->operands[0]);
-        if (p < 0) return refuse_this("needs a predicate"), true;
-        Op& op = emit(run);
-        op.a = a;
-        op.p = p;
-        return true;
+        return test(run, Type::u64);
     }
     return false;
 }

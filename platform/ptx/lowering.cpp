@@ -59,6 +59,19 @@ void Lowering::instruction(const Instruction& instruction) {
     }
 }
 
+// A predicate that tells something of one operand.
+bool Lowering::test(Run run, Type type) {
+    if (run == nullptr) return refuse_this("is not modelled"), true;
+    if (!want(2, 2)) return true;
+    const Place a = value(now_->operands[1], type);
+    const std::int32_t p = predicate(now_->operands[0]);
+    if (p < 0) return refuse_this("needs a predicate"), true;
+    Op& op = emit(run);
+    op.a = a;
+    op.p = p;
+    return true;
+}
+
 // One operation for an instruction with a result and up to three operands; false: refused.
 bool Lowering::simple(Run run, Type to, std::initializer_list<Type> from) {
     if (run == nullptr) {

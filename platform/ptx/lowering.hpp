@@ -98,6 +98,7 @@ private:
     // `op`: what is known of it already; its place in the source and its guard are set here.
     Op& emit(Run run, OpKind kind = OpKind::plain, Op op = {});
     Place emit_special(Run run);
+    bool test(Run run, Type type);
     bool simple(Run run, Type to, std::initializer_list<Type> from);
     void instruction(const Instruction& instruction);
 

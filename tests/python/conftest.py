@@ -7,6 +7,8 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import pytest
 
@@ -37,6 +39,22 @@ def device(runtime):
 @pytest.fixture
 def stream(device):
     return device.create_stream()
+
+
+@pytest.fixture
+def ticks():
+    """A list to which another thread adds once in a millisecond, while it may run."""
+    made, ended = [], threading.Event()
+
+    def tick():
+        while not ended.is_set():
+            made.append(time.monotonic())
+            time.sleep(0.001)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    yield made
+    ended.set()
+    thread.join()
 
 
 @pytest.fixture

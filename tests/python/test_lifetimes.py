@@ -276,30 +276,18 @@ def test_nothing_that_names_memory_is_copied_or_pickled(device, stream, tmp_path
     assert pickle.loads(pickle.dumps(buffer.dtype)) == buffer.dtype
 
 
-def test_the_last_array_waits_without_the_interpreters_lock(kernels, numpy):   # keeps Y3
+def test_the_last_array_waits_without_the_interpreters_lock(kernels, numpy, ticks):   # keeps Y3
     runtime = opened()
     if runtime.default_device.is_cpu:
         pytest.skip('its launches wait')
     array = numpy.from_dlpack(runtime.default_device.allocate_shared(64).host('r'))
     words, stream = runtime.default_device.allocate_shared(1, 'u4'), runtime.default_device.create_stream()
-    ticks, ended = [], threading.Event()
-
-    def tick():
-        while not ended.is_set():
-            ticks.append(time.monotonic())
-            time.sleep(0.001)
-    thread = threading.Thread(target=tick)
-    thread.start()
-    try:
-        kernels.churn(stream, 1, words, 1 << 27)
-        del words, stream, runtime
-        before, begun = len(ticks), time.monotonic()
-        del array   # the last owner: the runtime ends behind its work
-        assert time.monotonic() - begun > 0.02
-        assert len(ticks) - before >= 5
-    finally:
-        ended.set()
-        thread.join()
+    kernels.churn(stream, 1, words, 1 << 27)
+    del words, stream, runtime
+    before, begun = len(ticks), time.monotonic()
+    del array   # the last owner: the runtime ends behind its work
+    assert time.monotonic() - begun > 0.02
+    assert len(ticks) - before >= 5
 
 
 def interrupted(function):
