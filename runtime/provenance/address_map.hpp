@@ -83,6 +83,8 @@ public:
     // extent: readers find it once its holder is record.id. false, and nothing changes: the record has left the map, or
     // does not fit.
     bool revive(const Place& place, const Record& record) noexcept;
+    // revive() where the data stays but for the identity: one store. The same base, bytes, device, kind and flags.
+    static bool renew(const Place& place, std::uint64_t base, std::uint64_t bytes, std::uint64_t id) noexcept;
     // The record leaves the map, alive or parked. Empties the place.
     void discard(Place& place) noexcept;
     // All records that meet this range leave the map, alive or parked. Answers how many.

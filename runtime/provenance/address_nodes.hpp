@@ -181,3 +181,20 @@ private:
 };
 
 }  // namespace isthmus::provenance::nodes
+
+namespace isthmus::provenance {
+
+// The version stays: a reader that finds the new identity beside the word of the old one, or the other way round, finds
+// no record, and all else is the same. Release, behind the end of the old identity: who reads the new one reads of the
+// word that the old one has ended, or what came later.
+inline bool AddressMap::renew(const Place& place, std::uint64_t base, std::uint64_t bytes, std::uint64_t id) noexcept {
+    nodes::Slot* const slot = place.slot_;
+    if (slot == nullptr || slot->first() != base || !slot->connected() ||
+        slot->bytes.load(std::memory_order_relaxed) != bytes) {
+        return false;
+    }
+    slot->id.store(id, std::memory_order_release);
+    return true;
+}
+
+}  // namespace isthmus::provenance

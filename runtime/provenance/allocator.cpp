@@ -4,14 +4,13 @@
 
 #include "provenance_errors.hpp"
 
-#include <bit>
-
 namespace isthmus {
 inline namespace v0 {
 
 Result<MemoryBlock> Allocator::allocate(const AllocationRequest& request) const {
     if (!source_) return make_error<errors::allocator_handle_is_empty>("an allocation");
-    if (!std::has_single_bit(request.alignment)) {
+    // A power of two; std::has_single_bit() is a call where the processor may lack the instruction.
+    if (request.alignment == 0 || (request.alignment & (request.alignment - 1)) != 0) [[unlikely]] {
         return make_error<errors::allocation_alignment>(request.alignment);
     }
     if (request.bytes == 0) return MemoryBlock{};

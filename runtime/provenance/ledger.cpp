@@ -2,6 +2,7 @@
 // Ledger: records pieces, removes them, and finds the error for a wrong release.
 #include "ledger.hpp"
 
+#include "address_nodes.hpp"
 #include "cache_rules.hpp"
 #include "provenance_errors.hpp"
 
@@ -259,10 +260,31 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
 
 // Ends the identity of this block, where it is one of the device. nullptr: nothing has changed. A release that is wrong
 // ends nothing, so that a right one at the same moment succeeds.
-LedgerEntry* Ledger::claim(const MemoryBlock& block, std::size_t device) {
+[[gnu::always_inline]] inline LedgerEntry* Ledger::claim(const MemoryBlock& block, std::size_t device) {
     LedgerEntry* const entry = entries_.at(block.id);
     if (entry == nullptr || !entry->is(block.id) || !entry->is_of(device, first_base(block))) return nullptr;
     return entry->claim(block.id) ? entry : nullptr;
+}
+
+[[gnu::always_inline]] inline rules::Released Ledger::with_facts(const LedgerEntry& entry,
+                                                                 rules::Released how) const noexcept {
+    how.made_for_it = entry.may_be_kept;
+    how.pooled = entry.pool != nullptr;
+    how.allocated_in_order = entry.allocated_in_order;
+    how.bytes = entry.bytes();
+    return how;
+}
+
+Piece* Ledger::park_at_once(const MemoryBlock& block, std::size_t device, rules::Released how,
+                            std::uint64_t limit_bytes) {
+    LedgerEntry* const entry = claim(block, device);
+    if (entry == nullptr) return nullptr;
+    if (rules::keeping(with_facts(*entry, how), limit_bytes) != rules::Keeping::keep) [[unlikely]] {
+        entry->publish(block.id);
+        return nullptr;
+    }
+    addresses_.note_parked();
+    return entry;
 }
 
 Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules::Released how,
@@ -295,14 +317,6 @@ Result<Piece*> Ledger::park(const MemoryBlock& block, std::size_t device, rules:
     return static_cast<Piece*>(&entry);
 }
 
-rules::Released Ledger::with_facts(const LedgerEntry& entry, rules::Released how) const noexcept {
-    how.made_for_it = entry.may_be_kept;
-    how.pooled = entry.pool != nullptr;
-    how.allocated_in_order = entry.allocated_in_order;
-    how.bytes = entry.bytes();
-    return how;
-}
-
 bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint64_t limit_bytes) {
     auto& entry = static_cast<LedgerEntry&>(piece);
     if (!entry.is(id)) return false;
@@ -312,10 +326,22 @@ bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint
     return true;
 }
 
+// Most are handed out as they were. false: revive_records() has the answer.
+[[gnu::always_inline]] inline bool Ledger::renew_records(LedgerEntry& entry, const MemoryBlock& block) noexcept {
+    const MemoryBlock& before = entry.block;
+    const bool same = block.host == before.host && block.device == before.device && block.bytes == before.bytes &&
+                      block.kind == before.kind;
+    if (!same || has_second_base(block) != static_cast<bool>(entry.beside)) return false;
+    using provenance::AddressMap;
+    return AddressMap::renew(entry.at, first_base(block), block.bytes, block.id) &&
+           (!entry.beside || AddressMap::renew(entry.beside, block.device, block.bytes, block.id));
+}
+
 std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
     auto& entry = static_cast<LedgerEntry&>(parked);
     block.id = LedgerEntries::next_id(entry);
-    if (block.id == 0 || !revive_records(entry, block)) return 0;
+    if (block.id == 0) return 0;
+    if (!renew_records(entry, block) && !revive_records(entry, block)) return 0;
     entry.block.id = block.id;  // not its addresses, which others may read
     entry.block.bytes = block.bytes;
     entry.block.kind = block.kind;

@@ -58,6 +58,8 @@ public:
     // and may read it until then. nullptr, and nothing changes: it is not kept. `how` lacks what the ledger knows.
     // Takes the lock only where it is not parked, and for what was put back. Errors as take().
     Result<Piece*> park(const MemoryBlock& block, std::size_t device, rules::Released how, std::uint64_t limit_bytes);
+    // park() for what needs no lock. nullptr: nothing has changed, and park() has the answer.
+    Piece* park_at_once(const MemoryBlock& block, std::size_t device, rules::Released how, std::uint64_t limit_bytes);
     // Records and parks a piece that take() removed. nullptr: not possible, and the caller keeps `piece`.
     Piece* park_again(std::size_t device, Piece& piece);
     // park() for a piece that one owner alone knows: nobody else has its identity. false: nothing has changed, and the
@@ -123,6 +125,7 @@ private:
     }
     void unmap(LedgerEntry& entry);
     bool revive_records(LedgerEntry& entry, const MemoryBlock& block);
+    static bool renew_records(LedgerEntry& entry, const MemoryBlock& block) noexcept;
 
     provenance::AddressMap& addresses_;
     mutable BriefMutex mutex_;

@@ -22,6 +22,7 @@ struct Shape {
     Order fill = Order::ordered;   // of what is filled
     Order looks = Order::ordered;  // of the reader's loads
     bool stays_its_owners = true;  // what made way, until the owner gives it up
+    bool renews = false;           // the next owner has as many bytes: AddressMap::renew()
 };
 
 void fill(Memory& memory, std::uint64_t next, const Shape& shape) {
@@ -34,6 +35,11 @@ void release(Memory& memory) {
 }
 
 void wake(Memory& memory, const Shape& shape) {
+    if (shape.renews) {
+        memory.store(id, 1, shape.fill);
+        memory.store(word, 1, Order::ordered);
+        return;
+    }
     if (shape.counts) memory.store(version, 1, Order::relaxed);
     fill(memory, 1, shape);
     if (shape.counts) memory.store(version, 2, Order::ordered);
@@ -85,6 +91,18 @@ TEST(ParkedRecords, TheWordTheVersionAndTheirOrdersAreNeeded) {  // keeps M4, K1
     EXPECT_NE(handed_out_again({.looks = Order::relaxed}, false).outcomes, first_second_or_none);
 }
 
+// The next owner has the same bytes: its identity alone is stored, and the version stays.
+TEST(ParkedRecords, ARecordOfTheSameBytesIsRenewedByItsIdentity) {  // keeps M4, K12
+    const Shape renews{.renews = true};
+    const Exploration all = handed_out_again(renews, false);
+    EXPECT_TRUE(all.whole);
+    EXPECT_EQ(all.outcomes, (std::set<Outcome>{{{}, {0}}, {{}, {10}}, {{}, {none}}}));
+    EXPECT_EQ(handed_out_again(renews, true).outcomes, (std::set<Outcome>{{{}, {10}}, {{}, {none}}}));
+    Shape loose = renews;
+    loose.looks_at_word = false;
+    EXPECT_NE(handed_out_again(loose, true).outcomes, (std::set<Outcome>{{{}, {10}}, {{}, {none}}}));
+}
+
 // The map takes the record down while the owner fills it. Then the owner, whom the map's lock tells, gives up the slot,
 // which serves another allocation, without a word. A reader finds one of the three, or nothing.
 Exploration taken_down(const Shape& shape) {
@@ -117,6 +135,12 @@ TEST(ParkedRecords, ASlotIsItsOwnersUntilThatGivesItUp) {  // keeps M4, K12
     EXPECT_EQ(all.outcomes, (std::set<Outcome>{{{}, {}, {0}}, {{}, {}, {11}}, {{}, {}, {55}}, {{}, {}, {none}}}));
     const Exploration hasty = taken_down({.stays_its_owners = false});
     EXPECT_GT(hasty.outcomes.size(), all.outcomes.size()) << "the owner fills what is another's";
+}
+
+TEST(ParkedRecords, ARenewedRecordThatMadeWayIsFoundByNobody) {  // keeps M4, K12
+    const Exploration all = taken_down({.renews = true});
+    EXPECT_TRUE(all.whole);
+    EXPECT_EQ(all.outcomes, (std::set<Outcome>{{{}, {}, {0}}, {{}, {}, {10}}, {{}, {}, {55}}, {{}, {}, {none}}}));
 }
 
 }  // namespace
