@@ -29,6 +29,9 @@ struct AllocatorScope {
 // Destructors of static objects may run after the thread's own objects, such as this list, are destroyed.
 constinit thread_local bool gone = false;
 
+// The scopes of the thread that are open: most threads have none, and then look no further.
+constinit thread_local std::size_t open_here [[gnu::tls_model("initial-exec")]] = 0;
+
 struct OpenScopes {
     std::vector<AllocatorScope> open;
     OpenScopes() = default;
@@ -60,6 +63,7 @@ const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
 }
 
 const Allocator* DeviceAllocators::of_innermost_scope() const {
+    if (open_here == 0) return nullptr;
     const std::vector<AllocatorScope>* const open = scopes();
     if (open == nullptr) return nullptr;
     const auto inner = std::find_if(open->rbegin(), open->rend(),
@@ -99,6 +103,7 @@ Untyped allocate_by(const DeviceAllocators& own, const std::shared_ptr<DeviceSta
 ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
     if (std::vector<AllocatorScope>* const open = scopes()) {
         open->push_back({device.state(), device.state().get(), std::move(allocator)});
+        open_here = open->size();
     }
 }
 ScopedAllocator::~ScopedAllocator() {
@@ -107,6 +112,7 @@ ScopedAllocator::~ScopedAllocator() {
     // Destroyed last: an allocator's destructor may run user code.
     const AllocatorScope ended = std::move(open->back());
     open->pop_back();
+    open_here = open->size();
 }
 
 Allocator Device::allocator(MemoryKind kind) const {

@@ -13,26 +13,6 @@ constexpr int small_bits = size_steps::bits;
 
 }  // namespace
 
-int kept_kind(MemoryKind kind) noexcept {
-    switch (kind) {
-        case MemoryKind::device: return 0;
-        case MemoryKind::pinned: return 1;
-        case MemoryKind::write_combined: return 2;
-        case MemoryKind::managed: return 3;
-        case MemoryKind::registered: return 4;
-        case MemoryKind::host:
-        case MemoryKind::host_numa: return 5;  // the same memory, by two names
-        case MemoryKind::pool: return 6;
-        default: return -1;
-    }
-}
-
-bool may_be_kept(MemoryKind kind, const HostPlacement& placement) noexcept {
-    if (kept_kind(kind) < 0) return false;
-    const bool placed_here = kind == MemoryKind::registered || kept_kind(kind) == kept_kind(MemoryKind::host);
-    return !placed_here || (!placement.strict && placement.locality != Locality::local);
-}
-
 bool same_placement(const HostPlacement& one, const HostPlacement& other) noexcept {
     return one.locality == other.locality && one.node == other.node && one.strict == other.strict &&
            one.page_size == other.page_size && one.prefault == other.prefault && one.lock == other.lock;
@@ -87,15 +67,6 @@ bool goes_before(const Waiting& one, const Waiting& other) noexcept {
     const double costs = static_cast<double>(one.age) * static_cast<double>(one.bytes);
     const double others = static_cast<double>(other.age) * static_cast<double>(other.bytes);
     return costs == others ? one.age > other.age : costs > others;
-}
-
-Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
-    if (!piece.made_for_it || piece.bytes == 0) return Keeping::free_not_made_for_it;
-    const bool of_one_stream = piece.pooled && piece.order == ReleaseOrder::own_stream;
-    const bool of_none = piece.order == ReleaseOrder::none && !piece.allocated_in_order;
-    if (!of_one_stream && !of_none) return Keeping::free_in_stream;
-    if (!piece.device_usable) return Keeping::free_unusable;
-    return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
 }
 
 Ending ending(const Dropped& buffer, const Outstanding& earlier, std::uint64_t limit_bytes) noexcept {

@@ -17,12 +17,28 @@ namespace isthmus::rules {
 
 // Kinds whose memory may be kept, numbered for tables; -1: never kept. Of pool kinds: `pool`, of the device's own pool.
 constexpr int kept_kind_count = 7;
-int kept_kind(MemoryKind kind) noexcept;
+constexpr int kept_kind(MemoryKind kind) noexcept {
+    switch (kind) {
+        case MemoryKind::device: return 0;
+        case MemoryKind::pinned: return 1;
+        case MemoryKind::write_combined: return 2;
+        case MemoryKind::managed: return 3;
+        case MemoryKind::registered: return 4;
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return 5;  // the same memory, by two names
+        case MemoryKind::pool: return 6;
+        default: return -1;
+    }
+}
 
 // Whether memory of this kind and placement means the same to its next owner. It does not where the place depends on
 // the thread that touches it first (local) or is promised for each allocation (strict). Where pages have moved since is
 // no part of that (unbound, managed): the next owner's uses move them again.
-bool may_be_kept(MemoryKind kind, const HostPlacement& placement) noexcept;
+constexpr bool may_be_kept(MemoryKind kind, const HostPlacement& placement) noexcept {
+    if (kept_kind(kind) < 0) return false;
+    const bool placed_here = kind == MemoryKind::registered || kept_kind(kind) == kept_kind(MemoryKind::host);
+    return !placed_here || (!placement.strict && placement.locality != Locality::local);
+}
 bool same_placement(const HostPlacement& one, const HostPlacement& other) noexcept;
 
 // Size classes: steps of 512 bytes up to 4 KiB, above four steps for each power of two. A class ends where the next
@@ -110,7 +126,14 @@ enum class Keeping : std::uint8_t { keep, free_not_made_for_it, free_in_stream, 
 // What happens with it where `limit_bytes` may be kept; 0 keeps nothing. Pool memory that the work of a stream may
 // still use is kept for later allocations in the order of that stream. Other memory that something may still use is not
 // kept: the driver waits as it frees it, or, where it is pool memory, orders the free.
-Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept;
+constexpr Keeping keeping(const Released& piece, std::uint64_t limit_bytes) noexcept {
+    if (!piece.made_for_it || piece.bytes == 0) return Keeping::free_not_made_for_it;
+    const bool of_one_stream = piece.pooled && piece.order == ReleaseOrder::own_stream;
+    const bool of_none = piece.order == ReleaseOrder::none && !piece.allocated_in_order;
+    if (!of_one_stream && !of_none) return Keeping::free_in_stream;
+    if (!piece.device_usable) return Keeping::free_unusable;
+    return piece.bytes > limit_bytes ? Keeping::free_too_large : Keeping::keep;
+}
 
 // How a buffer was dropped that work may still use.
 struct Dropped {

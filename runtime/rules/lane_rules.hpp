@@ -5,6 +5,9 @@
 
 #include <isthmus/sharing_use.hpp>
 
+#include "cache_rules.hpp"
+
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -46,8 +49,56 @@ struct KindRequest {
     bool in_order = false;        // of the stream, as pool memory is
     std::uint64_t stream_id = 0;  // of that stream, unique in the runtime; otherwise 0
 };
+namespace packing {
+// Numbers in bits of one word, one behind the other.
+class Word {
+public:
+    constexpr void add(std::uint64_t number, int bits) noexcept {
+        fits_ = fits_ && number < (std::uint64_t{1} << bits);
+        word_ |= number << at_;
+        at_ += bits;
+    }
+    // A power of two, or 0.
+    constexpr void add_power(std::uint64_t power) noexcept {
+        fits_ = fits_ && (power & (power - 1)) == 0;  // has_single_bit() may be a function call
+        add(power == 0 ? 0u : static_cast<std::uint64_t>(std::bit_width(power)), 7);
+    }
+    constexpr bool fits(int bits = 64) const noexcept { return fits_ && at_ <= bits; }
+    constexpr std::uint64_t word() const noexcept { return word_; }
+
+private:
+    std::uint64_t word_ = 0;
+    int at_ = 0;
+    bool fits_ = true;
+};
+
+constexpr std::uint64_t flag(bool set) noexcept {
+    return set ? 1u : 0u;
+}
+// A number below 0 does not fit.
+constexpr std::uint64_t number(int signed_number) noexcept {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(signed_number));
+}
+}  // namespace packing
 // Differs from all shared requests. Empty also for kinds that are not kept.
-SharedRequest kind_request(const KindRequest& asked) noexcept;
+constexpr SharedRequest kind_request(const KindRequest& asked) noexcept {
+    const HostPlacement& placement = asked.placement;
+    if (asked.bytes == 0 || kept_kind(asked.kind) < 0 || !may_be_kept(asked.kind, placement)) return {};
+    packing::Word first;
+    first.add(0, 1);  // no shared request
+    first.add(1, 1);  // never 0
+    first.add(packing::flag(asked.in_order), 1);
+    first.add(static_cast<std::uint64_t>(asked.kind), 8);
+    first.add(asked.reason, 3);
+    first.add(static_cast<std::uint64_t>(placement.locality), 3);
+    first.add(static_cast<std::uint64_t>(placement.page_size), 1);
+    first.add(packing::flag(placement.prefault), 1);
+    first.add(packing::flag(placement.lock), 1);
+    first.add(packing::number(placement.node) + 1, 16);
+    first.add_power(asked.alignment);
+    if (!first.fits(SharedRequest::first_word_bits)) return {};
+    return {asked.bytes, {first.word(), asked.stream_id}};
+}
 
 // A request by block for memory of one kind, but for its size and the stream in whose order it is made; empty as
 // kind_request() is. Differs from all other requests. `stream_id`: 0 without such a stream.
