@@ -266,6 +266,10 @@ void CudaMemory::lend(std::uint64_t device, std::size_t bytes, StreamHandle stre
     if (tell != nullptr) tell(device, bytes, stream_of(stream));
 }
 
+bool CudaMemory::lends() const noexcept {
+    return context_.library().lend_simulated != nullptr || context_.library().lend_part_simulated != nullptr;
+}
+
 void CudaMemory::lend_part(std::uint64_t device, std::size_t bytes, std::size_t usable_bytes) noexcept {
     const isthmus_sim_lend_part_fn tell = context_.library().lend_part_simulated;
     if (tell != nullptr) tell(device, bytes, usable_bytes);

@@ -26,6 +26,7 @@ public:
     Status attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) override;
     Status pointer_facts(std::uint64_t address, PointerFacts& out) override;
     void lend(std::uint64_t device, std::size_t bytes, StreamHandle stream) noexcept override;
+    bool lends() const noexcept override;
     void lend_part(std::uint64_t device, std::size_t bytes, std::size_t usable_bytes) noexcept override;
     Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) override;
 

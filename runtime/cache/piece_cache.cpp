@@ -481,6 +481,17 @@ PieceCache::Usage PieceCache::usage() const {
             taken_ + sum(in_lanes, &InLane::taken), missed_};
 }
 
+PieceCache::PieceCache(platform::Memory& memory, std::uint64_t limit_bytes)
+    : memory_(memory),
+      limit_bytes_(limit_bytes),
+#ifdef ISTHMUS_ADDRESS_SANITIZER
+      bounds_are_told_(true) {
+}
+#else
+      bounds_are_told_(memory.lends()) {
+}
+#endif
+
 void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
     if (piece.slab != nullptr) {
         if (is_of_driver(piece)) memory_.lend_part(device_of(piece), piece.bytes(), 0);

@@ -95,7 +95,7 @@ public:
     // Small memory that shares pages. What is not cut of its slabs counts as kept.
     SmallSlabs small;
 
-    PieceCache(platform::Memory& memory, std::uint64_t limit_bytes) : memory_(memory), limit_bytes_(limit_bytes) {}
+    PieceCache(platform::Memory& memory, std::uint64_t limit_bytes);
     PieceCache(const PieceCache&) = delete;
     PieceCache& operator=(const PieceCache&) = delete;
 
@@ -149,9 +149,11 @@ public:
     void served_by_slab();
     // Of a piece that goes into a lane, and comes from it to be used as it was: accessible to nobody, and as far as it
     // was asked for. `behind`: as in keep().
-    void close_in_lane(const Piece& piece, const Behind* behind) const { close(piece, order_of(behind)); }
+    void close_in_lane(const Piece& piece, const Behind* behind) const {
+        if (bounds_are_told_) close(piece, order_of(behind));
+    }
     void open_from_lane(const Piece& piece, const Behind* behind) const {
-        open(piece, piece.asked_bytes, order_of(behind));
+        if (bounds_are_told_) open(piece, piece.asked_bytes, order_of(behind));
     }
     // Keeps a piece that is closed already, as keep() does. `age`: it was released into a lane, so many releases ago,
     // of all of which released_elsewhere() told; without it, it is released now.
@@ -222,6 +224,7 @@ private:
 
     platform::Memory& memory_;
     const std::uint64_t limit_bytes_;
+    const bool bounds_are_told_;  // to a simulator or AddressSanitizer
     mutable BriefMutex mutex_;
     std::array<Shelves, rules::kept_kind_count> shelves_;  // a kind's are made at its first release
     std::vector<Behind*> behinds_;                         // those that have kept a piece

@@ -23,53 +23,13 @@ std::size_t lane_of_thread() noexcept {
     return process::thread_number() % rules::lane_count;
 }
 
-// What its memory counts for in a lane.
-struct Size {
-    std::uint64_t bytes = 0;
-    std::uint64_t asked_bytes = 0;
-    std::uint64_t pieces = 0;
-    std::uint64_t pool_bytes = 0;
-};
-void add(Size& size, const Piece& piece) noexcept {
-    const std::size_t bytes = piece.bytes();
-    size.bytes += bytes;
-    // A place was asked for as it is, as the cache counts it.
-    size.asked_bytes += piece.slab != nullptr ? bytes : piece.asked_bytes;
-    ++size.pieces;
-    if (piece.pool != nullptr) size.pool_bytes += bytes;
-}
-[[gnu::always_inline]] inline Size size_of(const HeldBlocks& held) noexcept {
-    Size size;
-    held.for_each_piece([&](const Piece& piece, const MemoryBlock&) { add(size, piece); });
-    return size;
-}
-// Of memory that rests as a buffer or by block.
-template <class Resting>
-[[gnu::always_inline]] inline Size size_of(const Resting& resting) noexcept {
-    if (resting.piece == nullptr) return size_of(resting.block->buffer().blocks());
-    Size size;
-    add(size, *resting.piece);
-    return size;
-}
-
 using InLane = PieceCache::InLane;
-void change(std::atomic<std::uint64_t>& counted, std::uint64_t by) noexcept {
+[[gnu::always_inline]] inline void change(std::atomic<std::uint64_t>& counted, std::uint64_t by) noexcept {
     counted.store(counted.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
-void add(InLane& lane, const Size& size) noexcept {
-    change(lane.bytes, size.bytes);
-    change(lane.asked_bytes, size.asked_bytes);
-    change(lane.pieces, size.pieces);
-    change(lane.pool_bytes, size.pool_bytes);
-}
-void subtract(InLane& lane, const Size& size) noexcept {
-    change(lane.bytes, 0 - size.bytes);
-    change(lane.asked_bytes, 0 - size.asked_bytes);
-    change(lane.pieces, 0 - size.pieces);
-    change(lane.pool_bytes, 0 - size.pool_bytes);
-}
 
-rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t buffers) noexcept {
+[[gnu::always_inline]] inline rules::LaneNow now_of(const DeviceState& device, std::size_t lane,
+                                                    std::size_t buffers) noexcept {
     return {buffers, device.cache.in_lanes[lane].bytes.load(std::memory_order_relaxed), device.cache.shelved_bytes()};
 }
 
@@ -89,14 +49,10 @@ void end_resting(DeviceState& device, const Resting& resting, StreamState* order
     end_resting(*resting.block, order, age);
 }
 
-bool watched(const DeviceState& device) noexcept {
-    return static_cast<bool>(device.observer()) || device.books->order != nullptr;
-}
-
 // Whether memory that rests may serve a request: neither a capture nor a service is in its way, and nobody follows.
-bool lanes_serve(const DeviceState& device) noexcept {
-    return !device.books->captures.any() && !device.services.any() && !device.unreturned.any_for_next_call() &&
-           !watched(device) && device.usable();
+[[gnu::always_inline]] inline bool lanes_serve(const DeviceState& device) noexcept {
+    return !device.captures.any() && !device.services.any() && !device.unreturned.any_for_next_call() &&
+           !device.watched && device.usable();
 }
 
 // The stream in whose order a request was made, where the buffer still holds it.
@@ -139,7 +95,7 @@ rules::Unheld facts_of_end(const BufferState& buffer, const OutOfLine::Parts& pa
     facts.in_parts = buffer.views.has_parts() || buffer.views.released();
     facts.in_graphs = parts.book != nullptr && parts.book->uses.in_graphs();
     facts.far = parts.extras != nullptr && (parts.extras->far.any() || parts.extras->order != nullptr);
-    facts.watched = watched(device);
+    facts.watched = device.watched;
     facts.capture_open = device.books->captures.any();
     facts.device_usable = device.usable() && !device.unreturned.any_for_next_call();
     return facts;
@@ -158,19 +114,64 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     }
 }
 
-BufferLanes::Resting BufferLanes::take(DeviceState& device, std::size_t at, const rules::SharedRequest& request,
-                                       Whose whose) {
+[[gnu::always_inline]] inline BufferLanes::Size BufferLanes::size_of(const Piece& piece) noexcept {
+    Size size;
+    size.bytes = piece.bytes();
+    // A place was asked for as it is, as the cache counts it.
+    size.asked_bytes = piece.slab != nullptr ? size.bytes : piece.asked_bytes;
+    size.pieces = 1;
+    size.pool_bytes = piece.pool != nullptr ? size.bytes : 0;
+    return size;
+}
+[[gnu::always_inline]] inline BufferLanes::Size BufferLanes::size_of(const HeldBlocks& held) noexcept {
+    Size size;
+    held.for_each_piece([&](const Piece& piece, const MemoryBlock&) {
+        const Size one = size_of(piece);
+        size.bytes += one.bytes;
+        size.asked_bytes += one.asked_bytes;
+        size.pieces += one.pieces;
+        size.pool_bytes += one.pool_bytes;
+    });
+    return size;
+}
+
+// What is not of a pool does not touch what counts those.
+[[gnu::always_inline]] inline void BufferLanes::add(DeviceState& device, std::size_t at,
+                                                    const Resting& resting) noexcept {
+    InLane& lane = device.cache.in_lanes[at];
+    change(lane.bytes, resting.size.bytes);
+    change(lane.asked_bytes, resting.size.asked_bytes);
+    change(lane.pieces, resting.size.pieces);
+    if (resting.size.pool_bytes != 0) change(lane.pool_bytes, resting.size.pool_bytes);
+}
+
+[[gnu::always_inline]] inline void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
+    Lane& lane = device.lanes.lanes_[at];
+    InLane& counted = device.cache.in_lanes[at];
+    const Size& size = lane.resting[one].size;
+    change(counted.bytes, 0 - size.bytes);
+    change(counted.asked_bytes, 0 - size.asked_bytes);
+    change(counted.pieces, 0 - size.pieces);
+    if (size.pool_bytes != 0) change(counted.pool_bytes, 0 - size.pool_bytes);
+    --lane.count;
+    if (one == lane.count) return;
+    std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count + 1, lane.resting.begin() + one);
+}
+
+// The newest first: a program often asks for what it has just released.
+[[gnu::always_inline]] inline BufferLanes::Found BufferLanes::take(DeviceState& device, std::size_t at,
+                                                                   const rules::SharedRequest& request, Whose whose) {
     Lane& lane = device.lanes.lanes_[at];
     if (!lane.lock.try_lock()) return {};
     const std::lock_guard lock(lane.lock, std::adopt_lock);
     for (std::size_t one = lane.count; one-- > 0;) {
-        if (!(lane.resting[one].request == request)) continue;
-        const Resting resting = lane.resting[one];
+        const Resting& resting = lane.resting[one];
+        if (!(resting.request == request)) continue;
+        const Found found{resting.block, resting.piece};
+        change(device.cache.in_lanes[at].taken, resting.size.pieces);
         take_at(device, at, one);
-        const bool of_two = resting.piece == nullptr && resting.block->buffer().blocks().pieces() == 2;
-        change(device.cache.in_lanes[at].taken, of_two ? 2 : 1);
         if (whose == Whose::own && lane.missed.load(std::memory_order_relaxed) != 0) lane.note_taken(request, true);
-        return resting;
+        return found;
     }
     if (whose == Whose::own) lane.note_taken(request, false);
     return {};
@@ -200,22 +201,14 @@ BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Servi
     return taken;
 }
 
-BufferLanes::Resting BufferLanes::take_from_others(DeviceState& device, std::size_t own_lane,
-                                                   const rules::SharedRequest& request) {
+BufferLanes::Found BufferLanes::take_from_others(DeviceState& device, std::size_t own_lane,
+                                                 const rules::SharedRequest& request) {
     for (std::size_t next = 1; next < rules::lane_count; ++next) {
         const std::size_t at = (own_lane + next) % rules::lane_count;
         if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
-        const Resting found = take(device, at, request, Whose::of_another);
-        if (found.request) return found;
+        if (const Found found = take(device, at, request, Whose::of_another)) return found;
     }
     return {};
-}
-
-void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
-    Lane& lane = device.lanes.lanes_[at];
-    subtract(device.cache.in_lanes[at], size_of(lane.resting[one]));
-    std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count, lane.resting.begin() + one);
-    --lane.count;
 }
 
 // The stream's memory is there while the lane names it: the end of a stream comes here for the lock.
@@ -237,19 +230,38 @@ void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::
     for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
 }
 
+[[gnu::always_inline]] inline bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
+    Lane& lane = device.lanes.lanes_[at];
+    if (!lane.lock.try_lock()) return false;
+    const rules::LaneNow now = now_of(device, at, lane.count);
+    if (lane.closed || !rules::lane_has_room(now, resting.size.bytes, device.cache.limit_bytes())) [[unlikely]]
+        return put_instead(device, at, resting);
+    lane.note_put(resting.request);
+    Resting& place = lane.resting[lane.count++];
+    place.request = resting.request;
+    place.block = resting.block;
+    place.piece = resting.piece;
+    place.order = resting.order;
+    place.size = resting.size;
+    place.number = lane.put;
+    add(device, at, resting);
+    lane.lock.unlock();
+    return true;
+}
+
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
-bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
+bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting& resting) {
     Lane& lane = device.lanes.lanes_[at];
     AllLeaving leaving;
     std::uint64_t fresh = 0;
     bool room = true;
     {
-        if (!lane.lock.try_lock()) return false;
         const std::lock_guard lock(lane.lock, std::adopt_lock);
-        if (lane.closed) return false;
-        const Size size = size_of(resting);
         const std::uint64_t limit = device.cache.limit_bytes();
-        while (room && lane.count != 0 && !rules::lane_has_room(now_of(device, at, lane.count), size.bytes, limit)) {
+        const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
+        if (lane.closed || !rules::lane_has_room(empty_lane, resting.size.bytes, limit)) return false;
+        while (room && lane.count != 0 &&
+               !rules::lane_has_room(now_of(device, at, lane.count), resting.size.bytes, limit)) {
             room = take_out(device, at, 0, leaving);
         }
         if (!leaving.empty()) fresh = lane.tell();
@@ -257,7 +269,7 @@ bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& restin
             lane.note_put(resting.request);
             lane.resting[lane.count] = resting;
             lane.resting[lane.count++].number = lane.put;
-            add(device.cache.in_lanes[at], size);
+            add(device, at, resting);
         }
     }
     keep_all(device, leaving, fresh);
@@ -290,8 +302,8 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!request || !lanes_serve(device) || (order != nullptr && order->others())) return nullptr;
     const std::size_t own_lane = lane_of_thread();
-    BufferLanes::Resting found = BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own);
-    if (!found.request) found = BufferLanes::take_from_others(device, own_lane, request);
+    BufferLanes::Found found = BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own);
+    if (!found) found = BufferLanes::take_from_others(device, own_lane, request);
     StateBlock* const block = found.block;
     if (block == nullptr) return nullptr;
     if (!begin_again(*block, order)) {
@@ -380,18 +392,27 @@ void lay_down(StateBlock& block) noexcept {
     DeviceState& device = *buffer.device;
     const rules::SharedRequest request = block.request();
     StreamState* const order = order_of(buffer, request);
-    const StreamUses::Uses uses = buffer.take_uses();
-    buffer.first_use.end();
-    if (!BufferLanes::put(device, lane_of_thread(), {request, &block, nullptr, order, 0})) end_resting(block, order);
+    const bool unused = buffer.unused_at_end();
+    const StreamUses::Uses uses = unused ? StreamUses::Uses() : buffer.take_uses();
+    if (!unused) buffer.first_use.end();
+    const BufferLanes::Resting resting{request, &block, nullptr, order, BufferLanes::size_of(buffer.blocks())};
+    if (!BufferLanes::put(device, lane_of_thread(), resting)) end_resting(block, order);
 }
 
 Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
                   BufferLanes::Among lanes) {
     if (!lanes_serve(device)) return nullptr;
     const std::size_t own_lane = lane_of_thread();
-    const BufferLanes::Resting found = lanes == BufferLanes::Among::own_lane
-                                           ? BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own)
-                                           : BufferLanes::take_from_others(device, own_lane, request);
+    const BufferLanes::Found found = lanes == BufferLanes::Among::own_lane
+                                         ? BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own)
+                                         : BufferLanes::take_from_others(device, own_lane, request);
+    if (found.piece == nullptr) return nullptr;
+    device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
+    return found.piece;
+}
+
+Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
+    const BufferLanes::Found found = BufferLanes::take(device, lane_of_thread(), request, BufferLanes::Whose::own);
     if (found.piece == nullptr) return nullptr;
     device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
     return found.piece;
@@ -399,22 +420,22 @@ Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, Stre
 
 // Requests are recognized by their size, kind and placement. A coarser alignment than every source keeps is none of
 // these, so that such requests go to the cache; what was made for one serves others, if it begins and ends as they do.
-void keep_piece(DeviceState& device, Piece& parked, StreamState* order) {
+void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool undisturbed) {
     device.cache.close_in_lane(parked, order != nullptr ? &order->kept_behind : nullptr);
     const MemoryBlock& block = parked.block;
     const std::uint64_t first = block.host != nullptr ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
-    const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
     // A stream has made room in the cache for what was allocated in its order.
     const bool in_its_order = order == nullptr || parked.allocated_in_order;
     // What was made for a coarser alignment is larger than what was asked for, and may begin behind its first byte: as
     // a block of this size, more of it would be accessible than was asked for.
     const bool as_asked = parked.asked_bytes == block.bytes && first % rules::driver_alignment == 0;
-    const bool fits = lanes_serve(device) && in_its_order && parked.slab == nullptr && as_asked &&
-                      rules::lane_has_room(empty_lane, parked.bytes(), device.cache.limit_bytes());
-    const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
-                                                   : rules::block_sort_of_driver(block.kind);
-    const rules::SharedRequest request = sort.request(block.bytes, order != nullptr ? order->id : 0);
-    if (fits && sort && BufferLanes::put(device, lane_of_thread(), {request, nullptr, &parked, order, 0})) return;
+    if ((undisturbed || lanes_serve(device)) && in_its_order && parked.slab == nullptr && as_asked) {
+        const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
+                                                       : rules::block_sort_of_driver(block.kind);
+        const BufferLanes::Resting resting{sort.request(block.bytes, order != nullptr ? order->id : 0), nullptr,
+                                           &parked, order, BufferLanes::size_of(parked)};
+        if (sort && BufferLanes::put(device, lane_of_thread(), resting)) return;
+    }
     keep_from_lane(device, parked, order);
 }
 

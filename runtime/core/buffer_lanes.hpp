@@ -25,6 +25,7 @@ namespace detail {
 
 struct BufferState;
 struct DeviceState;
+class HeldBlocks;
 struct Piece;
 struct OtherBuffer;
 struct StateBlock;
@@ -51,18 +52,32 @@ private:
     friend Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
     friend bool requests_change(const DeviceState& device) noexcept;
     friend void lay_down(StateBlock& block) noexcept;
+    friend Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
     friend Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order, Among lanes);
-    friend void keep_piece(DeviceState& device, Piece& parked, StreamState* order);
+    friend void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool undisturbed);
     friend std::uint64_t empty_lanes(DeviceState& device);
     friend void empty_lanes_of(StreamState& stream);
     friend void close_lanes(DeviceState& device);
 
+    // What its memory counts for.
+    struct Size {
+        std::uint64_t bytes = 0;
+        std::uint64_t asked_bytes = 0;
+        std::uint64_t pieces = 0;
+        std::uint64_t pool_bytes = 0;
+    };
     struct Resting {
         rules::SharedRequest request;
         StateBlock* block = nullptr;   // of a buffer
         Piece* piece = nullptr;        // of memory that was released by block; one of the two
         StreamState* order = nullptr;  // nullptr: nothing uses the memory
+        Size size;                     // while it rests
         std::uint64_t number = 0;      // of Lane::put
+    };
+    struct Found {
+        StateBlock* block = nullptr;
+        Piece* piece = nullptr;
+        explicit operator bool() const noexcept { return block != nullptr || piece != nullptr; }
     };
     struct alignas(128) Lane {
         TriedLock lock;
@@ -90,7 +105,7 @@ private:
     using AllLeaving = Few<Leaving, rules::lane_buffers>;
     // Empty: nothing of this request is there, or another thread has the lane.
     enum class Whose : std::uint8_t { own, of_another };
-    static Resting take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request, Whose whose);
+    static Found take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request, Whose whose);
     // Of what rests in the lane of the thread, whose requests change: the newest that serves as it is, otherwise the
     // newest that may be exchanged; and what the cache has to be told of. Empty: none, or another thread has the lane.
     enum class Serves : std::uint8_t { not_at_all, in_exchange, as_it_is };
@@ -102,12 +117,18 @@ private:
     };
     template <class Serving>
     static Exchanged take_for_exchange(DeviceState& device, Serving serves);
-    static Resting take_from_others(DeviceState& device, std::size_t own_lane, const rules::SharedRequest& request);
+    static Found take_from_others(DeviceState& device, std::size_t own_lane, const rules::SharedRequest& request);
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
     static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
     static void keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh);
+    // false: the lane has no room for it, or another thread has the lane.
     static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
+    // put() where older ones have to make room. Expects the lane's lock, and gives it back.
+    static bool put_instead(DeviceState& device, std::size_t lane, const Resting& resting);
+    static void add(DeviceState& device, std::size_t lane, const Resting& resting) noexcept;
+    static Size size_of(const HeldBlocks& held) noexcept;
+    static Size size_of(const Piece& piece) noexcept;
     static std::uint64_t empty(DeviceState& device, bool for_good);
 
     std::mutex emptying_;
@@ -144,9 +165,11 @@ bool rest_buffer(BufferState& buffer);
 // accessible as then. The caller hands it out.
 Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
                   BufferLanes::Among lanes);
+// The same out of the lane of the thread, where the caller has found the device undisturbed.
+Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
 // Keeps a parked piece for a later allocation: in the lane of the thread, where it has room, otherwise in the cache.
-// `order`: the stream whose work may still use it.
-void keep_piece(DeviceState& device, Piece& parked, StreamState* order);
+// `order`: the stream whose work may still use it. `undisturbed`: the caller has found the device so.
+void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool undisturbed = false);
 // All that rests goes to the cache; answers how many bytes. Expects no lock.
 std::uint64_t empty_lanes(DeviceState& device);
 // What rests in the order of a stream goes to the cache, behind the stream's work. For the end of the stream, to which

@@ -50,6 +50,7 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
       reachable(rules::reachable_kinds(capabilities)),
       paths(all_paths(capabilities)),
       atomics(capabilities),
+      watched(static_cast<bool>(config->observer) || books->order != nullptr),
       cache(driver->memory(), config->cache_bytes),
       segment(*driver, has_segment(*this)) {}
 

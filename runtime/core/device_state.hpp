@@ -56,6 +56,17 @@ struct DeviceState final : DeviceSession {
     const std::array<rules::PathAnswer, memory_kind_count> paths;
     const rules::GrantedAtomics atomics;
 
+    // By an observer or the order checker. Fixed at open.
+    const bool watched;
+
+    // Kept memory may pass from one owner to the next without a look at anything else: the thread may call, the device
+    // is usable, and neither a capture, a service, a watcher nor memory that the driver has to be offered again is in
+    // the way.
+    [[gnu::always_inline]] bool undisturbed() const noexcept {
+        return !process::here.taken() && !is_lost() && !config->forked() && !captures.any() && !services.any() &&
+               !unreturned.any_for_next_call() && !watched;
+    }
+
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
     StaticTexts reasons;                      // why its buffers' memory is of its kind
     std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is created

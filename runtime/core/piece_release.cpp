@@ -226,7 +226,7 @@ void keep_mappings(Piece& piece) {
 
 namespace {
 
-rules::ReleaseOrder order_of(const DeviceState& device, const StreamState* after) {
+[[gnu::always_inline]] inline rules::ReleaseOrder order_of(const DeviceState& device, const StreamState* after) {
     if (after == nullptr) return rules::ReleaseOrder::none;
     const bool own = after->device.get() == &device && !after->others() && after->kept_behind.has_begun();
     return own ? rules::ReleaseOrder::own_stream : rules::ReleaseOrder::other_stream;
@@ -313,7 +313,7 @@ void free_kept_behind(StreamState& stream) {
 }
 
 namespace {
-Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Stream* after) {
+[[gnu::noinline]] Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Stream* after) {
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     if (device.unreturned.any_for_next_call()) return_unreturned(device);
     Ledger& ledger = device.books->ledger;
@@ -340,6 +340,15 @@ Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Strea
 }  // namespace
 
 Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream* after) {
+    if (rules::kept_kind(block.kind) >= 0 && device.undisturbed() && device.cache.keeps_anything()) [[likely]] {
+        StreamState* const order = after != nullptr ? after->state().get() : nullptr;
+        const rules::Released how{.order = order_of(device, order), .device_usable = true};
+        Ledger& ledger = device.books->ledger;
+        if (Piece* const parked = ledger.park_at_once(block, device.index, how, device.cache.limit_bytes())) {
+            keep_piece(device, *parked, order, true);
+            return {};
+        }
+    }
     if (!device.observer()) return release_untold(device, block, after);
     ObservedSpan span(device.observer(), Span::release, name(block.kind), [&] {
         ObservedFacts facts = after != nullptr ? after->state()->observed() : device.observed();

@@ -181,7 +181,9 @@ Piece* MemorySource::in_exchange(const AllocationRequest& request) const {
     return resting ? exchange_piece(*device_, resting, order) : nullptr;
 }
 
-Result<MemoryBlock> MemorySource::hand_out(Piece& resting, const AllocationRequest& request, Origin* origin) {
+[[gnu::always_inline]] inline Result<MemoryBlock> MemorySource::hand_out(Piece& resting,
+                                                                         const AllocationRequest& request,
+                                                                         Origin* origin) {
     MemoryBlock block = resting.block;
     resting.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
     tell_origin(resting, block, origin);
@@ -204,8 +206,29 @@ Result<MemoryBlock> MemorySource::hand_out_kept(Piece& kept, const AllocationReq
     return block;
 }
 
+// The request of before once more, in a loop that nothing disturbs.
+[[gnu::always_inline]] inline Piece* MemorySource::at_once(const AllocationRequest& request, bool& looked) const {
+    DeviceState& device = *device_;
+    if (!of_lanes_ || shares_pages_ || request.alignment > rules::driver_alignment || !device.undisturbed())
+        return nullptr;
+    StreamState* const stream = request.stream != nullptr ? request.stream->state().get() : nullptr;
+    StreamState* const order = rules::is_pooled(kind_) ? stream : nullptr;
+    if (stream != nullptr && (stream->others() || (order != nullptr && order->device != device_))) return nullptr;
+    looked = true;
+    return wake_piece_here(device, of_lanes_.request(request.bytes, order != nullptr ? order->id : 0), order);
+}
+
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request, Origin* origin) {
-    if (Piece* const resting = from_lane(request, BufferLanes::Among::own_lane)) {
+    bool looked = false;
+    if (Piece* const resting = at_once(request, looked)) [[likely]] {
+        return hand_out(*resting, request, origin);
+    }
+    return allocate_looking(request, origin, looked);
+}
+
+[[gnu::noinline]] Result<MemoryBlock> MemorySource::allocate_looking(const AllocationRequest& request, Origin* origin,
+                                                                     bool looked) {
+    if (Piece* const resting = looked ? nullptr : from_lane(request, BufferLanes::Among::own_lane)) {
         return hand_out(*resting, request, origin);
     }
     if (Piece* const other = in_exchange(request)) return hand_out_kept(*other, request, origin);

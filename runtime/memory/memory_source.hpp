@@ -62,6 +62,9 @@ private:
     Result<void> allowed(const AllocationRequest& request) const;
     bool may_keep(const AllocationRequest& request) const;
     std::size_t place_of(const AllocationRequest& request) const noexcept;  // 0: whole pages
+    // As from_lane(), out of the lane of the thread, where nothing is in the way; `looked`: it was searched.
+    Piece* at_once(const AllocationRequest& request, bool& looked) const;
+    Result<MemoryBlock> allocate_looking(const AllocationRequest& request, Origin* origin, bool looked);
     // A parked piece that rests in a lane for this request; nullptr: none, or the request has to be judged first.
     Piece* from_lane(const AllocationRequest& request, BufferLanes::Among lanes) const;
     Piece* in_exchange(const AllocationRequest& request) const;  // the same where requests change in size

@@ -98,6 +98,8 @@ public:
     // The same for memory that is divided: of the part that begins at this device address and has so many bytes, only
     // the first `usable_bytes` may be accessed from now on, and of the rest of the memory nothing but other parts.
     virtual void lend_part(std::uint64_t, std::size_t /*bytes*/, std::size_t /*usable_bytes*/) noexcept {}
+    // Whether anybody learns from lend() and lend_part(). Fixed.
+    virtual bool lends() const noexcept { return false; }
     // Free and total bytes of the device's own memory, as the driver reports them (unreliable on shared DRAM).
     virtual Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) = 0;
 };

@@ -26,6 +26,7 @@ using detail::PieceCache;
 
 // Remembers how much of each allocation may be accessed.
 struct Lent final : isthmus::testing::NoMemory {
+    bool lends() const noexcept override { return true; }
     void lend(std::uint64_t address, std::size_t bytes, platform::StreamHandle order) noexcept override {
         const std::lock_guard lock(mutex);
         lent[address] = bytes;

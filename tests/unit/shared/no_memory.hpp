@@ -28,6 +28,7 @@ struct NoMemory : platform::Memory {
     }
     platform::Status pointer_facts(std::uint64_t, platform::PointerFacts&) override { return refused(); }
     platform::Status memory_info(std::uint64_t&, std::uint64_t&) override { return refused(); }
+    bool lends() const noexcept override { return true; }
     void lend(std::uint64_t, std::size_t, platform::StreamHandle) noexcept override {}
 
     static platform::Status refused() {
