@@ -43,18 +43,40 @@ std::byte* ask(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t addre
     return window.host + offset;
 }
 
+std::string own_shared(const Block& block) {
+    return std::to_string(block.shared.size() - reserved_shared_bytes) + " bytes at " + in_hex(reserved_shared_bytes);
+}
+
+// The block's memory from its first reserved byte on. Observed (580, H100): the reserved bytes can be read, and are 0.
+// Assumed: a write to them is a fault where the program does not ask where they lie.
+std::byte* within_shared(Warp& warp, const Op& op, std::uint32_t lane, Block& owner, std::uint64_t offset,
+                         std::uint32_t bytes, bool writes) {
+    const std::uint64_t size = owner.shared.size();
+    const bool kept = writes && offset < reserved_shared_bytes && !warp.worker->state->code->reads_reserved_shared;
+    if (size >= bytes && offset <= size - bytes && !kept) {
+        if (!owner.shared_written.empty()) warp.worker->last_written = owner.shared_written.data() + offset;
+        return owner.shared.data() + offset;
+    }
+    refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address,
+           "it leaves the block's shared memory (" + own_shared(owner) + ")");
+    return nullptr;
+}
+
 // The block of the cluster that an address of shared memory names; nullptr: the access is refused.
 Block* block_with_rank(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t offset, std::uint32_t bytes,
                        bool writes) {
     const Cluster& cluster = *warp.block->cluster;
     const std::uint64_t rank = (offset >> cluster_shift) - 1;
-    if (rank < cluster.blocks.size() && cluster.blocks[rank] != nullptr) return cluster.blocks[rank];
-    if (rank < cluster.blocks.size()) {  // 719 on an H200
+    const std::size_t named = cluster.blocks.size() > 1 ? cluster.blocks.size() : 0;  // no rank names a block alone
+    if (rank < named && cluster.blocks[rank] != nullptr) return cluster.blocks[rank];
+    if (rank < named) {  // 719 on an H200
         refuse(warp, op, lane, offset, bytes, writes, FaultKind::launch_failed,
                "block " + std::to_string(rank) + " of the cluster has ended");
     } else {
-        refuse(warp, op, lane, offset, bytes, writes, FaultKind::illegal_address,
-               "it leaves the block's shared memory (" + std::to_string(warp.block->shared.size()) + " bytes)");
+        // Observed (580, H100, ld.shared without clusters): 16 MiB behind the block's memory, and before address 0.
+        const FaultKind kind = op.space == Space::shared ? FaultKind::illegal_instruction : FaultKind::illegal_address;
+        refuse(warp, op, lane, offset, bytes, writes, kind,
+               "it leaves the window of shared memory (16 MiB), in which the block has " + own_shared(*warp.block));
     }
     return nullptr;
 }
@@ -136,9 +158,7 @@ std::byte* reach(Warp& warp, const Op& op, std::uint32_t lane, std::uint64_t add
                 if (owner == nullptr) return nullptr;
                 offset &= (std::uint64_t{1} << cluster_shift) - 1;
             }
-            std::vector<std::byte>& shared = owner->shared;
-            return within(warp, op, lane, offset, bytes, writes, shared.data(), shared.size(), "block's shared memory",
-                          &owner->shared_written);
+            return within_shared(warp, op, lane, *owner, offset, bytes, writes);
         }
         case Space::local:
             return within(warp, op, lane, offset, bytes, writes, warp.local_at(lane), warp.local_bytes,

@@ -6,7 +6,7 @@
 namespace isthmus::ptx {
 namespace {
 
-// An address with the rank of its block: own addresses of a block have 0 there.
+// An address with the rank of its block: own addresses of a block have 0 there, and those of a block without others.
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << cluster_shift) - 1;
 
 template <bool generic>
@@ -25,7 +25,8 @@ void map_rank(Warp& warp, const Op& op, LaneMask mask) {
             return fail(warp, op, lane, FaultKind::launch_failed,  // as the access to it on an H200
                         "mapa to block " + std::to_string(rank) + " of a cluster of " + std::to_string(blocks));
         }
-        d[lane] = (generic ? shared_window : 0) | (rank + 1) << cluster_shift | (address & offset_mask);
+        const std::uint64_t code = blocks == 1 ? 0 : rank + 1;
+        d[lane] = (generic ? shared_window : 0) | code << cluster_shift | (address & offset_mask);
     }
 }
 

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,8 +120,8 @@ struct FunctionCode {
 inline constexpr std::uint64_t window_mask = 0xff00'0000'0000'0000, shared_window = 0xfe00'0000'0000'0000,
                                local_window = 0xfd00'0000'0000'0000, param_window = 0xfc00'0000'0000'0000,
                                grid_window = 0xfb00'0000'0000'0000, function_window = 0xfa00'0000'0000'0000;
-// The shared memory that CUDA reserves for itself, where a program reads %reserved_smem_offset_*: its bytes, and where
-// the part begins that cooperative groups of several warps take (288 bytes at least, as their header says).
+// The shared memory that CUDA reserves for itself: its bytes, in front of the block's own (observed: H100, 580), and
+// where the part begins that cooperative groups of several warps take (288 bytes at least, as their header says).
 inline constexpr std::uint32_t reserved_shared_bytes = 1024, reserved_for_groups = 512;
 inline constexpr std::string_view reserved_shared_names = "%reserved_smem_offset_";
 // Addresses of shared memory in a cluster: the bits from here on are the block's rank + 1; 0: the own block.
@@ -142,8 +141,7 @@ struct ProgramCode {
     std::vector<std::uint64_t> addresses;  // of the variables
     std::map<std::uint32_t, std::string> files;
     std::uint32_t memory_slots = 0;
-    // Where the reserved shared memory lies; nothing: the program does not read where, and there is none.
-    std::optional<std::uint32_t> reserved_shared;
+    bool reads_reserved_shared = false;  // where the reserved shared memory lies; others do not write to it
     // Initial contents, by variable: bytes, and where symbols go.
     struct Content {
         std::vector<std::byte> bytes;

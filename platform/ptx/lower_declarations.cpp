@@ -101,7 +101,7 @@ void Lowering::declare(const Variable& variable) {
         binding.place = static_cast<std::int32_t>(local_place(variable.bytes(), variable.alignment));
         if (variable.space == Space::local) out_.declared_local_bytes += static_cast<std::uint32_t>(variable.bytes());
     } else if (variable.space == Space::shared && !variable.unsized && variable.initial.empty()) {
-        constexpr std::uint64_t most = 1 << 20;
+        constexpr std::uint64_t most = (1 << 20) + reserved_shared_bytes;
         const std::uint64_t place =
             (std::uint64_t{shared_} + variable.alignment - 1) & ~std::uint64_t{variable.alignment - 1};
         if (place > most || variable.bytes() > most || place + variable.bytes() > most) {

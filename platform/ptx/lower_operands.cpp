@@ -55,16 +55,14 @@ Place Lowering::symbol_constant(std::string_view name, std::int64_t offset) {
 }
 
 std::optional<std::uint32_t> Lowering::reserved_place(const Operand& operand) const {
-    if (!program_.reserved_shared || operand.offset != 0 || !operand.part.empty() ||
+    if (!program_.reads_reserved_shared || operand.offset != 0 || !operand.part.empty() ||
         !operand.name.starts_with(reserved_shared_names)) {
         return std::nullopt;
     }
     const std::string_view which = operand.name.substr(reserved_shared_names.size());
-    const std::uint32_t begin = *program_.reserved_shared;
-    if (which == "begin" || which == "0") return begin;
-    if (which == "1") return begin + reserved_for_groups;
-    if (which == "end") return begin + reserved_shared_bytes;
-    if (which == "cap") return reserved_shared_bytes;
+    if (which == "begin" || which == "0") return 0;
+    if (which == "1") return reserved_for_groups;
+    if (which == "end" || which == "cap") return reserved_shared_bytes;
     return std::nullopt;
 }
 

@@ -38,10 +38,7 @@ public:
         for (const auto& [name, why] : syntax_.refused_names) refuse_name(name, why);
         if (!out_.refusal.refused()) fill_contents();
         if (out_.refusal.refused()) return;
-        if (reads_reserved_shared()) {
-            out_.reserved_shared = shared_ = align(shared_, 16);
-            shared_ += reserved_shared_bytes;
-        }
+        out_.reads_reserved_shared = reads_reserved_shared();
         lower(false);
         lower(true);
         for (Entry& entry : out_.entries) entry.shared_bytes = align(entry.shared_bytes, dynamic_alignment_);
@@ -247,7 +244,7 @@ private:
     ProgramCode& out_;
     std::vector<const FunctionSyntax*> bodies_;
     std::vector<const Variable*> declared_;
-    std::uint32_t shared_ = 0;
+    std::uint32_t shared_ = reserved_shared_bytes;  // where the next static variable begins
     std::uint32_t dynamic_alignment_ = 16;
 };
 

@@ -29,10 +29,10 @@ struct Entry {
     std::string name;
     std::vector<EntryParameter> parameters;
     std::uint32_t parameter_bytes = 0;
-    std::uint32_t shared_bytes = 0;  // where dynamic shared memory begins: behind all that is static in the program
-    std::uint32_t static_shared_bytes = 0;               // of the variables that the entry and what it calls name
-    std::uint32_t local_bytes = 0;                       // of the .local variables of it and of its deepest call
-    std::uint32_t most_threads = 0;                      // of a block, by .maxntid or .reqntid; 0: not stated
+    std::uint32_t shared_bytes = 0;         // where dynamic shared memory begins: behind all that is reserved or static
+    std::uint32_t static_shared_bytes = 0;  // of the variables that the entry and what it calls name
+    std::uint32_t local_bytes = 0;          // of the .local variables of it and of its deepest call
+    std::uint32_t most_threads = 0;         // of a block, by .maxntid or .reqntid; 0: not stated
     std::array<std::uint32_t, 3> required_threads = {};  // the block, by .reqntid; 0: not stated
     std::array<std::uint32_t, 3> required_cluster = {};  // blocks of a cluster, by .reqnctapercluster; 0: not stated
     bool explicit_cluster = false;          // by .explicitcluster: a launch must state a cluster, if the entry does not

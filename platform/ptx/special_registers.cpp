@@ -173,8 +173,7 @@ std::uint64_t special_value(const Warp& warp, const Execution::State& state, std
         case Special::clock64:
         case Special::globaltimer: return nanoseconds();
         case Special::dynamic_smem: return state.shape.dynamic_shared_bytes;
-        case Special::total_smem:
-            return warp.block->shared.size() - (state.code->reserved_shared ? reserved_shared_bytes : 0);
+        case Special::total_smem: return warp.block->shared.size() - reserved_shared_bytes;
         case Special::grid_low: return workspace & 0xffffffff;
         case Special::grid_high: return workspace >> 32;
         case Special::warp_size: return lanes;

@@ -50,7 +50,7 @@ struct Block {
     Dimensions at;
     std::uint64_t number = 0;
     std::uint32_t threads = 0, exited = 0;
-    std::vector<std::byte> shared;
+    std::vector<std::byte> shared;          // reserved_shared_bytes, then the block's own
     std::vector<std::byte> shared_written;  // 0: not yet; empty: this is not recorded
     std::set<std::uint32_t> mbarriers;      // offsets of mbarrier objects in shared memory
     std::shared_ptr<Cluster> cluster;       // of itself alone, if the launch has no clusters

@@ -84,7 +84,7 @@ TEST(PtxClusters, AnotherBlocksMemoryHasItsBoundsAndItsEnd) {  // keeps W8
     EXPECT_EQ(fault.kind, FaultKind::none) << fault.message;
     fault = loaded.run("beyond", clusters_of(2, 64, 2), place, 64);
     EXPECT_EQ(fault.kind, FaultKind::illegal_address);
-    EXPECT_NE(fault.message.find("it leaves the block's shared memory (256 bytes)"), std::string::npos)
+    EXPECT_NE(fault.message.find("it leaves the block's shared memory (256 bytes at 0x400)"), std::string::npos)
         << fault.message;
     fault = loaded.run("after_its_end", clusters_of(2, 64, 2), place);
     EXPECT_EQ(fault.kind, FaultKind::launch_failed);

@@ -57,8 +57,8 @@ TEST(PtxEndlessWaits, ABlockWhoseThreadsAllWaitIsAFault) {  // keeps W8
             std::vector<u64> out(8);
             const Fault fault = run_blocks(loop + "st.global.u64 [%o], 1;", out, threads, 3, 1);
             EXPECT_EQ(fault.kind, FaultKind::launch_failed) << loop << fault.message;
-            EXPECT_NE(fault.message.find("it waits at the mbarrier object at 0x0, whose phase still expects 1 arrival; "
-                                         "every thread of the block waits for others, and none can go on"),
+            EXPECT_NE(fault.message.find("it waits at the mbarrier object at 0x400, whose phase still expects 1 "
+                                         "arrival; every thread of the block waits for others, and none can go on"),
                       std::string::npos)
                 << loop << fault.message;
             EXPECT_NE(fault.message.find("kernel k, PTX line 1"), std::string::npos) << fault.message;

@@ -66,9 +66,9 @@ TEST(PtxExecution, ReadsOfWhatNothingWroteAreReportedOnRequest) {
         std::vector<std::string> wanted;
         if (on) {
             wanted = {
-                "kernel k, PTX line 21, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x0 of the shared "
+                "kernel k, PTX line 21, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x400 of the shared "
                 "memory",
-                "kernel k, PTX line 22, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x80 of the shared "
+                "kernel k, PTX line 22, block (0, 0, 0), thread (0, 0, 0): a read of 4 bytes at 0x480 of the shared "
                 "memory",
                 "kernel k in function half, PTX line 9,", "kernel k, PTX line 26,"};
         }
@@ -264,8 +264,9 @@ TEST(PtxExecution, ACountedBarrierCountsWholeWarps) {
     Loaded loaded(module_of(R"(
 .visible .entry k(.param .u64 out) {
     .reg .pred %p, %q; .reg .b32 %r<4>; .reg .b64 %d<2>; .shared .align 4 .b8 own[192];
-    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; st.shared.u32 [%r1], %r0; setp.lt.u32 %p, %r0, 40; @%p bra MEET;
-    MEET: bar.sync 1, 64; mov.u32 %r2, 188; sub.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2];
+    mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, own; add.u32 %r3, %r2, %r1; st.shared.u32 [%r3], %r0;
+    setp.lt.u32 %p, %r0, 40; @%p bra MEET;
+    MEET: bar.sync 1, 64; add.u32 %r2, %r2, 188; sub.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2];
     bar.red.and.pred %q, 2, 64, 1; @!%q mov.u32 %r3, 999;
     ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r3; ret;
 })"),

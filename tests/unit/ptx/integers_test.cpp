@@ -247,6 +247,27 @@ TEST(PtxIntegers, ADifferenceLeavesACarryIfItBorrowsNothing) {  // keeps W8
                [](u64 a, u64 b, u64) { return u64{U(a) >= U(b)}; });
 }
 
+// The results of an H100 (580).
+TEST(PtxIntegers, TheFlagIsACarryForAllThatWriteIt) {  // keeps W8
+    const auto of = [](const std::string& first, u64 a, u64 b, u64 c, const std::string& then) {
+        return evaluate(first + " " + then, 'r', {a}, {b}, {c})[0];
+    };
+    const std::string carry = "addc.u32 %r3, 0, 0;", less = "subc.u32 %r3, 10, 0;";
+    const std::string difference = "sub.cc.u32 %r2, %r0, %r1;", sum = "add.cc.u32 %r2, %r0, %r1;",
+                      product = "mad.lo.cc.u32 %r2, %r0, %r1, %r2;";
+    EXPECT_EQ(of(difference, 5, 3, 0, carry), 1u);
+    EXPECT_EQ(of(difference, 3, 5, 0, carry), 0u);
+    EXPECT_EQ(of(difference, 0, 0, 0, carry), 1u);
+    EXPECT_EQ(of(difference, 5, 3, 0, less), 10u);
+    EXPECT_EQ(of(difference, 3, 5, 0, less), 9u);
+    EXPECT_EQ(of(sum, 0xffffffff, 1, 0, carry), 1u);
+    EXPECT_EQ(of(sum, 1, 1, 0, carry), 0u);
+    EXPECT_EQ(of(sum, 1, 1, 0, less), 9u);
+    EXPECT_EQ(of(sum, 0xffffffff, 1, 0, less), 10u);
+    EXPECT_EQ(of(product, 2, 3, 4, less), 9u);
+    EXPECT_EQ(of(product, 2, 0x7fffffff, 2, less), 10u);
+}
+
 TEST(PtxIntegers, NumbersOf128BitsAreDivided) {  // keeps W8
     __extension__ using Wide = unsigned __int128;
     constexpr std::size_t count = 256;

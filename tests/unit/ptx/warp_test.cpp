@@ -246,8 +246,7 @@ TEST(PtxWarps, TilesOfSeveralWarpsExchangeValues) {  // keeps W8
     }
 }
 
-// The reserved part is no part of the block's own shared memory, which begins at an address that the reserved part
-// leaves free, and counts in none of its sizes.
+// The block's own shared memory begins behind the reserved part, which counts in none of its sizes.
 TEST(PtxWarps, ReservedSharedMemoryLiesBesideTheBlocks) {  // keeps W8
     const auto value = [](const std::string& name) {
         return of_lanes("mov.u32 %r3, %reserved_smem_offset_" + name + ";", 'r', 1)[0];
@@ -259,6 +258,58 @@ TEST(PtxWarps, ReservedSharedMemoryLiesBesideTheBlocks) {  // keeps W8
     EXPECT_EQ(of_lanes("mov.u32 %r4, %reserved_smem_offset_0; mov.u32 %r3, %total_smem_size;", 'r', 1)[0], 0u);
     EXPECT_TRUE(Program(kernel_of("mov.u32 %r3, %reserved_smem_offset_2;", 'r')).entry("k")->refusal.refused());
     EXPECT_EQ(Program(made_by_nvcc("tiles")).entry("tiles")->static_shared_bytes, 512u);
+}
+
+// As on an H100 (580) with 256 bytes of static shared memory: its address, what lies behind it and before it.
+TEST(PtxWarps, SharedMemoryEndsWhereAnH100sDoes) {  // keeps W8
+    Buffers buffers;
+    std::vector<u64> out(2);
+    const u64 place = buffers.add(out);
+    Loaded loaded(module_of(R"(
+.visible .entry k(.param .u64 out, .param .u32 offset, .param .u32 writes) {
+    .reg .pred %p; .reg .b32 %a, %b, %r<4>; .reg .b64 %o, %d;
+    .shared .align 4 .b8 own[256];
+    ld.param.u64 %o, [out]; ld.param.u32 %r0, [offset]; ld.param.u32 %r1, [writes];
+    mov.u32 %a, own; add.u32 %b, %a, %r0; mov.u32 %r2, 7;
+    setp.ne.u32 %p, %r1, 0; @%p bra WRITES;
+    ld.shared.u32 %r2, [%b]; bra.uni END;
+WRITES:
+    st.shared.u32 [%b], 7;
+END:
+    mov.b64 %d, {%r2, %a}; st.global.u64 [%o], %d;
+    ret;
+})"),
+                  buffers);
+    const auto ends = [&](std::int64_t offset, bool writes = false, std::uint32_t dynamic_bytes = 0) {
+        ExecutionShape shape;
+        shape.block.x = 1;
+        shape.dynamic_shared_bytes = dynamic_bytes;
+        out[0] = ~u64{0};
+        return loaded.run("k", shape, place, static_cast<std::uint32_t>(offset), std::uint32_t{writes}).kind;
+    };
+    constexpr std::int64_t mib = 1 << 20;
+    for (const std::int64_t offset : {0, 128, 252, -256, -1024}) {
+        EXPECT_EQ(ends(offset), FaultKind::none) << offset;
+        EXPECT_EQ(out[0], u64{1024} << 32) << offset;
+    }
+    for (const std::int64_t offset : {std::int64_t{256}, std::int64_t{512}, std::int64_t{64 << 10}, mib}) {
+        EXPECT_EQ(ends(offset), FaultKind::illegal_address) << offset;
+    }
+    for (const std::int64_t offset : {16 * mib, 1024 * mib, std::int64_t{-2048}}) {
+        EXPECT_EQ(ends(offset), FaultKind::illegal_instruction) << offset;  // 715
+    }
+    EXPECT_EQ(ends(764, false, 512), FaultKind::none);
+    EXPECT_EQ(ends(1020, false, 512), FaultKind::illegal_address);
+    EXPECT_EQ(ends(252, true), FaultKind::none);
+    EXPECT_EQ(ends(-4, true), FaultKind::illegal_address);  // assumed
+}
+
+// `mapa` in a block without others gives the block's own address, which no window of another block begins with.
+TEST(PtxWarps, ABlockWithoutOthersIsNamedByItsOwnAddresses) {  // keeps W8
+    const std::string shared = "{ .shared .align 4 .b8 own[4]; mov.u32 %r0, own; cvt.u64.u32 %d0, %r0; ";
+    EXPECT_EQ(of_lanes(shared + "mapa.shared::cluster.u32 %r3, %r0, 0; sub.u32 %r3, %r3, %r0; }", 'r', 1)[0], 0u);
+    EXPECT_EQ(of_lanes(shared + "cvta.shared.u64 %d0, %d0; mapa.u64 %d3, %d0, 0; sub.u64 %d3, %d3, %d0; }", 'd', 1)[0],
+              0u);
 }
 
 TEST(PtxWarps, MasksWithoutTheLaneAreAFault) {

@@ -55,9 +55,15 @@ TEST(SimLogs, TheSimulatorsReasonsStandBesideTheCode) {
             unsigned at = 0;
             REQUIRE_CODE(cuLogsCurrent(&at, 0), 0);
             Context* made = nullptr;
-            int affinity = 0;
-            REQUIRE_CODE(cuCtxCreate_v3(&made, &affinity, 1, 0, 0), 801);
-            REQUIRE_THAT(lines(&at).find("execution affinity is not modelled") != std::string::npos);
+            int graphics[4] = {};
+            struct {
+                void* affinities = nullptr;
+                int affinity_count = 0;
+                void* graphics = nullptr;
+            } parameters;
+            parameters.graphics = graphics;
+            REQUIRE_CODE(cuCtxCreate_v4(&made, &parameters, 0, 0), 801);
+            REQUIRE_THAT(lines(&at).find("graphics contexts are not modelled") != std::string::npos);
         },
         "not modelled");
 }
