@@ -77,11 +77,14 @@ bool DeviceAllocators::is_unchanged() const {
 
 Allocator DeviceAllocators::current() const {
     if (const Allocator* const inner = of_innermost_scope()) return *inner;
+    // Another thread of the parent may have held the lock at the fork, also below.
+    if (device_->config->forked()) return of(MemoryKind::device);
     const std::lock_guard lock(mutex_);
     return set_ ? set_ : of(MemoryKind::device);
 }
 
 void DeviceAllocators::set(Allocator allocator) {
+    if (device_->config->forked()) return;
     const std::lock_guard lock(mutex_);
     std::swap(set_, allocator);
     is_set_.store(static_cast<bool>(set_), std::memory_order_release);
@@ -138,7 +141,7 @@ Result<std::uint64_t> Device::trim_cache(std::uint64_t keep_bytes) {
     return detail::trim_cache(*state_, keep_bytes);
 }
 void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler) {
-    state_->set_out_of_memory_handler(std::move(handler));
+    if (!state_->config->forked()) state_->set_out_of_memory_handler(std::move(handler));
 }
 
 Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Allocator* allocator, std::size_t count,

@@ -86,6 +86,7 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     std::optional<ModuleKernel<modules::Churn>> churn = module->kernel<modules::Churn>("churn").value();
     EXPECT_NE(device.cache_usage().limit_bytes, 0u);
     EXPECT_NE(buffer.placement().page_bytes, 0u);
+    device.set_allocator(device.allocator(MemoryKind::host));
     const pid_t child = fork();
     if (child == 0) {
         const bool modules_refused = gpu.load_module(modules::bytes(modules::ptx)).code() == Code::forked &&
@@ -97,8 +98,11 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
         const bool refused = modules_refused && device.allocate<std::int32_t>(4).code() == Code::forked &&
                              device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
-        const bool nothing_known =
-            device.cache_usage().limit_bytes == 0 && own->counters().empty() && buffer.placement().page_bytes == 0;
+        device.set_allocator({});
+        device.set_out_of_memory_handler({});
+        const bool nothing_known = device.cache_usage().limit_bytes == 0 && own->counters().empty() &&
+                                   buffer.placement().page_bytes == 0 &&
+                                   device.current_allocator() == device.allocator(MemoryKind::device);
         { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
         own.reset();  // also destroys its records, which still hold the adopted memory
         // The parent still has it.
@@ -107,6 +111,7 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
+    EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::host));
     EXPECT_TRUE(worked(buffer.read_on_host()));
     adopted = {};
     EXPECT_EQ(told, 1);

@@ -75,6 +75,7 @@ BY_HAND = {
     ('mapping', 'refuse_beside_services'): SERVICE,
     ('memory', 'allowed'): MEMORY,
     ('memory', 'cache_usage'): FORK_LOCKS,
+    ('memory', 'current'): FORK_LOCKS,
     ('memory', 'import_here'): FAILED,
     ('memory', 'make_room'): FAILED,
     ('memory', 'may_be_put_off'): SERVICE,

@@ -6,6 +6,7 @@
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
 #include "memory_source.hpp"
+#include "process.hpp"
 
 #include <gtest/gtest.h>
 
@@ -518,6 +519,30 @@ TEST_F(Sources, TheCurrentAllocatorIsPerDeviceAndThreadAndComesBack) {  // keeps
     EXPECT_EQ(device.allocate<int>(4, MemoryKind::device).value().kind(), MemoryKind::device);
     device.set_allocator({});
     EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
+}
+
+// Another thread of the parent may have held the locks at the fork: the child takes none of them, and so it neither
+// sees what was set nor sets anything.
+TEST(CurrentAllocator, AForkedChildNeitherSeesNorSetsIt) {  // keeps R3
+    FakeWorld world;
+    FakeRuntime runtime;
+    Device device(runtime.open(world));
+    const Allocator pinned = device.allocator(MemoryKind::pinned);
+    device.set_allocator(pinned);
+    auto kept = std::make_shared<int>(0);
+    device.set_out_of_memory_handler([kept](std::size_t) { return false; });
+    isthmus::process::forks.fetch_add(1);  // what the child of a fork() finds
+    EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
+    EXPECT_EQ(device.allocate<int>(4).code(), Code::forked);
+    device.set_allocator({});
+    device.set_out_of_memory_handler({});
+    {
+        const ScopedAllocator scope(device, device.allocator(MemoryKind::managed));  // of this thread
+        EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::managed));
+    }
+    isthmus::process::forks.fetch_sub(1);
+    EXPECT_EQ(device.current_allocator(), pinned);
+    EXPECT_EQ(kept.use_count(), 2);
 }
 
 }  // namespace
