@@ -7,9 +7,11 @@
 #include "page_mapping.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
 namespace isthmus::platform::os {
 
@@ -24,19 +26,13 @@ bool has_line_with(std::string_view text, std::string_view word) {
 
 // Reads `step` bytes at a time, up to the line that begins with `last_word`, or the whole file where it is empty. A
 // failure leaves no text: a part could mean the opposite of the whole.
-FileText read_until(const std::string& path, int flags, std::size_t step, std::size_t most_bytes,
-                    std::string_view last_word) {
+FileText read_until(int fd, std::size_t step, std::size_t most_bytes, std::string_view last_word) {
     FileText file;
     const auto failed = [&file](int error) {
         file.text.clear();
         file.error = error;
         file.reason = words(error);
     };
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-    if (fd < 0) {
-        failed(errno);
-        return file;
-    }
     for (;;) {
         const std::size_t had = file.text.size();
         file.text.resize(had + step);
@@ -49,19 +45,42 @@ FileText read_until(const std::string& path, int flags, std::size_t step, std::s
         if (got <= 0 || file.error != 0) break;
         if (!last_word.empty() && has_line_with(file.text, last_word)) break;
     }
-    ::close(fd);
     return file;
 }
 
 // Of /proc and /sys.
 std::string read(const std::string& path, std::string_view last_word) {
-    return read_until(path, O_NONBLOCK, 4096, std::size_t{64} << 20, last_word).text;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return {};
+    std::string text = read_until(fd, 4096, std::size_t{64} << 20, last_word).text;
+    ::close(fd);
+    return text;
 }
 
 }  // namespace
 
+// Devices, pipes and sockets have no end, or one that another process decides.
 FileText read_file(const std::string& path, std::size_t most_bytes) {
-    return read_until(path, 0, std::size_t{64} << 10, most_bytes, {});
+    FileText file;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a FIFO without a writer, too
+    struct stat facts {};
+    if (fd < 0 || ::fstat(fd, &facts) != 0) {
+        file.error = errno;
+    } else if (S_ISDIR(facts.st_mode)) {
+        file.error = EISDIR;
+    } else if (!S_ISREG(facts.st_mode)) {
+        file.error = EINVAL;
+        file.reason = "it is no regular file";
+    } else if (facts.st_size > 0 && static_cast<std::uintmax_t>(facts.st_size) > most_bytes) {
+        file.error = EFBIG;
+    }
+    if (file.error == 0) {
+        file = read_until(fd, std::size_t{64} << 10, most_bytes, {});
+    } else if (file.reason.empty()) {
+        file.reason = words(file.error);
+    }
+    if (fd >= 0) ::close(fd);
+    return file;
 }
 
 std::string read_text(const std::string& path) {

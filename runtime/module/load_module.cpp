@@ -8,7 +8,6 @@
 #include "module_errors.hpp"
 #include "module_state.hpp"
 
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -44,8 +43,8 @@ Result<Module> Device::load_module(std::span<const std::byte> image, const Modul
 
 Result<Module> Device::load_module(std::string_view path, const ModuleOptions& options) {
     if (state_->bars(rules::PublicCall::load_module)) return state_->refusal(rules::PublicCall::load_module);
-    const platform::os::FileText file =
-        platform::os::read_file(std::string(path), std::numeric_limits<std::size_t>::max());
+    constexpr std::size_t most_bytes = std::size_t{1} << 30;
+    const platform::os::FileText file = platform::os::read_file(std::string(path), most_bytes);
     constexpr std::size_t most_shown = 200;  // PTX text that was taken for a name
     std::string name = composed("module '{}'", path.substr(0, most_shown));
     if (file.error != 0) {

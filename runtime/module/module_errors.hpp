@@ -17,7 +17,7 @@ inline constexpr auto module_is_no_image =
 inline constexpr auto module_file_not_read =
     error_entry("Y002", Code::system_error,
                 "{module} is not loaded: the file cannot be read ({why})",
-                "look at its name and permissions; PTX text is given as bytes, not as a string");
+                "name a regular file of at most 1 GiB that may be read; PTX text is given as bytes, not as a string");
 // Code, meaning and remedy are those of the driver's answer.
 inline constexpr auto module_refused_by_driver =
     error_entry("Y003", Code::ok,

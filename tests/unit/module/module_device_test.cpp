@@ -4,7 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -49,6 +55,35 @@ TEST(ModuleDevices, AReleaseBesideALaunchIsRefusedAtItsDeadline) {
     EXPECT_TRUE(device.stream().launch(kernel, {.grid = {0}}, 1u).ok()) << "the refusal changed nothing";
     EXPECT_TRUE(module->release().ok());
     EXPECT_EQ(device.stream().launch(kernel, {}, 1u).code(), Code::invalid_handle);
+}
+
+// A device or a pipe has no end, and nobody may ever write to a FIFO.
+TEST(ModuleDevices, OnlyARegularFileOfASensibleSizeIsRead) {  // keeps W8
+    isthmus::testing::FakeWorld world;
+    world.synchronous = true;
+    isthmus::testing::FakeRuntime runtime;
+    Device device(runtime.open(world));
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("isthmus-module-files-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string pipe = folder / "pipe", large = folder / "large", text = folder / "text.ptx";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::ofstream(large).close();
+    std::filesystem::resize_file(large, (std::uintmax_t{1} << 30) + 1);
+    std::ofstream(text) << ptx;
+    const auto said = [&](const std::string& path) {
+        const Result<Module> refused = device.load_module(path);
+        EXPECT_EQ(refused.code(), Code::system_error) << path;
+        return refused.ok() ? std::string("loaded") : refused.error().text();
+    };
+    for (const std::string& path : {std::string("/dev/zero"), std::string("/dev/null"), pipe}) {
+        EXPECT_NE(said(path).find("it is no regular file"), std::string::npos) << path;
+    }
+    EXPECT_NE(said(folder).find("directory"), std::string::npos);
+    EXPECT_NE(said(large).find("too large"), std::string::npos);
+    EXPECT_NE(said(folder / "nothing").find("No such file"), std::string::npos);
+    EXPECT_TRUE(device.load_module(text).ok());
+    std::filesystem::remove_all(folder);
 }
 
 }  // namespace
