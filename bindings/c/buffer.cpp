@@ -34,11 +34,12 @@ Result<SharedUse> use_at(const Call& call, const char* argument, const isthmus_s
     return use_of(call, argument, read);
 }
 
-Result<std::size_t> size_in(const Call& call, const isthmus_buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
+Result<std::size_t> size_in(const Call& call, const isthmus_buffer& buffer, std::uint64_t offset, std::uint64_t bytes,
+                            const char* argument) {
     const std::uint64_t whole = buffer.cpp.size_bytes();
     if (offset > whole || (bytes != ISTHMUS_REST && bytes > whole - offset)) {
         const std::string asked = bytes == ISTHMUS_REST ? "the rest" : std::to_string(bytes) + " bytes";
-        return call.refuse("offset", "is " + std::to_string(offset) + ": " + asked + " from there are beyond the end",
+        return call.refuse(argument, "is " + std::to_string(offset) + ": " + asked + " from there are beyond the end",
                            "the buffer has " + std::to_string(whole) + " bytes");
     }
     return static_cast<std::size_t>(bytes == ISTHMUS_REST ? whole - offset : bytes);

@@ -132,8 +132,9 @@ inline Result<ArgumentUse> use_of_flags(const Call& call, const char* argument, 
     }
 }
 
-// The range as offset and size within the buffer; invalid_argument beyond its end.
-Result<std::size_t> size_in(const Call& call, const isthmus_buffer& buffer, std::uint64_t offset, std::uint64_t bytes);
+// The range as offset and size within the buffer; invalid_argument beyond its end. `argument`: the offset's name.
+Result<std::size_t> size_in(const Call& call, const isthmus_buffer& buffer, std::uint64_t offset, std::uint64_t bytes,
+                            const char* argument = "offset");
 
 // Hands a new handle to the caller.
 template <class H, class Made, class... More>

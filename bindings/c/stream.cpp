@@ -78,6 +78,10 @@ isthmus_code isthmus_stream_copy(isthmus_stream* stream, isthmus_buffer* to, uin
                                  isthmus_error** error) {
     return c::guarded("isthmus_stream_copy", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"stream", stream}, {"to", to}, {"from", from}}));
+        if (bytes == 0) {  // which C++ takes at any offset; the other calls here do not
+            ISTHMUS_TRY(c::size_in(call, *to, to_offset, bytes, "to_offset"));
+            ISTHMUS_TRY(c::size_in(call, *from, from_offset, bytes, "from_offset"));
+        }
         return stream->cpp.copy(to->cpp, to_offset, from->cpp, from_offset, bytes);
     });
 }
@@ -86,7 +90,7 @@ isthmus_code isthmus_stream_copy_from_host(isthmus_stream* stream, isthmus_buffe
                                            const void* from, uint64_t bytes, isthmus_error** error) {
     return c::guarded("isthmus_stream_copy_from_host", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"stream", stream}, {"to", to}, {"from", from}}));
-        ISTHMUS_TRY(c::size_in(call, *to, to_offset, bytes == ISTHMUS_REST ? bytes - 1 : bytes));
+        ISTHMUS_TRY(c::size_in(call, *to, to_offset, bytes == ISTHMUS_REST ? bytes - 1 : bytes, "to_offset"));
         return stream->cpp.copy_from_host(to->cpp, std::span(static_cast<const std::byte*>(from), bytes), to_offset);
     });
 }
@@ -95,7 +99,7 @@ isthmus_code isthmus_stream_copy_to_host(isthmus_stream* stream, void* to, const
                                          uint64_t from_offset, uint64_t bytes, isthmus_error** error) {
     return c::guarded("isthmus_stream_copy_to_host", error, [&](const c::Call& call) -> Result<void> {
         ISTHMUS_TRY(call.needs({{"stream", stream}, {"to", to}, {"from", from}}));
-        ISTHMUS_TRY(c::size_in(call, *from, from_offset, bytes == ISTHMUS_REST ? bytes - 1 : bytes));
+        ISTHMUS_TRY(c::size_in(call, *from, from_offset, bytes == ISTHMUS_REST ? bytes - 1 : bytes, "from_offset"));
         return stream->cpp.copy_to_host(std::span(static_cast<std::byte*>(to), bytes), from->cpp, from_offset);
     });
 }

@@ -43,8 +43,12 @@ static void copies_are_ordered(isthmus_device* device) {
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "", isthmus_stream_copy(stream, to, 0, from, 8000, 200, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "", isthmus_stream_copy(stream, to, 0, from, UINT64_MAX, 2, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "", isthmus_stream_copy(stream, to, 0, to, 10, 100, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "`to_offset` is 8193", isthmus_stream_copy(stream, to, 8193, from, 0, 0, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "`from_offset` is", isthmus_stream_copy(stream, to, 0, from, UINT64_MAX, 0, ERR));
+    WORKS(isthmus_stream_copy(stream, to, 8192, from, 8192, 0, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "end", isthmus_stream_copy_from_host(stream, to, 8190, memory, 3, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "end", isthmus_stream_copy_to_host(stream, memory, to, 8190, UINT64_MAX, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "end", isthmus_stream_copy_to_host(stream, memory, to, 8193, 0, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "end", isthmus_stream_fill(stream, to, 8193, 0, 1, ERR));
     WORKS(isthmus_stream_fill(stream, to, 8192, 0, 1, ERR));
     check_bytes(to, 1200, 8192, 0);

@@ -574,8 +574,9 @@ ISTHMUS_C_API isthmus_code isthmus_stream_wait_native(isthmus_stream* stream, vo
 ISTHMUS_C_API isthmus_code isthmus_stream_finished(isthmus_stream* stream, int32_t* finished, isthmus_error** error);
 /* Waits for the stream's work. Errors: timed_out, not_ready, capture_error, in_use, device_lost. */
 ISTHMUS_C_API isthmus_code isthmus_stream_synchronize(isthmus_stream* stream, int64_t wait_ns, isthmus_error** error);
-/* Copies between buffers, in the order of the stream; not waited for. Errors: invalid_argument (beyond an end,
- * overlapping), in_use, wrong_device, unsupported, capture_error, device_lost. */
+/* Copies between buffers, in the order of the stream; not waited for. A copy of 0 bytes does nothing, within the same
+ * bounds. Errors: invalid_argument (beyond an end, overlapping), in_use, wrong_device, unsupported, capture_error,
+ * device_lost. */
 ISTHMUS_C_API isthmus_code isthmus_stream_copy(isthmus_stream* stream, isthmus_buffer* to, uint64_t to_offset,
                                                const isthmus_buffer* from, uint64_t from_offset, uint64_t bytes,
                                                isthmus_error** error);
