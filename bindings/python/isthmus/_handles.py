@@ -11,9 +11,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn, Protocol, SupportsIndex
 
 from ._library import address, c, glue, glue_locked
+from ._types import DType
 from .errors import InvalidHandle, OutOfMemory
 
 _new = glue_locked.isthmus_python_share_new
@@ -111,6 +112,49 @@ class Owner(OfThisProcess):
     def close(self) -> None:
         """Gives up this object's part in it. Closing twice is harmless."""
         self._share = None
+
+
+# What handles know of each other. They keep the objects themselves and not their modules: a buffer's device makes
+# buffers, and modules that named each other for that would be a circle.
+
+class DeviceHandle(Protocol):
+    """A `Device`, for what it makes."""
+
+    _runtime_share: Share
+
+    @property
+    def _handle(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_cpu(self) -> bool: ...
+    @property
+    def ordinal(self) -> int: ...
+    @property
+    def stream(self) -> Any: ...
+    def wrap_stream(self, handle: int) -> Any: ...
+
+
+class StreamHandle(Protocol):
+    """A `Stream`, for scopes."""
+
+    @property
+    def _handle(self) -> int: ...
+    def wait(self, other: Any) -> None: ...
+
+
+class BufferHandle(Protocol):
+    """A `Buffer`, for scopes."""
+
+    home: Any
+    shape: tuple[int, ...]
+    dtype: DType
+    readonly: bool
+
+    @property
+    def _handle(self) -> int: ...
+    @property
+    def _live(self) -> Share: ...
 
 
 def handle_of(given: Any, kind: str) -> int:

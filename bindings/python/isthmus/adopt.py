@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_void_p
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _structures as structures
 from . import dlpack
+from ._handles import DeviceHandle
 from ._library import c, drop_released, glue_locked, raised
 from ._types import DType, dtype_of_dlpack, dtype_of_format
 from .buffers import Buffer
 from .errors import InvalidArgument, OutOfMemory
-
-if TYPE_CHECKING:
-    from .runtime import Device
-    from .streams import Event
+from .streams import Event
 
 _adopt = c.isthmus_device_adopt_dlpack
 
 
-def adopted(device: Device, source: Any) -> Buffer:
+def adopted(device: DeviceHandle, source: Any) -> Buffer:
     """`Device.adopt()`."""
     drop_released()
     if isinstance(source, Buffer):
@@ -43,7 +41,7 @@ def adopted(device: Device, source: Any) -> Buffer:
     return _of_buffer(device, view, source)
 
 
-def _of_buffer(device: Device, view: memoryview, source: Any) -> Buffer:
+def _of_buffer(device: DeviceHandle, view: memoryview, source: Any) -> Buffer:
     dtype = dtype_of_format(view.format, view.itemsize)
     if not view.c_contiguous:
         raise InvalidArgument(f'the memory of this {type(source).__name__} has gaps or another order',
@@ -75,7 +73,7 @@ def _address_of(view: memoryview) -> int:
         _release_buffer(byref(raw))
 
 
-def _of_dlpack(device: Device, source: Any) -> Buffer:
+def _of_dlpack(device: DeviceHandle, source: Any) -> Buffer:
     stream = None if device.is_cpu else device.stream
     try:
         like, plain, versioned, flags = dlpack.imported(source, lambda: stream.native_handle if stream else None)
@@ -110,7 +108,7 @@ def _delete(source: Any, plain: int, versioned: int, like: structures.DLTensor) 
     glue_locked.isthmus_python_not_adopted(_kept(source, plain, versioned, like, 0))
 
 
-def _adopted(device: Device, source: Any, like: structures.DLTensor, plain: int, versioned: int, flags: int,
+def _adopted(device: DeviceHandle, source: Any, like: structures.DLTensor, plain: int, versioned: int, flags: int,
              shape: tuple[int, ...], dtype: DType, after: Event | None) -> Buffer:
     kept = _kept(source, plain, versioned, like, flags)
     buffer, error = c_void_p(), c_void_p()

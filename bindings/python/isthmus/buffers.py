@@ -10,18 +10,14 @@ CPU, `device()` one for other code's GPU work. Kernels, copies and fills of isth
 from __future__ import annotations
 
 from ctypes import byref, c_int
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from ._handles import Owner, Share, free_of, refuse_array
+from ._handles import DeviceHandle, Owner, Share, StreamHandle, free_of, refuse_array
 from ._library import c, call, drop_released, text
 from ._types import DType, count_of, dtype_of, shape_of
 from .errors import InvalidArgument
 from .scopes import DeviceScope, scope_of
 from .views import HostScope
-
-if TYPE_CHECKING:
-    from .runtime import Device
-    from .streams import Stream
 
 _free_buffer = free_of('buffer')
 
@@ -33,12 +29,12 @@ class Buffer(Owner):
 
     __slots__ = ('home', 'shape', 'dtype', 'readonly', '_keeps')
     _handle_kind = 'Buffer'
-    home: Device
+    home: Any   # the Device
     shape: tuple[int, ...]
     dtype: DType
     readonly: bool
 
-    def __init__(self, handle: int, home: Device, shape: tuple[int, ...], dtype: DType, *, readonly: bool = False,
+    def __init__(self, handle: int, home: DeviceHandle, shape: tuple[int, ...], dtype: DType, *, readonly: bool = False,
                  keeps: Share | None = None) -> None:
         super().__init__(handle, _free_buffer, keeps or home._runtime_share)
         self.home, self.shape, self.dtype, self.readonly, self._keeps = home, shape, dtype, readonly, keeps
@@ -61,7 +57,7 @@ class Buffer(Owner):
         drop_released()
         return scope
 
-    def device(self, stream: Stream, mode: str = 'rw', *, name: str | None = None) -> DeviceScope:
+    def device(self, stream: StreamHandle, mode: str = 'rw', *, name: str | None = None) -> DeviceScope:
         """Opens it for other code's work on `stream` (PyTorch, CuPy, Numba, TensorRT); modes as `host()`."""
         return scope_of(self, stream, mode, name)
 

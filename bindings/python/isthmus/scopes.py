@@ -20,19 +20,15 @@ import dataclasses
 import warnings
 from ctypes import byref, c_void_p
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import _structures as structures
 from . import dlpack
-from ._handles import OfThisProcess, Share, handle_of, refuse_array
+from ._handles import BufferHandle, OfThisProcess, Share, StreamHandle, handle_of, refuse_array
 from ._library import address, c, glue, raised
 from ._types import DType, count_of
 from .errors import Error, InvalidArgument, InvalidHandle
 from .views import flags_of
-
-if TYPE_CHECKING:
-    from .buffers import Buffer
-    from .streams import Stream
 
 _close_scope = address(glue.isthmus_python_close_scope)
 
@@ -45,21 +41,21 @@ class ScopeWarning(RuntimeWarning):
 class Use:
     """What a scope does with a buffer: made by `isthmus.reads`, `writes` and `updates`."""
 
-    buffer: Buffer
+    buffer: Any   # a Buffer
     mode: str
 
 
-def reads(buffer: Buffer) -> Use:
+def reads(buffer: BufferHandle) -> Use:
     """The work only reads it."""
     return Use(buffer, 'r')
 
 
-def writes(buffer: Buffer) -> Use:
+def writes(buffer: BufferHandle) -> Use:
     """The work writes every element; what was there need not be kept."""
     return Use(buffer, 'w')
 
 
-def updates(buffer: Buffer) -> Use:
+def updates(buffer: BufferHandle) -> Use:
     """The work reads and writes it."""
     return Use(buffer, 'rw')
 
@@ -68,7 +64,7 @@ class _Claim:
     """The open native scope behind one or several device scopes. Exported tensors keep `share`: a scope that is in no
     `with` ends with the last of them."""
 
-    def __init__(self, stream: Stream, uses: tuple[Use, ...], name: str) -> None:
+    def __init__(self, stream: StreamHandle, uses: tuple[Use, ...], name: str) -> None:
         array = (structures.NativeUse * len(uses))()
         for at, use in enumerate(uses):
             array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
@@ -85,7 +81,7 @@ class _Claim:
         self.stream = stream
         self.name = name
         self.native: int = c.isthmus_native_scope_stream(scope) or 0
-        self.joined: list[Stream] = []
+        self.joined: list[StreamHandle] = []
         # What tensors keep: the memory (the buffer) and, until close(), the claim.
         self.views = [Share(0, 0, use.buffer._live, self.share) for use in uses]
         self.pointers = [array[at].pointer or 0 for at in range(len(uses))]
@@ -96,7 +92,7 @@ class _Claim:
             raise InvalidHandle(f"the device scope '{self.name}' is closed", 'use it inside its `with`; open another one')
         return share
 
-    def join(self, stream: Stream) -> None:
+    def join(self, stream: StreamHandle) -> None:
         if stream not in self.joined:
             self.joined.append(stream)
 
@@ -135,6 +131,7 @@ class DeviceScope(OfThisProcess):
     `__dlpack__` and, on CUDA devices, `__cuda_array_interface__` (version 3)."""
 
     __slots__ = ('_claim', '_share', '_pointer', 'buffer', 'mode', 'shape', 'dtype', '__weakref__')
+    buffer: Any   # the Buffer
     shape: tuple[int, ...]
     dtype: DType
 
@@ -155,8 +152,8 @@ class DeviceScope(OfThisProcess):
         return self._pointer
 
     @property
-    def stream(self) -> Stream:
-        """The stream behind which the scope was opened."""
+    def stream(self) -> Any:
+        """The `Stream` behind which the scope was opened."""
         return self._claim.stream
 
     @property
@@ -166,7 +163,7 @@ class DeviceScope(OfThisProcess):
         self._claim.live()
         return self._claim.native
 
-    def joins(self, stream: int | Stream) -> None:
+    def joins(self, stream: int | StreamHandle) -> None:
         """Work on this stream uses the scope, too: the end of the scope waits for what it has by then. An int is a
         CUstream of other code. Its work has to be ordered behind the scope's stream by that code; `__dlpack__` does
         both."""
@@ -285,7 +282,7 @@ def _leave(claim: _Claim, exception: BaseException | None) -> None:
             exception.add_note(f'isthmus: the scope did not end well, either: {problem}')
 
 
-def open_scopes(stream: Stream, uses: tuple[Use, ...], name: str) -> DeviceScopes:
+def open_scopes(stream: StreamHandle, uses: tuple[Use, ...], name: str) -> DeviceScopes:
     """Opens one claim for all uses."""
     if not uses:
         raise InvalidArgument('a device scope of no buffer', 'stream.scope(isthmus.reads(a), isthmus.writes(b))')
@@ -301,7 +298,7 @@ def open_scopes(stream: Stream, uses: tuple[Use, ...], name: str) -> DeviceScope
     return DeviceScopes(DeviceScope(claim, use, at) for at, use in enumerate(uses))
 
 
-def scope_of(buffer: Buffer, stream: Stream, mode: str, name: str | None) -> DeviceScope:
+def scope_of(buffer: BufferHandle, stream: StreamHandle, mode: str, name: str | None) -> DeviceScope:
     """The scope of one buffer."""
     flags_of(mode)
     return open_scopes(stream, (Use(buffer, mode),), name or 'Buffer.device')[0]

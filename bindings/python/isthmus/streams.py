@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from ctypes import byref, c_int32
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _structures as structures
-from ._handles import Owner, free_of
+from ._handles import DeviceHandle, Owner, free_of
 from ._library import c, call, drop_released, make
 from ._types import number_of, wait_of
+from .buffers import Buffer
 from .errors import InvalidArgument
 from .scopes import DeviceScopes, Use, open_scopes
-
-if TYPE_CHECKING:
-    from .buffers import Buffer
-    from .runtime import Device
 
 _free_stream, _free_event = free_of('stream'), free_of('event')
 
@@ -63,9 +60,9 @@ class Stream(Owner):
 
     __slots__ = ('device',)
     _handle_kind = 'Stream'
-    device: Device
+    device: Any   # the Device
 
-    def __init__(self, handle: int, device: Device) -> None:
+    def __init__(self, handle: int, device: DeviceHandle) -> None:
         super().__init__(handle, _free_stream, device._runtime_share)
         self.device = device
 
