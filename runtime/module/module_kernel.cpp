@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -36,12 +37,18 @@ platform::Status ask_parameters(platform::Modules& modules, platform::FunctionHa
 
 std::string key_of(const std::string& entry, const ModuleSignature& signature) {
     std::string key = entry + '\n' + (signature.own_layout ? "i" : "p") + std::to_string(signature.item_rank);
+    const auto add = [&key](std::initializer_list<std::uint32_t> numbers) {
+        for (const std::uint32_t number : numbers) key += ' ' + std::to_string(number);
+    };
+    add({signature.pack_bytes, signature.pack_offset, signature.parameter_count});
     for (std::uint32_t at = 0; at < signature.parameter_count; ++at) {
         const ParameterInfo& one = signature.parameter[at];
-        for (const std::uint32_t number : {one.size_bytes, one.element_bytes, static_cast<std::uint32_t>(one.use),
-                                           static_cast<std::uint32_t>(one.atomics), std::uint32_t{one.is_signed}}) {
-            key += ' ' + std::to_string(number);
-        }
+        add({one.offset_bytes, one.size_bytes, one.element_bytes, static_cast<std::uint32_t>(one.use),
+             static_cast<std::uint32_t>(one.atomics), std::uint32_t{one.is_signed}, std::uint32_t{one.own_device}});
+    }
+    // Alignments of values move them in the entry's block, too.
+    for (std::uint32_t at = 0; at < signature.block_count; ++at) {
+        add({signature.block[at].offset_bytes, signature.block[at].size_bytes});
     }
     return key;
 }
@@ -72,18 +79,19 @@ Error refusal_of_shape(const ModuleKernelState& kernel, const LaunchShape& shape
                                                       verdict.text);
 }
 
-// Drivers refuse more than 48 KiB unless the function was told before.
+// Drivers refuse more than 48 KiB unless the function was told before. It keeps one number, for all signatures.
 Result<void> allow_shared(const ModuleKernelState& kernel, std::uint64_t bytes) {
-    if (bytes == 0 || kernel.function == platform::FunctionHandle::none) return {};
-    const std::lock_guard lock(kernel.mutex);
-    if (bytes <= kernel.allowed_shared) return {};
+    if (bytes == 0 || kernel.allowed_shared == nullptr) return {};
+    AllowedShared& allowed_so_far = *kernel.allowed_shared;
+    const std::lock_guard lock(allowed_so_far.mutex);
+    if (bytes <= allowed_so_far.bytes) return {};
     const auto wanted = static_cast<std::uint32_t>(bytes);
     const platform::Status allowed = kernel.module->modules()->allow_shared(kernel.function, wanted);
     if (!allowed.ok()) {
         return kernel.module->device->failure(
             allowed, composed("dynamic shared memory for kernel '{}' of {}", kernel.info->name, kernel.module->name));
     }
-    kernel.allowed_shared = wanted;
+    allowed_so_far.bytes = wanted;
     return {};
 }
 
@@ -164,7 +172,10 @@ Result<void> ModuleState::find_function(const std::string& entry, ModuleKernelSt
     if (!found.ok()) return refused(found, worded("finding kernel '{}'", entry), {});
     const platform::Status asked = modules()->limits(kernel.function, kernel.limits);
     if (!asked.ok()) return device->failure(asked, what);
-    kernel.allowed_shared = kernel.limits.dynamic_shared;
+    AllowedShared& allowed = functions_->allowed_shared[entry];
+    const std::lock_guard lock(allowed.mutex);
+    allowed.bytes = std::max(allowed.bytes, kernel.limits.dynamic_shared);
+    kernel.allowed_shared = &allowed;
     return {};
 }
 

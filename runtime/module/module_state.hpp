@@ -28,11 +28,18 @@ namespace detail {
 class ModuleState;
 struct StreamState;
 
+// Dynamic shared memory that launches of one entry may ask for now.
+struct AllowedShared {
+    std::mutex mutex;
+    std::uint32_t bytes = 0;  // guarded by mutex
+};
+
 // What running stand-ins use. Outlives the module if one of them hangs.
 struct ModuleFunctions {
     std::vector<StandIn> stand_ins;                                     // constant
     std::vector<std::pair<std::string, void*>> variables;               // for stand-ins; constant once loaded
     std::map<std::string, std::unique_ptr<ModuleKernelState>> kernels;  // by entry and signature; the module's mutex
+    std::map<std::string, AllowedShared> allowed_shared;                // by entry; the module's mutex
 };
 
 // One kernel with one signature. Lives as long as its module; handles of users hold the module.
@@ -47,8 +54,7 @@ struct ModuleKernelState {
     bool own_layout = false;
     std::uint8_t item_rank = 1;
     std::uint32_t pack_offset = 0;
-    mutable std::mutex mutex;                  // guards `allowed_shared`
-    mutable std::uint32_t allowed_shared = 0;  // dynamic shared memory that a launch may ask for now
+    AllowedShared* allowed_shared = nullptr;  // of the entry; nullptr: no driver has to be told
 };
 // KernelInfo::twin of every kernel of a module.
 void run_module_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);

@@ -104,6 +104,32 @@ static void modules_run(isthmus_device* device, int from_file) {
     isthmus_module_kernel_free(kernel);
 }
 
+static void does_nothing(void* context, const isthmus_launch_shape* shape, void* const* values) {
+    (void)context, (void)shape, (void)values;
+}
+
+/* Two declarations that differ in alignments alone are two: the second is compared with the entry, too, and a launch
+ * packs what it declared. keeps Y1 */
+static void alignments_count(isthmus_device* device) {
+    static const char late[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry late(.param .u8 first, .param .u64 second)\n{\n    ret;\n}\n";
+    const isthmus_parameter right[] = {{0, 1, 1, 0}, {0, 8, 8, 0}}, wrong[] = {{0, 1, 1, 0}, {0, 8, 1, 0}};
+    const isthmus_stand_in stand_in = {"late", right, 2, does_nothing, NULL};
+    isthmus_module_options options = ISTHMUS_MODULE_OPTIONS_INIT;
+    options.stand_ins = &stand_in;
+    options.stand_in_count = 1;
+    isthmus_module* module = NULL;
+    WORKS(isthmus_device_load_module(device, late, sizeof late - 1, &options, &module, ERR));
+    isthmus_module_kernel *kernel = NULL, *other = NULL;
+    WORKS(isthmus_module_find(module, "late", right, 2, &kernel, ERR));
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "parameter 1 lies at byte 8 instead of 1",
+            isthmus_module_find(module, "late", wrong, 2, &other, ERR));
+    CHECK(other == NULL);
+    isthmus_module_kernel_free(kernel);
+    isthmus_module_free(module);
+}
+
 static void bad_images_are_refused(isthmus_device* device) {
     isthmus_module* module = NULL;
     REFUSED(ISTHMUS_NO_GPU_CODE, "", isthmus_device_load_module(device, "no image", 8, NULL, &module, ERR));
@@ -122,6 +148,7 @@ int main(void) {
     for (size_t at = 0; at < isthmus_runtime_device_count(runtime); ++at) {
         modules_run(isthmus_runtime_device(runtime, at), 0);
         modules_run(isthmus_runtime_device(runtime, at), 1);
+        alignments_count(isthmus_runtime_device(runtime, at));
         bad_images_are_refused(isthmus_runtime_device(runtime, at));
     }
     isthmus_runtime_free(runtime);

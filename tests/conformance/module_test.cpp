@@ -227,6 +227,27 @@ TEST(Modules, BlocksGetTheSharedMemoryThatTheyAskFor) {
     });
 }
 
+// A function has one limit for all declarations of its entry, which a smaller request must not lower.
+TEST(Modules, ASecondDeclarationLeavesTheFirstItsSharedMemory) {
+    on_every_device([](Device& device, Stream stream) {
+        constexpr int most_shared_of_a_block = 97;
+        const std::optional<int> most = device.facts().attribute(most_shared_of_a_block);
+        if (!device.is_cpu() && most.value_or(0) < (60 << 10)) return;
+        const Module module = load(device);
+        const auto first = module.kernel<BlockSums>("block_sums").value();
+        const auto second = module.kernel<void(View<std::int32_t>, View<const std::int32_t>)>("block_sums").value();
+        Buffer<std::int32_t> in = pinned(device, 1024, 2);
+        Buffer<std::int32_t> out = pinned(device, 4, 0);
+        const LaunchShape large{.grid = {4}, .block = {256}, .shared_bytes = 60 << 10};
+        const LaunchShape smaller{.grid = {4}, .block = {256}, .shared_bytes = 52 << 10};
+        EXPECT_TRUE(worked(stream.launch(first, large, out, in)));
+        EXPECT_TRUE(worked(stream.launch(second, smaller, out, in)));
+        set_all(out, 0);
+        EXPECT_TRUE(worked(stream.launch(first, large, out, in)));
+        expect_all(out, 512);
+    });
+}
+
 TEST(Modules, ClustersRunWhereTheDeviceHasThem) {
     on_every_device([](Device& device, Stream stream) {
         constexpr int cluster_launch = 120;
