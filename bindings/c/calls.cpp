@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
@@ -83,14 +84,16 @@ namespace {
     return ISTHMUS_OUT_OF_MEMORY;
 }
 
-const char* kept(std::string_view text) {
-    struct Texts {
-        std::mutex mutex;
-        std::unordered_set<std::string> all;
-    };
-    static Texts& texts = *new Texts;  // never destroyed: texts outlive the static objects of the program
+struct Texts {
+    std::mutex mutex;
+    std::unordered_set<std::string> all;
+};
+
+const char* kept(Texts& texts, std::string_view text, std::size_t most, const char* otherwise) {
     const std::lock_guard lock(texts.mutex);
-    return texts.all.emplace(text).first->c_str();
+    if (texts.all.size() < most) return texts.all.emplace(text).first->c_str();
+    const auto known = texts.all.find(std::string(text));
+    return known == texts.all.end() ? otherwise : known->c_str();
 }
 
 }  // namespace
@@ -113,7 +116,17 @@ isthmus_code run_guarded(const char* name, isthmus_error** error, void* body,
 }
 
 const char* kept_text(std::string_view text) noexcept {
-    return answered("", [&] { return kept(text); });
+    return answered("", [&] {
+        static Texts& texts = *new Texts;  // never destroyed: texts outlive the static objects of the program
+        return kept(texts, text, SIZE_MAX, "");
+    });
+}
+
+const char* kept_name(std::string_view name) noexcept {
+    return answered("", [&] {
+        static Texts& names = *new Texts;
+        return kept(names, name, 4096, "native work with one of many names");
+    });
 }
 
 Result<void> Call::needs(std::initializer_list<Needed> all) const {

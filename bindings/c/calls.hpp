@@ -80,6 +80,8 @@ T answered(T otherwise, Body&& body) noexcept {
 
 // A copy of the text that ends with 0 and is never freed; one for each content. "" where no memory is left.
 const char* kept_text(std::string_view text) noexcept;
+// The same for names that callers make up: of the first 4096. Later ones become "native work with one of many names".
+const char* kept_name(std::string_view name) noexcept;
 
 // The caller's bytes of a struct that begins with `size`; `bytes` of ours, zeroed before.
 Result<void> read_struct(const Call& call, const char* argument, const void* from, std::size_t least_bytes, void* to,

@@ -40,7 +40,7 @@ public:
         return {};
     }
     detail::NativeRequest request(const char* name) {
-        return {c::kept_text(name), arguments_.data(), parameters_.data(), views_.data(),
+        return {c::kept_name(name), arguments_.data(), parameters_.data(), views_.data(),
                 static_cast<std::uint32_t>(count_)};
     }
     const detail::NativeView* views() noexcept { return views_.data(); }

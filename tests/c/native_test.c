@@ -122,6 +122,32 @@ static void scopes_claim_their_buffers(isthmus_device* device) {
     isthmus_stream_free(stream);
 }
 
+/* A program that names each frame's work does not grow: names are kept for messages, and only so many. keeps Y1 */
+static void names_are_kept_in_bounds(isthmus_device* device) {
+    isthmus_stream* stream = isthmus_device_stream(device);
+    isthmus_buffer* buffer = shared_buffer(device, 64);
+    isthmus_native_use use;
+    memset(&use, 0, sizeof use);
+    use.buffer = buffer;
+    use.flags = ISTHMUS_WRITE;
+    isthmus_native_scope* scope = NULL;
+    isthmus_host_view* view = NULL;
+    void* data = NULL;
+    char name[32] = "";
+    for (int frame = 0; frame <= 4100; ++frame) {
+        snprintf(name, sizeof name, "frame %d", frame == 4100 ? 0 : frame);
+        WORKS(isthmus_stream_open_native_scope(stream, name, &use, 1, &scope, ERR));
+        if (frame >= 4099) {
+            REFUSED(ISTHMUS_IN_USE, frame == 4099 ? "one of many names" : "frame 0",
+                    isthmus_buffer_open_on_host(buffer, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view,
+                                                &data, ERR));
+        }
+        WORKS(isthmus_native_scope_close(scope, 0, ERR));
+    }
+    isthmus_buffer_free(buffer);
+    isthmus_stream_free(stream);
+}
+
 int main(void) {
     find_driver();
     isthmus_runtime* runtime = open_runtime();
@@ -131,6 +157,7 @@ int main(void) {
         calls_are_made_once(device);
         scopes_claim_their_buffers(device);
     }
+    names_are_kept_in_bounds(isthmus_runtime_cpu(runtime));
     isthmus_runtime_free(runtime);
     return 0;
 }

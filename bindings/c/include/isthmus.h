@@ -526,8 +526,8 @@ typedef struct isthmus_native_use {
     void* pointer; /* result: for the device, or for the host on the CPU device */
 } isthmus_native_use;
 /* Claims the buffers for other code, and fills in the pointers. While the scope is open, views, launches, copies and
- * scopes that conflict are in_use. `name` is copied, for messages. One thread at a time uses a scope. Errors: as
- * isthmus_stream_launch(); capture_error (the stream is captured). */
+ * scopes that conflict are in_use. `name` is copied, for messages, of the first 4096 names of the process. One thread
+ * at a time uses a scope. Errors: as isthmus_stream_launch(); capture_error (the stream is captured). */
 ISTHMUS_C_API isthmus_code isthmus_stream_open_native_scope(isthmus_stream* stream, const char* name,
                                                             isthmus_native_use* uses, size_t count,
                                                             isthmus_native_scope** scope, isthmus_error** error);
