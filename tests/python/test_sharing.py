@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames between processes."""
+import errno
 import gc
 import json
 import math
@@ -227,6 +228,22 @@ def test_a_refused_reader_closes_the_files_that_it_was_given(device, monkeypatch
             for file in files:
                 with pytest.raises(OSError):
                     os.fstat(file)
+
+
+def test_an_admission_that_runs_out_of_descriptors_leaves_none(device, monkeypatch):   # keeps I6
+    with ring_on(device, 64) as ring:
+        copies, made = os.dup, []
+
+        def few(file):
+            if made:
+                raise OSError(errno.EMFILE, 'Too many open files')
+            made.append(copies(file))
+            return made[0]
+        monkeypatch.setattr(os, 'dup', few)
+        with pytest.raises(OSError, match='Too many'):
+            ring.admit()
+        with pytest.raises(OSError):
+            os.fstat(made[0])
 
 
 def test_a_reader_without_a_place_is_told_at_once(device, meeting_place):   # keeps I6

@@ -235,8 +235,14 @@ class SharedRing(Owner):
         """Admits one reader: bytes, and files to send with them by your own transport (`socket.send_fds`). The files are
         yours to close after sending. `SharedReader.received()` takes both."""
         offer = self._offer()
+        files: list[int] = []
         try:
-            return offer.descriptor, tuple(os.dup(file) for file in offer.files)
+            for file in offer.files:
+                files.append(os.dup(file))
+            return offer.descriptor, tuple(files)
+        except BaseException:   # no descriptor is left, or a signal's handler raised
+            meeting.close(files)
+            raise
         finally:
             offer.sent()
 
