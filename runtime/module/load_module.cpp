@@ -44,9 +44,12 @@ Result<Module> Device::load_module(std::span<const std::byte> image, const Modul
 Result<Module> Device::load_module(std::string_view path, const ModuleOptions& options) {
     if (state_->bars(rules::PublicCall::load_module)) return state_->refusal(rules::PublicCall::load_module);
     constexpr std::size_t most_bytes = std::size_t{1} << 30;
-    const platform::os::FileText file = platform::os::read_file(std::string(path), most_bytes);
     constexpr std::size_t most_shown = 200;  // PTX text that was taken for a name
     std::string name = composed("module '{}'", path.substr(0, most_shown));
+    if (path.find('\0') != path.npos) {  // the system would open what stands before it
+        return make_error<errors::module_file_not_read>(name, "its name has a NUL");
+    }
+    const platform::os::FileText file = platform::os::read_file(std::string(path), most_bytes);
     if (file.error != 0) {
         return make_error<errors::module_file_not_read>(name, file.reason).from_call("open", file.error);
     }

@@ -82,6 +82,7 @@ TEST(ModuleDevices, OnlyARegularFileOfASensibleSizeIsRead) {  // keeps W8
     EXPECT_NE(said(folder).find("directory"), std::string::npos);
     EXPECT_NE(said(large).find("too large"), std::string::npos);
     EXPECT_NE(said(folder / "nothing").find("No such file"), std::string::npos);
+    EXPECT_NE(said(text + std::string(1, '\0') + ".bak").find("a NUL"), std::string::npos);
     EXPECT_TRUE(device.load_module(text).ok());
     std::filesystem::remove_all(folder);
 }
