@@ -136,7 +136,7 @@ bool may_be_file_mapped(std::uint64_t address, std::uint64_t bytes);
 // The value of an environment variable, or empty; ignored in set-user-ID programs (secure_getenv).
 std::string environment(const char* name);
 
-// A whole file; never throws.
+// A whole regular file, also of /proc and /sys; never throws. Others (devices, pipes, sockets) are EINVAL.
 struct FileText {
     std::string text;
     int error = 0;       // errno of the call that failed, EFBIG for more than `most_bytes`; 0: the text is whole
