@@ -52,7 +52,7 @@ Result<void> detach(BufferState& buffer) {
     }
     if (!holder) return {};
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = holder->lock_within(wait, "giving managed memory back");
+    const Result<StreamLock> lock = holder->lock_within(wait, "giving managed memory back");
     if (!lock) return lock.error();
     return holder->fence();
 }

@@ -53,8 +53,7 @@ Result<void> BufferState::download(Wait whole) {
     const std::shared_ptr<StreamState> stream = device->download_stream();
     std::uint64_t position = 0;
     {
-        const Result<std::unique_lock<std::mutex>> stream_lock =
-            stream->lock_within(wait, "copying a staged buffer to the host's side");
+        const Result<StreamLock> stream_lock = stream->lock_within(wait, "copying a staged buffer to the host's side");
         if (!stream_lock) return stream_lock.error();
         if (Result<void> opened = stream->open_handle(); !opened) return opened;
         {

@@ -207,7 +207,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& de
     if (!last) return last;
     // The release will be submitted to this stream, but not while another thread is blocked in the driver with it.
     Wait wait = deadline.left();
-    const Result<std::unique_lock<std::mutex>> lock = last->lock_within(wait, "releasing a buffer");
+    const Result<StreamLock> lock = last->lock_within(wait, "releasing a buffer");
     return lock ? Result<std::shared_ptr<StreamState>>(last) : lock.error();
 }
 

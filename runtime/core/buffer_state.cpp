@@ -89,8 +89,8 @@ void BufferState::forget_ended_uses() {
     // tried, because that thread may wait for this buffer's.
     std::vector<std::shared_ptr<StreamState>> forgotten;  // end without the lock
     StreamState* const first = first_use.stream();
-    std::unique_lock<std::mutex> of_first;
-    if (first_use.viewable()) of_first = std::unique_lock(first->mutex, std::try_to_lock);
+    StreamLock of_first;
+    if (first_use.viewable()) of_first = StreamLock(first->mutex, std::try_to_lock);
     const bool stays = !of_first.owns_lock();
     const BufferSides* const side = sides();
     const StreamState* const attached_to = side != nullptr ? side->attached_to() : nullptr;

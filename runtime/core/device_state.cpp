@@ -195,7 +195,7 @@ DeviceState::OthersCaptures DeviceState::external_captures() {
     for (const std::shared_ptr<StreamState>& stream : live_streams()) {
         if (!stream->external) continue;
         Wait wait = Wait::never();
-        const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
+        const Result<StreamLock> lock = stream->lock_within(wait, "asking for captures");
         if (!lock) {  // another thread is in the driver with this stream
             found = OthersCaptures::busy;
             continue;

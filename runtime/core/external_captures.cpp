@@ -40,7 +40,7 @@ void StreamState::fence_external() noexcept {
 bool StreamState::takes_work() {
     if (!external) return true;
     Wait wait = Wait::never();
-    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "asking whether a stream takes work");
+    const Result<StreamLock> lock = lock_within(wait, "asking whether a stream takes work");
     if (!lock) return false;
     return handle != platform::StreamHandle::none && !captured_elsewhere();
 }

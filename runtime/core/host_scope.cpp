@@ -92,13 +92,15 @@ void close_untold(BufferState& buffer, const HostClaim& claim) noexcept {
 }
 
 // Tells of the close before it: the buffer and its device may be gone behind it. All views of an observed runtime and
-// of dma-bufs are slow. Out of line, so that close_view() keeps nothing for it.
-[[gnu::noinline]] void close_slowly(BufferState& buffer, const HostClaim& claim) noexcept {
-    end_cpu_use(buffer, cpu_use_of(claim.use));  // before a launch can find no open view
-    if (const Observer& observer = buffer.device->observer()) {
-        observer.end(Span::host_view, name_of_view(claim.use), observed(buffer, {claim.begin, claim.end}));
+// of dma-bufs are slow. Out of line and with close_view()'s arguments, so that close_view() needs no stack.
+[[gnu::noinline]] void close_slowly(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
+    if (buffer.views.seen().has(rules::ViewWord::slow)) {
+        end_cpu_use(buffer, cpu_use_of(use));  // before a launch can find no open view
+        if (const Observer& observer = buffer.device->observer()) {
+            observer.end(Span::host_view, name_of_view(use), observed(buffer, {begin, end}));
+        }
     }
-    close_untold(buffer, claim);
+    close_untold(buffer, {use, begin, end});
 }
 
 // `running` receives the uses that the view has to wait for.
@@ -215,9 +217,10 @@ Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& stat
 }
 
 void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
-    if (buffer.views.seen().has(rules::ViewWord::slow)) [[unlikely]]
-        return close_slowly(buffer, {use, begin, end});
-    close_untold(buffer, {use, begin, end});
+    if (buffer.views.seen().has(rules::ViewWord::slow) || !OpenViews::counted(use, {begin, end})) [[unlikely]]
+        return close_slowly(buffer, use, begin, end);
+    if (buffer.views.close_counted(rules::writes(use))) [[unlikely]]
+        end_buffer(&buffer);
 }
 
 }  // namespace detail

@@ -43,6 +43,11 @@ public:
     bool close(ArgumentUse use, const rules::ByteSpan& span) noexcept {
         return counted(use, span) ? word_.close(rules::writes(use)) : close_another({use, span});
     }
+    // The same for a view that is counted in the lock's word: of the whole buffer, and not concurrent.
+    static bool counted(ArgumentUse use, const rules::ByteSpan& span) noexcept {
+        return span.whole() && use != ArgumentUse::concurrent;
+    }
+    bool close_counted(bool writes) noexcept { return word_.close(writes); }
     // From now on only views hold the buffer. true: none does, and the caller has to end it.
     bool abandon() noexcept { return word_.abandon(); }
     // Whether the buffer was released, or is about to be, although a part exists. begin_release() sets it under the
@@ -152,10 +157,6 @@ private:
         populated_ = false;
     }
 
-    // Views of the whole buffer that are not concurrent are counted in the lock's word.
-    static bool counted(ArgumentUse use, const rules::ByteSpan& span) noexcept {
-        return span.whole() && use != ArgumentUse::concurrent;
-    }
     bool close_another(const OpenUse& view) noexcept;
     // Whether something is open that the word does not count. The word says so, too (ViewWord::others).
     bool others() const noexcept;

@@ -53,7 +53,7 @@ Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece,
         // Under the lock: a captured stream does not free memory that is not its graph's (1), and a capture may begin
         // at any moment.
         Wait wait;
-        const Result<std::unique_lock<std::mutex>> lock = after->lock_within(wait, "releasing memory behind a stream");
+        const Result<StreamLock> lock = after->lock_within(wait, "releasing memory behind a stream");
         if (!lock) return lock.error();
         const Result<HeldCapture> captured = after->capture();
         if (captured && !*captured && after->open_handle() && !after->captured_elsewhere()) {

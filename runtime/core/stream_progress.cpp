@@ -86,10 +86,13 @@ void StreamState::thin_fences() {
 // operation needs no fence. Exceptions: managed memory is attached to the stream (returning it would cost two more
 // driver calls), or the event is an interprocess event, which is recorded again in place.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
-    const bool attached = std::any_of(
-        tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });
-    if (event.kind == platform::EventKind::interprocess && !tail.empty() && !attached) {
-        if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
+    bool attached = false;
+    if (!tail.empty()) {
+        attached = std::any_of(tail.begin(), tail.end(),
+                               [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });
+        if (event.kind == platform::EventKind::interprocess && !attached) {
+            if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
+        }
     }
     gives("the record of an event");
     const platform::Status status = device->execution.record_event(event.handle, handle);
@@ -102,18 +105,19 @@ Result<bool> StreamState::record_user_event(FenceEvent& event) {
 }
 
 Result<void> StreamState::poll_fences() {
-    note_reached(0);  // fences that other threads saw complete
     platform::Status failed;
     std::uint64_t ended = 0;
     {
         const std::lock_guard lock(fences_mutex_);
-        const std::size_t done = leading_done(fences_.size(), [&](std::size_t at) {
+        std::size_t seen = 0;  // fences that other threads saw complete
+        while (seen < fences_.size() && reached(fences_[seen].position)) ++seen;
+        const std::size_t done = leading_done(fences_.size() - seen, [&](std::size_t at) {
             if (!failed.ok()) return false;
-            const platform::Status status = device->execution.query_event(fences_[at].event->handle);
+            const platform::Status status = device->execution.query_event(fences_[seen + at].event->handle);
             if (status.code != Code::not_ready) failed = status;
             return status.ok();
         });
-        if (done > 0) ended = fences_[done - 1].position;
+        if (seen + done > 0) ended = fences_[seen + done - 1].position;
     }
     if (ended != 0) note_reached(ended);
     if (!failed.ok()) return device->failure(failed, "asking how far a stream has come");
@@ -142,8 +146,7 @@ Result<std::uint64_t> StreamState::poll() {
         if (!any_fence() && !reached(issued)) {
             // If another thread is blocked in the driver with the lock, a later poll gives the answer.
             Wait wait = Wait::never();
-            const std::unique_lock<std::mutex> lock =
-                detail::lock_within(mutex, wait, lock_grace, device->config->wait_policy);
+            const StreamLock lock = detail::lock_within(mutex, wait, lock_grace, device->config->wait_policy);
             Result<void> polled = lock.owns_lock() && !reached(issued) ? poll_rest() : Result<void>();
             if (!polled) return std::move(polled).error();
         }
@@ -154,7 +157,7 @@ Result<std::uint64_t> StreamState::poll() {
 Result<std::uint64_t> StreamState::mark() {
     if (device->bars(rules::PublicCall::mark_stream)) return device->refusal(rules::PublicCall::mark_stream);
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "marking a stream");
+    const Result<StreamLock> lock = lock_within(wait, "marking a stream");
     if (!lock) return lock.error();
     if (Result<void> refused = refuse_captured("a mark was to be set"); !refused) return std::move(refused).error();
     if (Result<void> opened = open_handle(); !opened) return std::move(opened).error();

@@ -220,9 +220,8 @@ platform::Status StreamState::resolve(const KernelInfo& kernel, platform::Functi
     return {};
 }
 
-Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const char* what) {
-    std::unique_lock<std::mutex> lock =
-        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+Result<StreamLock> StreamState::lock_within(Wait& wait, const char* what) {
+    StreamLock lock = detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
     if (lock.owns_lock()) return lock;
     const Code code = wait.refuse ? Code::not_ready : Code::timed_out;
     const char* const given = giving_.load(std::memory_order_relaxed);
@@ -257,7 +256,7 @@ Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
 Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position, Wait wait) {
     if (reached(position)) return nullptr;
     if (const Fence found = recorded_fence(position); found.event != nullptr) return found.event;
-    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    const Result<StreamLock> lock = lock_within(wait, "ordering work behind a stream");
     if (!lock) return lock.error();
     Result<Fence> fence = covering_fence(std::min<std::uint64_t>(position, issued));
     if (!fence) return std::move(fence).error();
@@ -266,7 +265,7 @@ Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position, Wait wait)
 
 Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position,
                                       Wait wait) {
-    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering a stream behind another");
+    const Result<StreamLock> lock = lock_within(wait, "ordering a stream behind another");
     if (!lock) return lock.error();
     if (Result<void> opened = open_handle(); !opened) return opened;
     // A capture that began meanwhile would be lost (905), because it may not depend on work outside of it.
@@ -293,7 +292,7 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     }
     Fence fence = recorded_fence(position);
     if (fence.event == nullptr) {
-        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        const Result<StreamLock> lock = lock_within(wait, "waiting for a stream");
         if (!lock) return lock.error();
         Result<Fence> covering = covering_fence(std::min<std::uint64_t>(position, issued));
         if (!covering) return std::move(covering).error();
@@ -338,7 +337,7 @@ Result<StreamState::Fence> StreamState::covering_all() {
 
 Result<FenceEvent*> StreamState::fence_behind_all(std::uint64_t& position) {
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    const Result<StreamLock> lock = lock_within(wait, "ordering work behind a stream");
     if (!lock) return lock.error();
     position = issued;
     Result<Fence> fence = covering_all();
@@ -350,7 +349,7 @@ Result<void> StreamState::wait_for_all(Wait wait) {
     std::uint64_t last = 0;
     Fence fence{};
     {
-        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        const Result<StreamLock> lock = lock_within(wait, "waiting for a stream");
         if (!lock) return lock.error();
         last = issued;
         if (others() && device->usable()) {
@@ -395,8 +394,7 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
 bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {
     if (reached(last)) return true;
     Wait wait = Wait::never();
-    const std::unique_lock<std::mutex> lock =
-        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+    const StreamLock lock = detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
     if (!lock.owns_lock()) return false;
     std::erase(tail, buffer);
     return true;

@@ -13,6 +13,7 @@
 #include "device_state.hpp"
 #include "first_use.hpp"
 #include "host_calls.hpp"
+#include "store_lock.hpp"
 
 #include <array>
 #include <atomic>
@@ -43,6 +44,8 @@ private:
 
 // Queries the event until it has completed; Code::timed_out after `timeout`.
 platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout);
+
+using StreamLock = std::unique_lock<StoreLock>;
 
 // Operations are numbered from 1 in the order in which the driver got them (`issued`). A fence is a pooled event
 // recorded behind a position.
@@ -89,7 +92,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // The stream runs a service. Its kernel ends when the service is stopped, and only that waits for it.
     std::atomic<bool> serves{false};
 
-    std::mutex mutex;  // guards what follows; `issued` is read without it
+    StoreLock mutex;  // guards what follows; `issued` is read without it
     // Created at the first use. For an external stream: none while no wrapper of it is left, because it may be
     // destroyed.
     platform::StreamHandle handle = platform::StreamHandle::none;
@@ -105,7 +108,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
     // Takes the mutex for callers that give no work. not_ready or timed_out: another thread holds it, blocked in the
     // driver call that the error names. Deducts the time waited from `wait`. `what` begins the message.
-    Result<std::unique_lock<std::mutex>> lock_within(Wait& wait, const char* what);
+    Result<StreamLock> lock_within(Wait& wait, const char* what);
     // Notes the next driver call that gives work, for messages in case it does not return. Expects `mutex`.
     void gives(const char* operation) noexcept { giving_.store(operation, std::memory_order_relaxed); }
     std::uint64_t tail_parts = 0;  // the parts of them that are used (part_key)

@@ -70,7 +70,8 @@ Error sealed_error(std::string_view what, SealedAct act, std::string_view call) 
 
 DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
                              std::unique_ptr<platform::Driver> opened, std::size_t position)
-    : config(std::move(shared)),
+    : generation_(shared->generation),
+      config(std::move(shared)),
       driver(std::move(opened)),
       execution(driver->execution()),
       index(position),

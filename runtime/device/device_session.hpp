@@ -64,6 +64,12 @@ using Suspects = TextOf<768>;
 
 // The part of a device that pools, slabs and bounce buffers need. DeviceState adds streams and buffers.
 struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
+private:
+    // Every call asks for these: they lie in one cache line.
+    const std::uint64_t generation_;  // the configuration's
+    std::atomic<int> lost_code_{0};
+
+public:
     // `open` has to outlive the session.
     DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
                   std::unique_ptr<platform::Driver> opened, std::size_t position);
@@ -85,7 +91,8 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
 
     bool is_lost() const noexcept { return lost_code() != 0; }
     // False in a forked child, on a lost device and in a host function. Makes no driver call (R2, R3, S20).
-    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::here.in_host_function; }
+    bool usable() const noexcept { return !is_lost() && !forked() && !process::here.in_host_function; }
+    bool forked() const noexcept { return process::generation() != generation_; }
     // Each public call checks this once, before it takes a lock. The table of the calls and their bars is in
     // admission_rules.hpp.
     [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
@@ -152,7 +159,7 @@ private:
     // Implements rules::Circumstances; each function is called only when its answer is needed.
     struct Now {
         const DeviceSession& device;
-        bool forked() const noexcept { return device.config->forked(); }
+        bool forked() const noexcept { return device.forked(); }
         bool host_function() const noexcept { return process::here.in_host_function; }  // also in work of other code
         bool native_work() const noexcept { return process::here.in_native_work; }
         bool taken_thread() const noexcept { return process::here.taken(); }
@@ -171,7 +178,6 @@ private:
         }
     };
 
-    std::atomic<int> lost_code_{0};
     // Empty until found; then constant.
     std::string_view known_suspects() const noexcept {
         return suspects_found_.load(std::memory_order_acquire) ? suspects_.view()

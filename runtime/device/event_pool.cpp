@@ -2,25 +2,15 @@
 // EventPool: takes and returns events, and destroys those beyond max_idle.
 #include "event_pool.hpp"
 
-#include "process.hpp"
-
 #include <algorithm>
 
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-EventPool::Place& EventPool::own_place() noexcept {
-    return places_[process::thread_number() % place_count];
-}
-
-// The place of the thread, then what every thread shares, then the places of others.
+// What every thread shares, then the places of others.
 FenceEvent* EventPool::reuse(platform::EventKind kind) {
     if (kind == platform::EventKind::interprocess) return nullptr;
-    const bool plain = kind == platform::EventKind::plain;
-    if (plain) {
-        if (FenceEvent* const event = own_place().take()) return event;
-    }
     std::vector<FenceEvent*>& idle = idle_[static_cast<std::size_t>(kind)];
     {
         const std::lock_guard lock(mutex_);
@@ -30,7 +20,7 @@ FenceEvent* EventPool::reuse(platform::EventKind kind) {
             return event;
         }
     }
-    if (!plain) return nullptr;
+    if (kind != platform::EventKind::plain) return nullptr;
     for (Place& place : places_) {
         if (FenceEvent* const event = place.take()) return event;
     }
@@ -51,8 +41,8 @@ FenceEvent* EventPool::shell() {
     return all_.back().get();
 }
 
-platform::Status EventPool::take(platform::Execution& driver, platform::EventKind kind, SealBook* seal,
-                                 FenceEvent*& out) {
+platform::Status EventPool::take_from_all(platform::Execution& driver, platform::EventKind kind, SealBook* seal,
+                                          FenceEvent*& out) {
     FenceEvent* event = reuse(kind);
     if (event == nullptr) {
         const platform::Status fine = sealed_step(seal, SealedAct::make_object, "cuEventCreate");
@@ -63,8 +53,7 @@ platform::Status EventPool::take(platform::Execution& driver, platform::EventKin
         event->handle = handle;
         event->kind = kind;
     }
-    event->references.store(1, std::memory_order_relaxed);
-    out = event;
+    out = only_of(event);
     return {};
 }
 
@@ -72,17 +61,10 @@ FenceEvent* EventPool::adopt(platform::EventHandle opened) {
     FenceEvent* const event = shell();
     event->handle = opened;
     event->kind = platform::EventKind::interprocess;
-    event->references.store(1, std::memory_order_relaxed);
-    return event;
+    return only_of(event);
 }
 
-void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
-    // Only a holder adds references: the only one needs no exchange. Acquire: as in shared().
-    if (event->references.load(std::memory_order_acquire) != 1 &&
-        event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-        return;
-    }
-    if (event->kind == platform::EventKind::plain && own_place().put(event)) return;
+void EventPool::give_to_all(platform::Execution& driver, FenceEvent* event) noexcept {
     const auto kind = static_cast<std::size_t>(event->kind);
     if (event->kind != platform::EventKind::interprocess) {
         const std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 
 #include <platform/driver.hpp>
 
+#include "process.hpp"
 #include "sealed_step.hpp"
 
 #include <array>
@@ -35,7 +36,9 @@ struct FenceEvent {
     // Memory of the user's event that was made with this one (EventAllocator). It stays here while the driver event is
     // idle, so that one lock of the pool gives both.
     void* block = nullptr;
-    std::shared_ptr<DeviceSession> owner;  // set while that memory is given back, which needs the pool
+    // Set while that memory is given back: whose pool this is, and what keeps that until then.
+    DeviceSession* owner = nullptr;
+    std::shared_ptr<void> keeps_owner;
 
     void free_block() noexcept { ::operator delete(std::exchange(block, nullptr)); }
     void keep() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
@@ -53,10 +56,23 @@ public:
     static constexpr std::size_t max_idle = 256;
 
     // One reference, owned by the caller. `seal`: the sealed scope of the call, which may refuse a further event.
-    platform::Status take(platform::Execution& driver, platform::EventKind kind, SealBook* seal, FenceEvent*& out);
+    platform::Status take(platform::Execution& driver, platform::EventKind kind, SealBook* seal, FenceEvent*& out) {
+        if (kind == platform::EventKind::plain) {
+            if (FenceEvent* const event = own_place().take()) return out = only_of(event), platform::Status();
+        }
+        return take_from_all(driver, kind, seal, out);
+    }
     // The same for an opened interprocess event; it is destroyed with the last reference.
     FenceEvent* adopt(platform::EventHandle opened);
-    void drop(platform::Execution& driver, FenceEvent* event) noexcept;
+    void drop(platform::Execution& driver, FenceEvent* event) noexcept {
+        // Only a holder adds references: the only one needs no exchange. Acquire: as in shared().
+        if (event->references.load(std::memory_order_acquire) != 1 &&
+            event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+            return;
+        }
+        if (event->kind == platform::EventKind::plain && own_place().put(event)) return;
+        give_to_all(driver, event);
+    }
     // Destroys every driver event, idle or not. The last call on the pool.
     void close(platform::Execution& driver) noexcept;
 
@@ -78,8 +94,16 @@ private:
         }
     };
     static constexpr std::size_t place_count = 16;
-    Place& own_place() noexcept;
+    Place& own_place() noexcept { return places_[process::thread_number() % place_count]; }
+    static FenceEvent* only_of(FenceEvent* event) noexcept {
+        event->references.store(1, std::memory_order_relaxed);
+        return event;
+    }
 
+    // take() and drop() where the place of the thread does not serve.
+    platform::Status take_from_all(platform::Execution& driver, platform::EventKind kind, SealBook* seal,
+                                   FenceEvent*& out);
+    void give_to_all(platform::Execution& driver, FenceEvent* event) noexcept;
     FenceEvent* reuse(platform::EventKind kind);
     FenceEvent* shell();
 

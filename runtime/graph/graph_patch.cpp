@@ -2,6 +2,7 @@
 // GraphInstance::set_arguments: replaces the arguments of one kernel, under the rules of a launch.
 #include <isthmus/graph.hpp>
 
+#include "atomic_guard.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_errors.hpp"
@@ -10,6 +11,7 @@
 #include "launch_judge.hpp"
 #include "stream_state.hpp"
 
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -45,6 +47,62 @@ bool is_use(const LaunchArgument& argument) noexcept {
     if (!argument.is_view || argument.buffer == nullptr) return false;
     const BufferState& buffer = **argument.buffer;
     return buffer.memory->bytes > 0 && !buffer.memory->of_graph;
+}
+
+bool same(const Extent& left, const Extent& right) noexcept {
+    return left.x == right.x && left.y == right.y && left.z == right.z;
+}
+
+// Most changes: whole buffers of the only device take the places of others that the kernel uses alike, and a launch of
+// this extent was taken before. Then there is nothing to judge. The addresses are in the pack; false: perhaps some.
+bool replaces_alike(const InstanceState& instance, const InstanceOperation& operation, const Extent& extent, void* pack,
+                    const LaunchArgument* arguments, std::size_t count) noexcept {
+    const detail::DriverGraph& graph = *instance.made.from;
+    if (operation.function == platform::FunctionHandle::none || !same(operation.extent, extent) ||
+        graph.devices.size() != 1 || instance.as_of->devices.size() != 1) {
+        return false;
+    }
+    const DeviceState& device = *instance.device;
+    if (device.synchronous) return false;
+    const InstanceOperation::Use* known = operation.uses.data();
+    const InstanceOperation::Use* const end = known + operation.uses.size();
+    const ParameterInfo* parameter = operation.kernel->parameter;
+    for (std::uint32_t at = 0; at < count; ++at, ++parameter) {
+        const LaunchArgument& argument = arguments[at];
+        if (!argument.fits) return false;
+        if (!argument.is_view) continue;
+        if (argument.buffer == nullptr || argument.is_part || detail::updates(*parameter)) return false;
+        const BufferState* const buffer = argument.buffer->get();
+        if (buffer == nullptr || buffer->device.get() != &device) return false;
+        const detail::StorageFacts& facts = *buffer->memory.operator->();
+        if (facts.bytes == 0 || facts.of_graph || !device.reaches(facts.kind)) return false;
+        if (known == end || known->argument != at || known->use != parameter->use || !known->range.whole())
+            return false;
+        ++known;
+        std::memcpy(static_cast<unsigned char*>(pack) + parameter->offset_bytes, &facts.device_address,
+                    sizeof facts.device_address);
+    }
+    return known == end;
+}
+
+// take_over_uses() for what replaces_alike() found.
+void take_over_buffers(detail::GraphUses& all, InstanceOperation& operation, const LaunchArgument* arguments,
+                       detail::GraphUses::LetGo& let_go) {
+    for (InstanceOperation::Use& use : operation.uses) {
+        const std::shared_ptr<BufferState>& buffer = *arguments[use.argument].buffer;
+        if (use.buffer == buffer.get()) continue;
+        all.add(buffer, use.use);
+        all.remove(*std::exchange(use.buffer, buffer.get()), use.use, let_go);
+    }
+}
+
+platform::Status give_arguments(InstanceState& instance, platform::Captures& captures,
+                                const InstanceOperation& operation, const Extent& extent, void* pack) {
+    const platform::LaunchRequest request{operation.kernel, operation.function, extent, pack,
+                                          platform::StreamHandle::none};
+    // The graph names the node; the driver allows one thread at a time per graph.
+    const std::lock_guard graph(instance.made.from->mutex);
+    return captures.set_kernel_arguments(instance.made.handle, operation.node, request);
 }
 
 // Replaces the operation's uses. Buffers that the instance no longer uses go to `let_go`.
@@ -95,6 +153,12 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     InstanceOperation& operation = instance.operations[node.operation];
     const KernelInfo& kernel = *operation.kernel;
     if (operation.node == platform::NodeHandle::none) return make_error<errors::node_without_name>(kernel.name);
+    if (replaces_alike(instance, operation, extent, pack, arguments, count)) {
+        const platform::Status status = give_arguments(instance, instance.captures, operation, extent, pack);
+        if (!status.ok()) return instance.device->failure(status, "setting the arguments of a graph's kernel");
+        take_over_buffers(instance.made.uses, operation, arguments, let_go);
+        return {};
+    }
     // Otherwise the question above was all: whether the instance's own device is usable.
     if (const detail::DriverGraph& graph = *instance.made.from; graph.devices.size() > 1) {
         if (Result<void> well = graph.usable("setting the arguments of a graph's kernel"); !well) return well;
@@ -132,15 +196,10 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
         const platform::Status found = captures.resolve_for_nodes(kernel, operation.function);
         if (!found.ok()) return device.failure(found, kernel.name);
     }
-    const platform::LaunchRequest request{&kernel, operation.function, extent, pack, platform::StreamHandle::none};
-    platform::Status status;
-    {
-        // The graph names the node; the driver allows one thread at a time per graph.
-        const std::lock_guard graph(instance.made.from->mutex);
-        // Uses the driver of the node's device: the kernel runs in its context.
-        status = captures.set_kernel_arguments(instance.made.handle, operation.node, request);
-    }
+    // Uses the driver of the node's device: the kernel runs in its context.
+    const platform::Status status = give_arguments(instance, captures, operation, extent, pack);
     if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");
+    operation.extent = extent;
     take_over_uses(instance.made.uses, operation, kernel, arguments, count, let_go);
     return {};
 }

@@ -11,6 +11,7 @@
 #include "graph_uses.hpp"
 #include "polled_lock.hpp"
 #include "recording.hpp"
+#include "store_lock.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -80,6 +81,7 @@ struct InstanceOperation {
     std::vector<std::uint32_t> after;
     std::vector<Use> uses;                                               // in the order of the arguments
     platform::FunctionHandle function = platform::FunctionHandle::none;  // function for nodes; none: not resolved yet
+    Extent extent{0, 0, 0};  // the last that set_arguments() took; empty: none yet
 };
 std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded);
 
@@ -118,7 +120,7 @@ struct InstanceState {
     const std::shared_ptr<DeviceState> device;
     platform::Captures& captures;  // of the device's driver
 
-    std::mutex mutex;  // guards the members below
+    StoreLock mutex;  // guards the members below
     Made made;
     // the graph of `operations`: made.from, or the graph of the last in-place update
     std::shared_ptr<DriverGraph> as_of;

@@ -48,22 +48,20 @@ bool recounted(GraphUses::Entry& entry, ArgumentUse use, std::size_t least, std:
 
 }  // namespace
 
-// A graph's nodes often get the same buffer one after the other: it is sought where the last one was found.
-std::vector<GraphUses::Entry>::iterator GraphUses::place_of(const BufferState& buffer, std::size_t& last) {
-    if (last < entries_.size() && entries_[last].held.buffer.get() == &buffer) {
-        return entries_.begin() + static_cast<std::ptrdiff_t>(last);
-    }
+// A graph's nodes often get the same buffer one after the other: place_of() looks first where the last one was found.
+GraphUses::Entry* GraphUses::find(const BufferState& buffer, std::size_t& last) noexcept {
     const auto place = std::lower_bound(
         entries_.begin(), entries_.end(), &buffer,
         [](const Entry& entry, const BufferState* sought) { return std::less<>()(entry.held.buffer.get(), sought); });
     last = static_cast<std::size_t>(place - entries_.begin());
-    return place;
+    return entries_.data() + last;
 }
 
 void GraphUses::add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use) {
-    auto place = place_of(*buffer, added_);
-    if (place == entries_.end() || place->held.buffer != buffer) {
-        place = entries_.insert(place, Entry{RecordedUse(buffer, use)});
+    Entry* place = place_of(*buffer, added_);
+    if (place == entries_.data() + entries_.size() || place->held.buffer != buffer) {
+        const auto before = entries_.begin() + (place - entries_.data());
+        place = &*entries_.insert(before, Entry{RecordedUse(buffer, use)});
     } else if (recounted(*place, use, 1, 1)) {
         return;
     }
@@ -72,13 +70,13 @@ void GraphUses::add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use)
 }
 
 void GraphUses::remove(const BufferState& buffer, ArgumentUse use, LetGo& let_go) {
-    const auto place = place_of(buffer, removed_);
-    if (place == entries_.end() || place->held.buffer.get() != &buffer) return;
+    Entry* const place = place_of(buffer, removed_);
+    if (place == entries_.data() + entries_.size() || place->held.buffer.get() != &buffer) return;
     if (recounted(*place, use, 2, -1)) return;
     count(*place, use, -1);
     if (place->readers + place->writers + place->concurrents == 0) {
         let_go.push_back(std::move(place->held));
-        entries_.erase(place);
+        entries_.erase(entries_.begin() + (place - entries_.data()));
     } else {
         place->held.use = use_of(*place);
     }

@@ -31,7 +31,12 @@ public:
     const std::vector<Entry>& entries() const noexcept { return entries_; }
 
 private:
-    std::vector<Entry>::iterator place_of(const BufferState& buffer, std::size_t& last);
+    Entry* place_of(const BufferState& buffer, std::size_t& last) noexcept {
+        Entry* const guess = entries_.data() + last;
+        return guess < entries_.data() + entries_.size() && guess->held.buffer.get() == &buffer ? guess
+                                                                                                : find(buffer, last);
+    }
+    Entry* find(const BufferState& buffer, std::size_t& last) noexcept;
     std::vector<Entry> entries_;  // sorted by address
     // Where the last buffer was found; a guess, which place_of() checks.
     std::size_t added_ = 0;

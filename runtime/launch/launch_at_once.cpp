@@ -10,11 +10,13 @@
 #include "process.hpp"
 #include "stream_state.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -38,11 +40,92 @@ void write_view(const BufferState& buffer, const ParameterInfo& parameter, void*
     std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &viewed, sizeof viewed);
 }
 
-// Expects the stream's lock. Out of line, so that launches over device-only memory stay within launch_at_once().
+// The buffers of a launch like the one before: those that the host may view from the front, the others from the back.
+class SameBuffers {
+public:
+    // Whether this stream has used every buffer before as the kernel does, all are in the order of the tail, and no
+    // view is open. Then their addresses are in the pack. Expects the stream's lock.
+    bool found(const StreamState& stream, const KernelInfo& kernel, void* pack,
+               const std::shared_ptr<BufferState>* const* next) noexcept {
+        const DeviceState& device = *stream.device;
+        BufferState* const* expected = stream.tail.data();
+        BufferState* const* const end_of_tail = expected + stream.tail.size();
+        if (expected != end_of_tail && stream.tail_parts != 0) return false;
+        BufferState** viewable = viewable_;  // not members: the loop keeps them in registers
+        BufferState** others = others_;
+        const ParameterInfo* const end = kernel.parameter + kernel.parameter_count;
+        for (const ParameterInfo* parameter = kernel.parameter; parameter != end; ++parameter) {
+            if (parameter->use == ArgumentUse::value) continue;
+            BufferState* const buffer = (*next++)->get();
+            if (buffer == nullptr || viewable == others) return false;
+            if (buffer->uses_again(stream, parameter->use)) {
+                if (updates(*parameter)) return false;
+                if (expected != end_of_tail && *expected++ != buffer) return false;
+                *viewable++ = buffer;
+            } else if (buffer->only_for(stream, device)) {
+                *--others = buffer;
+            } else {
+                return false;
+            }
+            write_view(*buffer, *parameter, pack);
+        }
+        viewable_ = viewable;
+        others_ = others;
+        return expected == end_of_tail;
+    }
+    // As claim_in_place().
+    bool claim(StreamState& stream) noexcept {
+        const std::uint64_t position = stream.issued + 1;
+        BufferState** const viewable = viewable_;
+        for (BufferState** at = others_; at != all_.data() + all_.size(); ++at) (*at)->first_use.raise(position);
+        if (viewable == all_.data()) return true;
+        for (BufferState** at = all_.data(); at != viewable; ++at) (*at)->first_use.raise(position);
+        host_fence<std::memory_order_seq_cst>();
+        for (BufferState** at = all_.data(); at != viewable; ++at) {
+            const OpenViews& views = (*at)->views;
+            if (views.seen().claimed_again() && !views.released()) continue;
+            stream.advance("a refused operation");
+            return false;
+        }
+        return true;
+    }
+    // As join_tail().
+    void join(StreamState& stream) {
+        std::vector<BufferState*>& tail = stream.tail;
+        for (BufferState** at = all_.data() + tail.size(); at < viewable_; ++at) {
+            if (std::find(tail.begin(), tail.end(), *at) == tail.end()) tail.push_back(*at);
+        }
+        stream.tail_parts = 0;
+    }
+
+private:
+    std::array<BufferState*, InPlaceClaim::most> all_;
+    BufferState** viewable_ = all_.data();
+    BufferState** others_ = all_.data() + all_.size();
+};
+
+// The launch of the same kernel again, nearly always. Expects the stream's lock. Out of line, so that launches over
+// device-only memory stay within launch_at_once().
+[[gnu::noinline]] AtOnce launch_again(StreamState& stream, const platform::LaunchRequest& request, const char* name,
+                                      void* pack, const std::shared_ptr<BufferState>* const* buffers,
+                                      std::uint64_t& position, platform::Status& status) {
+    SameBuffers same;
+    if (!same.found(stream, *request.kernel, pack, buffers) || !same.claim(stream)) return AtOnce::not_so_simple;
+    position = stream.advance(name);
+    stream.gives(name);
+    status = stream.device->execution.launch(request);
+    if (!status.ok()) return AtOnce::failed;
+    same.join(stream);
+    return AtOnce::done;
+}
+
+// Expects the stream's lock.
 [[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request,
                                              const char* name, void* pack,
                                              const std::shared_ptr<BufferState>* const* buffers,
                                              std::uint64_t& position, platform::Status& status) {
+    const AtOnce again = launch_again(stream, request, name, pack, buffers, position, status);
+    if (again != AtOnce::not_so_simple) return again;
     const DeviceState& device = *stream.device;
     const KernelInfo& kernel = *request.kernel;
     std::array<InPlaceClaim, InPlaceClaim::most> claims;

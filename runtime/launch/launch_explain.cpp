@@ -255,7 +255,7 @@ LaunchExplanation Explainer::recorded(bool runs) {
 
 LaunchExplanation Explainer::finish(bool runs) {
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = stream_.lock_within(wait, "explaining a launch");
+    const Result<detail::StreamLock> lock = stream_.lock_within(wait, "explaining a launch");
     if (!lock) {
         refuse(lock.error());
         return std::move(out_);

@@ -174,7 +174,7 @@ Result<std::uint64_t> NativeScopeState::end() {
     Result<void> fenced;
     {
         Wait wait;
-        const Result<std::unique_lock<std::mutex>> lock = on.lock_within(wait, "closing a native scope");
+        const Result<StreamLock> lock = on.lock_within(wait, "closing a native scope");
         if (!lock) return lock.error();  // it stays open
         position = on.issued + 1;
         OrderedAttempt order;

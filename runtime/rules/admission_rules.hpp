@@ -306,4 +306,15 @@ template <class Now>
     return Bar::none;
 }
 
+// Whether the same circumstances bar both calls: one question answers for both.
+constexpr bool barred_alike(PublicCall one, PublicCall other) noexcept {
+    const auto minds = [](Ruling ruling) { return ruling != Ruling::taken && ruling != Ruling::judged; };
+    const auto same = [&](Ruling left, Ruling right) { return left == right || (!minds(left) && !minds(right)); };
+    const CallRule& left = rule_of(one);
+    const CallRule& right = rule_of(other);
+    return left.on_lost_device == right.on_lost_device && left.in_host_function == right.in_host_function &&
+           same(left.in_capture, right.in_capture) && same(left.while_service_runs, right.while_service_runs) &&
+           refused_sealed(left.sealed) == refused_sealed(right.sealed);
+}
+
 }  // namespace isthmus::rules

@@ -93,7 +93,7 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
     record->recording_id = (*held)->id;
     if (const CaptureBranch* branch = (*held)->branch_of(stream.id)) record->behind = branch->tail;
     event.captured = std::move(record);
-    event.stream = nullptr;
+    event.leave_stream();
     event.position = 0;
     event.is_fence = false;
     event.complete.store(false, std::memory_order_release);

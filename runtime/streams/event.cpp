@@ -63,24 +63,40 @@ struct EventAllocator {
         return static_cast<T*>(home->block);
     }
     void deallocate(T*, std::size_t) noexcept {
-        const std::shared_ptr<DeviceSession> owner = std::move(home->owner);  // perhaps the last to hold the device
-        if (!owner->config->forked()) owner->drop_event(home);
+        const std::shared_ptr<void> kept = std::move(home->keeps_owner);  // perhaps the last to hold the device
+        if (!home->owner->config->forked()) home->owner->drop_event(home);
     }
     friend bool operator==(const EventAllocator&, const EventAllocator&) noexcept = default;
     FenceEvent* home;
 };
 
-std::shared_ptr<EventState> EventState::make(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) {
-    return std::allocate_shared<EventState>(EventAllocator<EventState>(from_pool), owner, from_pool);
+std::shared_ptr<EventState> EventState::make(std::shared_ptr<DeviceState> owner, FenceEvent* from_pool) {
+    DeviceState& its_device = *owner;
+    return std::allocate_shared<EventState>(EventAllocator<EventState>(from_pool), its_device, std::move(owner),
+                                            from_pool);
 }
 
-EventState::EventState(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) noexcept
-    : device(owner), home(from_pool), kind(from_pool->kind), taken(from_pool) {}
+std::shared_ptr<EventState> EventState::make_to_record(DeviceState& owner, FenceEvent* from_pool) {
+    return std::allocate_shared<EventState>(EventAllocator<EventState>(from_pool), owner, nullptr, from_pool);
+}
+
+EventState::EventState(DeviceState& owner, std::shared_ptr<DeviceState> kept, FenceEvent* from_pool) noexcept
+    : device(&owner), keeps_device(std::move(kept)), home(from_pool), kind(from_pool->kind), taken(from_pool) {}
 
 // `home` goes back with its memory, in EventAllocator, which comes after this.
 EventState::~EventState() {
     if (taken != home && !device->config->forked()) device->drop_event(taken);
-    home->owner = std::move(device);
+    home->owner = device;
+    if (keeps_device != nullptr) {
+        home->keeps_owner = std::move(keeps_device);
+    } else {
+        home->keeps_owner = std::move(stream);  // none: the record failed, and the maker keeps the device
+    }
+}
+
+void EventState::leave_stream() {
+    if (keeps_device == nullptr) keeps_device = device->shared_from_this();
+    stream = nullptr;
 }
 
 Result<FenceEvent*> EventState::next_to_record() {
@@ -107,18 +123,35 @@ void EventState::abandon(FenceEvent* next) noexcept {
 Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     Result<FenceEvent*> next = next_to_record();
     if (!next) return std::move(next).error();
-    Result<bool> fence = on->record_user_event(**next);
-    if (!fence) return abandon(*next), std::move(fence).error();
+    const Result<bool> fence = on->record_user_event(**next);
+    if (!fence) return abandon(*next), fence.error();
     recorded(*next);
-    // The state itself: the event must not hold the wrapper of an external stream.
-    if (stream.get() != on.get()) stream = on->external ? on->weak_from_this().lock() : on;
+    if (captured) captured = nullptr;
+    return note(on, *fence), Result<void>();
+}
+
+Result<void> EventState::record_first_on(const std::shared_ptr<StreamState>& on) {
+    const Result<bool> fence = on->record_user_event(*taken);
+    if (!fence) return fence.error();
+    ++records;
+    return note(on, *fence), Result<void>();
+}
+
+void EventState::note(const std::shared_ptr<StreamState>& on, bool fence) {
+    // The state itself: the event must not hold the wrapper of an external stream. Two statements: a conditional
+    // expression of both would be constant, and count a reference twice.
+    if (stream.get() != on.get()) {
+        if (on->external) {
+            stream = on->weak_from_this().lock();
+        } else {
+            stream = on;
+        }
+    }
     position = on->issued;
-    is_fence = *fence;
-    captured = nullptr;
+    is_fence = fence;
     const bool over = kind != platform::EventKind::timing && !shared && !on->others() && on->reached(position);
     complete.store(over, std::memory_order_release);
     if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
-    return {};
 }
 
 void EventState::share() noexcept {
@@ -169,22 +202,26 @@ void HeldRecord::note_complete() const {
     event_.complete.store(true, std::memory_order_release);
 }
 
+Result<FenceEvent*> event_for(DeviceState& device, EventOptions options) {
+    platform::EventKind kind = options.timing ? platform::EventKind::timing : platform::EventKind::plain;
+    if (options.interprocess) {
+        if (options.timing) return make_error<errors::interprocess_timing_event>();
+        const Capability& shared = device.capabilities.feature(Feature::ipc_events);
+        if (!shared) return make_error<errors::no_interprocess_events>(shared.reason);
+        kind = platform::EventKind::interprocess;
+    }
+    FenceEvent* taken = nullptr;
+    if (const platform::Status status = device.take_event(taken, kind); !status.ok()) {
+        return device.failure(status, "creating an event");
+    }
+    return taken;
+}
+
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {
     if (device->bars(rules::PublicCall::create_event)) return device->refusal(rules::PublicCall::create_event);
-    if (options.timing && options.interprocess) {
-        return make_error<errors::interprocess_timing_event>();
-    }
-    const Capability& shared = device->capabilities.feature(Feature::ipc_events);
-    if (options.interprocess && !shared) {
-        return make_error<errors::no_interprocess_events>(shared.reason);
-    }
-    platform::EventKind kind = options.timing ? platform::EventKind::timing : platform::EventKind::plain;
-    if (options.interprocess) kind = platform::EventKind::interprocess;
-    FenceEvent* taken = nullptr;
-    if (const platform::Status status = device->take_event(taken, kind); !status.ok()) {
-        return device->failure(status, "creating an event");
-    }
-    return Event(EventState::make(device, taken));
+    const Result<FenceEvent*> taken = event_for(*device, options);
+    if (!taken) return taken.error();
+    return event_of(EventState::make(device, *taken));
 }
 
 }  // namespace detail

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace isthmus {
 inline namespace v0 {
@@ -27,12 +28,16 @@ struct StreamState;
 // driver takes a record, so a call with a deadline acquires it by lock_within().
 struct EventState {
     // Takes over the caller's reference to an event of the pool. Its memory lies beside that event.
-    static std::shared_ptr<EventState> make(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool);
-    EventState(const std::shared_ptr<DeviceState>& owner, FenceEvent* from_pool) noexcept;
+    static std::shared_ptr<EventState> make(std::shared_ptr<DeviceState> owner, FenceEvent* from_pool);
+    // The same for an event that its maker records at once, and that nobody else has before: the stream of the record
+    // keeps the device, so that no reference to that is counted.
+    static std::shared_ptr<EventState> make_to_record(DeviceState& owner, FenceEvent* from_pool);
+    EventState(DeviceState& owner, std::shared_ptr<DeviceState> kept, FenceEvent* from_pool) noexcept;
     ~EventState();
 
-    std::shared_ptr<DeviceState> device;  // constant until the end
-    FenceEvent* const home;               // whose memory this is; referenced until the end, also by another record
+    DeviceState* const device;  // kept by the next member, or by `stream`
+    std::shared_ptr<DeviceState> keeps_device;
+    FenceEvent* const home;  // whose memory this is; referenced until the end, also by another record
     const platform::EventKind kind;
     // Nothing was recorded, or the last record was seen complete. Stored with release under the mutex. Never true for a
     // shared event.
@@ -57,8 +62,15 @@ struct EventState {
     void abandon(FenceEvent* next) noexcept;
     // The same, and the stream's mutex to be held and its handle to be open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
+    // The same for an event of make_to_record().
+    Result<void> record_first_on(const std::shared_ptr<StreamState>& on);
+    // Names no stream any more. The device is kept without one.
+    void leave_stream();
     // Expects `mutex` to be held.
     void share() noexcept;
+
+private:
+    void note(const std::shared_ptr<StreamState>& on, bool fence);
 };
 
 // A snapshot of an event's last record. While it is held, the runtime does not record the driver event again, except
@@ -98,8 +110,16 @@ private:
 };
 
 // Common part of Device::create_event and Stream::record(): refuses what the device lacks, and takes an event from its
-// pool.
+// pool. The caller has checked that the device takes the call.
+Result<FenceEvent*> event_for(DeviceState& device, EventOptions options);
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options);
+// The event of a state that nobody else has. An Event has no move, and on the way through a Result each copy would
+// count a reference: so the way is made without a state.
+inline Result<Event> event_of(std::shared_ptr<EventState> state) {
+    Result<Event> made{Event(nullptr)};
+    const_cast<std::shared_ptr<EventState>&>(std::as_const(made)->state()) = std::move(state);
+    return made;
+}
 
 }  // namespace detail
 }  // namespace v0

@@ -50,12 +50,10 @@ bool is_open(const StreamState& stream) noexcept {
     return stream.handle != platform::StreamHandle::none && stream.recording == nullptr;
 }
 
-// `of_event`: the event's lock, not taken yet; none if no other thread has the event.
+// `of_event`: the event's lock; nullptr if no other thread has the event. The device takes the call, and is the
+// event's.
 Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::EventState& event,
-                          std::unique_lock<detail::PolledLock> of_event) {
-    const DeviceState& device = *stream->device;
-    if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
-    if (event.device != stream->device) return make_error<errors::event_of_another_device>();
+                          detail::PolledLock* of_event) {
     const std::lock_guard lock(stream->mutex);
     if (stream->recording != nullptr) {
         Result<bool> captured = detail::record_in_capture(*stream, event);
@@ -68,23 +66,33 @@ Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::Ev
     if (!is_open(*stream)) {
         if (Result<void> opened = stream->open_handle(); !opened) return opened;
     }
-    if (of_event.mutex() != nullptr) of_event.lock();
+    if (of_event == nullptr) return event.record_first_on(stream);
+    const std::lock_guard lock_of_event(*of_event);
     return event.record_on(stream);
 }
 
 }  // namespace
 
 Result<Event> Stream::record(EventOptions options) {
-    Result<Event> event = detail::make_event(state_->device, options);
-    if (!event) return event;
-    if (Result<void> recorded = record_event(state_, *event->state(), {}); !recorded) {
+    DeviceState& device = *state_->device;
+    // What bars the record bars the event's making: one question for both.
+    static_assert(rules::barred_alike(rules::PublicCall::create_event, rules::PublicCall::record_event));
+    if (device.bars(rules::PublicCall::create_event)) return device.refusal(rules::PublicCall::create_event);
+    const Result<detail::FenceEvent*> taken = detail::event_for(device, options);
+    if (!taken) return taken.error();
+    std::shared_ptr<detail::EventState> event = detail::EventState::make_to_record(device, *taken);
+    if (Result<void> recorded = record_event(state_, *event, nullptr); !recorded) {
         return std::move(recorded).error();
     }
-    return event;
+    return detail::event_of(std::move(event));
 }
 
 Result<void> Stream::record(Event& event) {
-    return record_event(state_, *event.state(), std::unique_lock(event.state()->mutex, std::defer_lock));
+    const DeviceState& device = *state_->device;
+    if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
+    detail::EventState& recorded = *event.state();
+    if (recorded.device != &device) return make_error<errors::event_of_another_device>();
+    return record_event(state_, recorded, &recorded.mutex);
 }
 
 Result<void> Stream::wait(const Event& event) {
@@ -182,7 +190,7 @@ Result<void> Stream::synchronize(Wait wait) {
     if (state_->device->bars(rules::PublicCall::synchronize))
         return state_->device->refusal(rules::PublicCall::synchronize);
     {
-        const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "a synchronisation");
+        const Result<detail::StreamLock> lock = state_->lock_within(wait, "a synchronisation");
         if (!lock) return lock.error();
         if (Result<void> refused = state_->refuse_captured("the host was to wait for a stream"); !refused) {
             return refused;
@@ -200,7 +208,7 @@ Result<int> Stream::priority() const {
     if (device.bars(rules::PublicCall::ask_stream_priority))
         return device.refusal(rules::PublicCall::ask_stream_priority);
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a stream's priority");
+    const Result<detail::StreamLock> lock = state_->lock_within(wait, "asking for a stream's priority");
     if (!lock) return lock.error();
     if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
     int priority = 0;
@@ -216,7 +224,7 @@ Result<void*> Stream::native_handle() const {
         return make_error<errors::no_native_cpu_stream>();
     }
     Wait wait;
-    const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a driver's stream");
+    const Result<detail::StreamLock> lock = state_->lock_within(wait, "asking for a driver's stream");
     if (!lock) return lock.error();
     if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
     state_->handed_out.store(true, std::memory_order_release);

@@ -185,20 +185,27 @@ TEST(GraphNodes, WhatANodeCannotTakeIsRefusedAndNothingHasChanged) {
         Buffer<std::int32_t> empty;
         Scaling graph = scaling(stream, out, in, 2);
         const Scaling other = scaling(stream, elsewhere, in, 9);
-        const long before = driver_calls();
         GraphInstance& instance = graph.instance;
-        EXPECT_TRUE(refused_as(instance.set_arguments(other.node, count, out, in, 5), Code::invalid_handle));
-        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, empty, in, 5), Code::invalid_handle));
-        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, 0, out, in, 5), Code::invalid_argument));
-        const std::int64_t too_large = std::int64_t{1} << 40;
-        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, out, in, too_large), Code::invalid_argument));
-        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
-        {
-            Buffer<std::int32_t> gone = std::move(elsewhere);
-            EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, elsewhere, in, 5), Code::invalid_handle));
+        for (const bool taken_before : {false, true}) {
+            if (taken_before) instance.set_arguments(graph.node, count, out, in, 2).value();
+            const long before = driver_calls();
+            EXPECT_TRUE(refused_as(instance.set_arguments(other.node, count, out, in, 5), Code::invalid_handle));
+            EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, empty, in, 5), Code::invalid_handle));
+            EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, 0, out, in, 5), Code::invalid_argument));
+            const std::uint64_t all = ~std::uint64_t{0} / 2;
+            EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, all, out, in, 5), Code::invalid_argument));
+            const std::int64_t too_large = std::int64_t{1} << 40;
+            EXPECT_TRUE(
+                refused_as(instance.set_arguments(graph.node, count, out, in, too_large), Code::invalid_argument));
+            EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
+            {
+                Buffer<std::int32_t> gone = std::move(elsewhere);
+                EXPECT_TRUE(
+                    refused_as(instance.set_arguments(graph.node, count, elsewhere, in, 5), Code::invalid_handle));
+            }
+            stream.launch(instance).value();
+            expect_all(out, 6);
         }
-        stream.launch(instance).value();
-        expect_all(out, 6);
     });
 }
 
@@ -221,6 +228,10 @@ TEST(GraphNodes, ManagedMemoryMayTakeThePlaceOfOtherMemory) {
         stream.launch(graph.instance).value();
         expect_all(out, 4);
         expect_all(managed, 10);
+        graph.instance.set_arguments(graph.node, count, managed, out, 3).value();  // alike: nothing is judged again
+        stream.launch(graph.instance).value();
+        expect_all(managed, 12);
+        graph.instance.set_arguments(graph.node, count, out, in, 2).value();
         EXPECT_TRUE(worked(managed.release()));
     });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolledLock and TriedLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
+// PolledLock, StoreLock and TriedLock: one holder at a time, also for threads that only try and for one that slept
+// meanwhile.
 #include "polled_lock.hpp"
+#include "store_lock.hpp"
 #include "tried_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include <chrono>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace isthmus {
 inline namespace v0 {
@@ -17,7 +20,7 @@ namespace {
 
 template <class Lock>
 class SmallLocks : public testing::Test {};
-using Locks = testing::Types<PolledLock, TriedLock>;
+using Locks = testing::Types<PolledLock, StoreLock, TriedLock>;
 TYPED_TEST_SUITE(SmallLocks, Locks, );
 
 TYPED_TEST(SmallLocks, HaveOneHolderAtATime) {  // keeps M7
@@ -69,11 +72,31 @@ TYPED_TEST(SmallLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
             const std::lock_guard late(lock);
             EXPECT_TRUE(done);
         });
-        std::this_thread::sleep_for(2 * yielding);  // PolledLock sleeps from then on, TriedLock has slept many times
+        std::this_thread::sleep_for(2 * yielding);  // PolledLock sleeps from then on, the others have slept
         done = true;
     }
     waiting.join();
     EXPECT_TRUE(lock.try_lock());
+}
+
+TEST(StoreLocks, WakeEveryThreadThatWaits) {  // keeps M7
+    StoreLock lock;
+    long turns = 0;
+    std::vector<std::thread> waiting;
+    lock.lock();
+    for (int at = 0; at < 8; ++at) {
+        waiting.emplace_back([&] {
+            for (int turn = 0; turn < 100; ++turn) {
+                const std::lock_guard held(lock);
+                ++turns;
+            }
+        });
+    }
+    std::this_thread::sleep_for(5 * std::chrono::nanoseconds(StoreLock::longest_sleep_ns));
+    EXPECT_EQ(turns, 0);
+    lock.unlock();
+    for (std::thread& one : waiting) one.join();
+    EXPECT_EQ(turns, 800);
 }
 
 }  // namespace

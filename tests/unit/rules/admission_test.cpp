@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -156,6 +157,21 @@ TEST(Admission, NoRowSaysWhatItsColumnDoesNotKnow) {
         const Ruling service = rule.while_service_runs;
         EXPECT_TRUE(service == Ruling::taken || service == Ruling::refused || service == Ruling::judged)
             << rule.subject;
+    }
+}
+
+// keeps R2, R3, S20
+TEST(Admission, CallsThatAreBarredAlikeAreSoUnderEveryCombination) {
+    std::vector<std::vector<Bar>> bars;
+    for (const CallRule& rule : call_rules) {
+        std::vector<Bar>& of_call = bars.emplace_back();
+        for (unsigned bits = 0; bits < combinations; ++bits) of_call.push_back(bar_of(rule.call, combination(bits)));
+    }
+    for (std::size_t one = 0; one < bars.size(); ++one) {
+        for (std::size_t other = 0; other < bars.size(); ++other) {
+            EXPECT_EQ(barred_alike(static_cast<C>(one), static_cast<C>(other)), bars[one] == bars[other])
+                << call_rules[one].subject << ", " << call_rules[other].subject;
+        }
     }
 }
 

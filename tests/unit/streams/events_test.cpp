@@ -32,6 +32,7 @@ ISTHMUS_KERNEL(count_up, isthmus::Index i, isthmus::View<int> data) {
 }
 
 using isthmus::Buffer;
+using isthmus::Capture;
 using isthmus::Code;
 using isthmus::CompletionQueue;
 using isthmus::Device;
@@ -339,6 +340,40 @@ TEST_F(Events, ARecordThatFailsOnTheirOwnDriverEventLeavesTheLastOne) {  // keep
     ASSERT_TRUE(stream.record(event).ok());
     EXPECT_EQ(event.state()->taken, event.state()->home);
     EXPECT_EQ(world.count("create event"), 2u);
+}
+
+// What a fresh event costs beside the driver's call are references, above all: the stream's one, by which the device
+// lives, too. An event without a stream holds the device itself.
+TEST_F(Events, AFreshOneCountsOneReference) {  // keeps S10
+    const auto device_before = device.state().use_count();
+    const auto stream_before = stream.state().use_count();
+    {
+        const Event fresh = stream.record().value();
+        EXPECT_EQ(device.state().use_count(), device_before);
+        EXPECT_EQ(stream.state().use_count(), stream_before + 1);
+        EXPECT_EQ(fresh.state().use_count(), 1);
+    }
+    EXPECT_EQ(stream.state().use_count(), stream_before);
+    const Event made = device.create_event().value();
+    EXPECT_EQ(made.state().use_count(), 1);
+    EXPECT_EQ(device.state().use_count(), device_before + 1);
+}
+
+TEST_F(Events, AFreshOneOfACaptureHoldsItsDevice) {  // keeps S10, S14
+    FakeWorld passing;
+    std::optional<Device> gone(runtime.open(passing, facts_with_ipc()));
+    std::optional<Event> event;
+    {
+        Capture capture = gone->stream().begin_capture().value();
+        event = gone->stream().record().value();
+        EXPECT_EQ(event->state()->stream, nullptr);
+        (void)capture.end();
+    }
+    gone.reset();
+    EXPECT_EQ(passing.count("destroy event"), 0u);
+    EXPECT_FALSE(event->finished().ok());
+    event.reset();
+    EXPECT_GE(passing.count("destroy event"), 1u);
 }
 
 // The memory of an event lies with the device, which the event holds to the end.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// StoreLock: a lock that is taken by one operation and given back by a store, and whose waiters sleep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
+
+// For std::lock_guard and std::unique_lock. Not recursive, not fair. For locks of hot paths that are nearly always free
+// and whose holder may be blocked in the driver. A thread that does not get it looks again for about a microsecond and
+// then sleeps, so that a holder of lower priority can go on. The holder keeps the lock's object until unlock() has
+// returned.
+class StoreLock {
+public:
+    void lock() noexcept {
+        if (!try_lock()) lock_slowly();
+    }
+    // The load keeps threads that ask again from taking the line away. Acquire: pairs with the release in unlock().
+    bool try_lock() noexcept {
+        return word_.load(std::memory_order_relaxed) == 0 && word_.exchange(1, std::memory_order_acquire) == 0;
+    }
+    // Nothing orders the load behind the store: a thread that goes to sleep at this moment may be missed. It sleeps for
+    // at most longest_sleep_ns then.
+    void unlock() noexcept {
+        word_.store(0, std::memory_order_release);
+        if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            wake_one();
+    }
+    static constexpr long longest_sleep_ns = 1'000'000;
+
+private:
+    void lock_slowly() noexcept;
+    void wake_one() noexcept;
+
+    std::atomic<std::uint32_t> word_{0};  // a futex; 0: nobody has it
+    std::atomic<std::uint32_t> sleepers_{0};
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
