@@ -937,11 +937,8 @@ TEST(HotCalls, AreCountedWhereTheyAllocateAndLock) {
         (void)device.create_stream().value();
         const Counts counts = counting.end();
         EXPECT_GT(counts.allocations, 0);
+        EXPECT_GT(counts.mutexes, 0);
         EXPECT_FALSE(counts.where.empty());
-        Event event = device.create_event().value();
-        Counting again;
-        (void)device.stream().record(event);
-        EXPECT_GT(again.end().mutexes, 0);
     });
 }
 
