@@ -120,24 +120,7 @@ void EventState::abandon(FenceEvent* next) noexcept {
     if (next != taken && next != home) device->drop_event(next);
 }
 
-Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
-    Result<FenceEvent*> next = next_to_record();
-    if (!next) return std::move(next).error();
-    const Result<bool> fence = on->record_user_event(**next);
-    if (!fence) return abandon(*next), fence.error();
-    recorded(*next);
-    if (captured) captured = nullptr;
-    return note(on, *fence), Result<void>();
-}
-
-Result<void> EventState::record_first_on(const std::shared_ptr<StreamState>& on) {
-    const Result<bool> fence = on->record_user_event(*taken);
-    if (!fence) return fence.error();
-    ++records;
-    return note(on, *fence), Result<void>();
-}
-
-void EventState::note(const std::shared_ptr<StreamState>& on, bool fence) {
+[[gnu::always_inline]] inline void EventState::note(const std::shared_ptr<StreamState>& on, bool fence) {
     // The state itself: the event must not hold the wrapper of an external stream. Two statements: a conditional
     // expression of both would be constant, and count a reference twice.
     if (stream.get() != on.get()) {
@@ -154,31 +137,35 @@ void EventState::note(const std::shared_ptr<StreamState>& on, bool fence) {
     if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
 }
 
+Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
+    FenceEvent* next = taken;
+    if (taken->shared()) {
+        const Result<FenceEvent*> other = next_to_record();
+        if (!other) return other.error();
+        next = *other;
+    }
+    const Result<bool> fence = on->record_user_event(*next);
+    if (!fence) return abandon(next), fence.error();
+    recorded(next);
+    if (captured) captured = nullptr;
+    return note(on, *fence), Result<void>();
+}
+
+Result<void> EventState::record_first_on(const std::shared_ptr<StreamState>& on) {
+    const Result<bool> fence = on->record_user_event(*taken);
+    if (!fence) return fence.error();
+    ++records;
+    return note(on, *fence), Result<void>();
+}
+
 void EventState::share() noexcept {
     shared = true;
     complete.store(false, std::memory_order_release);
     if (stream != nullptr && device->books->order != nullptr) device->books->order->shown(*stream, position);
 }
 
-HeldRecord::HeldRecord(EventState& event, bool with_stream)
-    : HeldRecord(event, std::unique_lock(event.mutex), with_stream) {}
-
-HeldRecord::HeldRecord(EventState& event, std::unique_lock<PolledLock> /*of_event*/, bool with_stream) : event_(event) {
-    shared = event.shared;
-    outside_ = !shared && event.stream != nullptr;
-    if (outside_ && with_stream) stream = event.stream;
-    position = event.position;
-    captured = event.captured;
-    taken_ = event.taken;
-    number_ = event.records;
-    is_fence_ = event.is_fence;
-    taken_->keep();
-}
-HeldRecord::~HeldRecord() {
-    event_.device->drop_event(taken_);
-}
-platform::EventHandle HeldRecord::handle() const noexcept {
-    return taken_->handle;
+HeldRecord::HeldRecord(EventState& event, std::unique_lock<PolledLock> /*of_event*/) : HeldRecord(event, Locked{}) {
+    if (outside_) stream = event.stream;
 }
 bool HeldRecord::reached() const noexcept {
     if (shared) return false;

@@ -8,7 +8,9 @@
 #include <platform/driver.hpp>
 
 #include "captured_events.hpp"
+#include "device_state.hpp"
 #include "polled_lock.hpp"
+#include "stream_state.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -19,10 +21,6 @@
 namespace isthmus {
 inline namespace v0 {
 namespace detail {
-
-struct DeviceState;
-struct FenceEvent;
-struct StreamState;
 
 // Lock order: a stream's mutex, then that of its capture, then an event's mutex. The event's mutex is held while the
 // driver takes a record, so a call with a deadline acquires it by lock_within().
@@ -62,8 +60,17 @@ struct EventState {
     void abandon(FenceEvent* next) noexcept;
     // The same, and the stream's mutex to be held and its handle to be open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
-    // The same for an event of make_to_record().
+    // The same for an event of make_to_record(). note_first(): what is left of it where the stream is its own and owes
+    // no fence, and the driver has taken the record.
     Result<void> record_first_on(const std::shared_ptr<StreamState>& on);
+    void note_first(const std::shared_ptr<StreamState>& on) noexcept {
+        records = 1;
+        stream = on;
+        position = on->issued;
+        is_fence = true;
+        const bool over = kind != platform::EventKind::timing && !on->others() && on->reached(position);
+        complete.store(over, std::memory_order_release);
+    }
     // Names no stream any more. The device is kept without one.
     void leave_stream();
     // Expects `mutex` to be held.
@@ -77,10 +84,10 @@ private:
 // for interprocess events: the processes that opened one keep the same driver event.
 class HeldRecord {
 public:
-    // `with_stream`: false, if `stream` is not asked for.
-    HeldRecord(EventState& event, bool with_stream);
-    HeldRecord(EventState& event, std::unique_lock<PolledLock> of_event, bool with_stream = true);
-    ~HeldRecord();
+    // `with_stream`: false, if `stream` is not asked for. Inline: a wait of a stream for an event is little else.
+    HeldRecord(EventState& event, bool with_stream) : HeldRecord(event, with_stream, std::lock_guard(event.mutex)) {}
+    HeldRecord(EventState& event, std::unique_lock<PolledLock> of_event);
+    ~HeldRecord() { event_.device->drop_event(taken_); }
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;
 
@@ -88,7 +95,7 @@ public:
     bool none() const noexcept { return !outside_ && captured == nullptr && !shared; }
     // Recorded on a stream, outside of captures, by this runtime.
     bool outside() const noexcept { return outside_; }
-    platform::EventHandle handle() const noexcept;
+    platform::EventHandle handle() const noexcept { return taken_->handle; }
     // Known complete without a driver call. Never true for timing events (the driver may not have taken the time yet),
     // nor if other code may give the stream work, because such work has no position.
     bool reached() const noexcept;
@@ -102,6 +109,22 @@ public:
     bool shared = false;
 
 private:
+    struct Locked {};
+    HeldRecord(EventState& event, Locked /*expects the event's lock*/)
+        : position(event.position),
+          captured(event.captured),
+          shared(event.shared),
+          event_(event),
+          taken_(event.taken),
+          number_(event.records),
+          is_fence_(event.is_fence),
+          outside_(!event.shared && event.stream != nullptr) {
+        taken_->keep();
+    }
+    HeldRecord(EventState& event, bool with_stream, const std::lock_guard<PolledLock>& /*of_event*/)
+        : HeldRecord(event, Locked{}) {
+        if (with_stream && outside_) stream = event.stream;
+    }
     EventState& event_;
     FenceEvent* taken_;
     std::uint64_t number_;

@@ -50,11 +50,15 @@ bool is_open(const StreamState& stream) noexcept {
     return stream.handle != platform::StreamHandle::none && stream.recording == nullptr;
 }
 
-// `of_event`: the event's lock; nullptr if no other thread has the event. The device takes the call, and is the
-// event's.
+// Nearly always: a record is the driver's call alone. Expects the stream's mutex.
+bool is_plain(const StreamState& stream) noexcept {
+    return is_open(stream) && !stream.external && stream.tail.empty();
+}
+
+// Expects the stream's mutex. `of_event`: the event's lock; nullptr if no other thread has the event. The device takes
+// the call, and is the event's.
 Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::EventState& event,
                           detail::PolledLock* of_event) {
-    const std::lock_guard lock(stream->mutex);
     if (stream->recording != nullptr) {
         Result<bool> captured = detail::record_in_capture(*stream, event);
         if (!captured) return std::move(captured).error();
@@ -78,11 +82,26 @@ Result<Event> Stream::record(EventOptions options) {
     // What bars the record bars the event's making: one question for both.
     static_assert(rules::barred_alike(rules::PublicCall::create_event, rules::PublicCall::record_event));
     if (device.bars(rules::PublicCall::create_event)) return device.refusal(rules::PublicCall::create_event);
-    const Result<detail::FenceEvent*> taken = detail::event_for(device, options);
-    if (!taken) return taken.error();
-    std::shared_ptr<detail::EventState> event = detail::EventState::make_to_record(device, *taken);
-    if (Result<void> recorded = record_event(state_, *event, nullptr); !recorded) {
-        return std::move(recorded).error();
+    detail::FenceEvent* taken = nullptr;
+    if (!options.timing && !options.interprocess) {
+        const platform::Status status = device.take_event(taken);
+        if (!status.ok()) return device.failure(status, "creating an event");
+    } else if (const Result<detail::FenceEvent*> other = detail::event_for(device, options); other) {
+        taken = *other;
+    } else {
+        return other.error();
+    }
+    std::shared_ptr<detail::EventState> event = detail::EventState::make_to_record(device, taken);
+    {
+        const std::lock_guard lock(state_->mutex);
+        if (is_plain(*state_)) {
+            state_->gives("the record of an event");
+            const platform::Status status = device.execution.record_event(taken->handle, state_->handle);
+            if (!status.ok()) return device.failure(status, "recording an event");
+            event->note_first(state_);
+        } else if (Result<void> recorded = record_event(state_, *event, nullptr); !recorded) {
+            return std::move(recorded).error();
+        }
     }
     return detail::event_of(std::move(event));
 }
@@ -92,6 +111,7 @@ Result<void> Stream::record(Event& event) {
     if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
     detail::EventState& recorded = *event.state();
     if (recorded.device != &device) return make_error<errors::event_of_another_device>();
+    const std::lock_guard lock(state_->mutex);
     return record_event(state_, recorded, &recorded.mutex);
 }
 
@@ -115,6 +135,13 @@ Result<void> Stream::wait(const Event& event) {
         Result<bool> captured = detail::wait_in_capture(stream, last, its_device);
         if (!captured) return std::move(captured).error();
         if (*captured) return {};
+    }
+    if (is_plain(stream) && &its_device == &device && !device.synchronous && device.books->order == nullptr) {
+        stream.gives("a wait for an event");
+        const platform::Status status = device.execution.wait_event(stream.handle, last.handle());
+        if (!status.ok()) return device.failure(status, "waiting for an event");
+        stream.advance("a wait for an event");  // an operation of its own, as below
+        return {};
     }
     if (its_device.synchronous) return {};  // the CPU device has no outstanding work
     if (device.synchronous) {               // its work runs on the calling thread
