@@ -316,5 +316,7 @@ constexpr bool barred_alike(PublicCall one, PublicCall other) noexcept {
            same(left.in_capture, right.in_capture) && same(left.while_service_runs, right.while_service_runs) &&
            refused_sealed(left.sealed) == refused_sealed(right.sealed);
 }
+// Stream::record() without an event asks once.
+static_assert(barred_alike(PublicCall::create_event, PublicCall::record_event));
 
 }  // namespace isthmus::rules

@@ -79,8 +79,7 @@ Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::Ev
 
 Result<Event> Stream::record(EventOptions options) {
     DeviceState& device = *state_->device;
-    // What bars the record bars the event's making: one question for both.
-    static_assert(rules::barred_alike(rules::PublicCall::create_event, rules::PublicCall::record_event));
+    // What bars the record bars the event's making: one question for both (admission_rules.hpp).
     if (device.bars(rules::PublicCall::create_event)) return device.refusal(rules::PublicCall::create_event);
     detail::FenceEvent* taken = nullptr;
     if (!options.timing && !options.interprocess) {

@@ -92,6 +92,7 @@ SEVERAL = {
     'change_mapping': 'every call that maps, and growth, whose function also asks for host memory',
     'copy': 'the devices of both buffers besides the stream\'s: three at most',
     'launch': 'the short way, the long way, and the call that explains both',
+    'create_event': 'an event by itself, and a fresh one with its record, which the same bars (barred_alike())',
     'unmap': 'a mapping by hand, and pages of a range',
     'release_memory': 'the release of a block, and giving back what the driver did not take before',
     'use_module': 'a kernel and a variable are found by name',
