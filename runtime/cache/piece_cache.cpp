@@ -28,7 +28,7 @@ constexpr std::size_t most_looks = 8;
 
 #ifdef ISTHMUS_ADDRESS_SANITIZER
 void* host_of(const Piece& piece) noexcept {
-    return piece.host_part ? piece.block.host : piece.allocation.host;
+    return piece.host_part() != nullptr ? piece.block.host : piece.allocation().host;
 }
 // With what lies between its end and the next multiple of its alignment, which is nobody's.
 std::size_t bytes_for_sanitizer(const Piece& piece) noexcept {
@@ -38,15 +38,16 @@ std::size_t bytes_for_sanitizer(const Piece& piece) noexcept {
 #endif
 
 std::uint64_t device_of(const Piece& piece) noexcept {
-    return piece.host_part ? piece.block.device : piece.allocation.device;
+    return piece.host_part() != nullptr ? piece.block.device : piece.allocation().device;
 }
 
 bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
           rules::Reach reach) noexcept {
     if (piece.slab != nullptr) return rules::same_placement(piece.slab->asked, placement);
     if (piece.bytes() < bytes || (reach == rules::Reach::near && !rules::serves(piece.bytes(), bytes))) return false;
-    if (!piece.host_part) return true;
-    return rules::same_placement(piece.host_part->asked, placement) &&
+    const HostPart* const part = piece.host_part();
+    if (part == nullptr) return true;
+    return rules::same_placement(part->asked, placement) &&
            reinterpret_cast<std::uintptr_t>(piece.block.host) % alignment == 0;
 }
 
@@ -66,8 +67,9 @@ std::size_t counted_bytes(const Piece& piece, std::size_t asked_bytes) noexcept 
 }
 
 bool is_of_driver(const Piece& piece) noexcept {
-    if (piece.host_part) return piece.host_part->registered;
-    return piece.allocation.kind != MemoryKind::host && piece.allocation.kind != MemoryKind::host_numa;
+    if (const HostPart* const part = piece.host_part()) return part->registered;
+    const MemoryKind kind = piece.allocation().kind;
+    return kind != MemoryKind::host && kind != MemoryKind::host_numa;
 }
 
 }  // namespace
@@ -92,10 +94,11 @@ PieceCache::Kept PieceCache::Shelf::take(std::size_t at) noexcept {
     return kept;
 }
 
-// Not written before it is used: a shelf may have room for more than it ever holds.
+// Not written before it is used: a shelf may have room for more than it ever holds. Grows by an eighth, because each
+// piece that is handed out has a place here.
 void PieceCache::Shelf::make_room(std::size_t count) {
     if (count <= room_) return;
-    const std::size_t room = std::max(count, 2 * room_);
+    const std::size_t room = std::max(count, room_ + room_ / 8 + 1);
     auto larger = std::make_unique_for_overwrite<Kept[]>(room);
     for (std::size_t at = 0; at < count_; ++at) larger[at] = (*this)[at];
     ring_ = std::move(larger);
@@ -121,9 +124,9 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
 Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus,
                             std::size_t place_bytes) {
     Piece& piece = left.piece;
-    const HostPlacement placement = piece.slab != nullptr ? piece.slab->asked
-                                    : piece.host_part     ? piece.host_part->asked
-                                                          : HostPlacement();
+    const HostPlacement placement = piece.slab != nullptr          ? piece.slab->asked
+                                    : piece.host_part() != nullptr ? piece.host_part()->asked
+                                                                   : HostPlacement();
     const Asked asked{placement, bytes, rules::driver_alignment, place_bytes, rules::Reach::any};
     Piece* found = nullptr;
     platform::StreamHandle order = platform::StreamHandle::none;
@@ -259,9 +262,10 @@ std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std
 }
 
 std::size_t PieceCache::kind_of(const Piece& piece) noexcept {
-    const MemoryKind kind = !piece.host_part              ? piece.allocation.kind
-                            : piece.host_part->registered ? MemoryKind::registered
-                                                          : MemoryKind::host;
+    const HostPart* const part = piece.host_part();
+    const MemoryKind kind = part == nullptr    ? piece.allocation().kind
+                            : part->registered ? MemoryKind::registered
+                                               : MemoryKind::host;
     return static_cast<std::size_t>(rules::kept_kind(kind));
 }
 
@@ -305,7 +309,7 @@ std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
     for (Shelf& shelf : behind.shelves_) {
         while (work_has_ended && !shelf.empty()) {
             const Kept kept = shelf.take(0);
-            put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation.kind))], kept);
+            put(shelves_[static_cast<std::size_t>(rules::kept_kind(kept.piece->allocation().kind))], kept);
         }
         while (!shelf.empty()) give_out(shelf, &behind, nullptr, out);
     }
@@ -401,7 +405,7 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
 void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
     Piece* const piece = take_at(shelf, 0);
     if (piece->slab == nullptr) open_all(*piece, order_of(behind));
-    piece->after = std::move(after);
+    if (after) piece->make_own().after = std::move(after);
     out.push_back(piece);
     if (behind != nullptr) --behind->pieces_;
 }

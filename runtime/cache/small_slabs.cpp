@@ -26,11 +26,14 @@ bool same(const SlabSort& one, const SlabSort& other) noexcept {
 
 struct SmallSlabs::Slab : PieceSlab {
     Slab(Set& of, const SlabSort& sort, Piece piece) : set(of), whole(std::move(piece)) {
+        kind = sort.kind;
         asked = sort.placement;
-        host = whole.host_part ? static_cast<std::byte*>(whole.block.host)
-                               : static_cast<std::byte*>(whole.allocation.host);
-        device = whole.host_part ? whole.block.device : whole.allocation.device;
-        pages = whole.host_part ? &whole.host_part->pages : nullptr;
+        place_bytes = sort.place_bytes;
+        const HostPart* const part = whole.host_part();
+        const platform::Allocation allocation = whole.allocation();
+        host = static_cast<std::byte*>(part != nullptr ? whole.block.host : allocation.host);
+        device = part != nullptr ? whole.block.device : allocation.device;
+        pages = part != nullptr ? &part->pages : nullptr;
         places = std::min(whole.bytes() / sort.place_bytes, rules::most_places);
         for (std::size_t place = 0; place < places; ++place) set_free(place);
     }
@@ -48,9 +51,6 @@ struct SmallSlabs::Slab : PieceSlab {
 
     Set& set;
     Piece whole;
-    std::byte* host = nullptr;
-    std::uint64_t device = 0;
-    std::size_t places = 0;
     std::size_t cut = 0;              // places that are in use
     std::size_t at = 0;               // in Set::slabs
     std::size_t at_with_room = none;  // in Set::with_room
@@ -95,10 +95,8 @@ void SmallSlabs::take_place(Slab& slab, Piece& piece) {
     ++slab.cut;
     set.live_bytes += bytes;
     idle_.fetch_sub(bytes, std::memory_order_relaxed);
-    piece.allocation.kind = set.sort.kind;
-    piece.allocation.host = slab.host != nullptr ? slab.host + offset : nullptr;
-    piece.allocation.device = slab.device + offset;
-    piece.allocation.bytes = bytes;
+    piece.block.host = slab.host != nullptr ? slab.host + offset : nullptr;
+    piece.block.device = slab.device + offset;
     piece.slab = &slab;
 }
 
@@ -145,7 +143,7 @@ Piece SmallSlabs::give_back(const Piece& piece) {
     idle_.fetch_add(bytes, std::memory_order_relaxed);
     if (slab.cut != 0) {
         if (!piece.unused) return {};
-        slab.set_free(static_cast<std::size_t>(piece.allocation.device - slab.device) / bytes);
+        slab.set_free(static_cast<std::size_t>(piece.block.device - slab.device) / bytes);
         if (slab.at_with_room == none) {
             slab.at_with_room = set.with_room.size();
             set.with_room.push_back(&slab);

@@ -120,7 +120,7 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     // A place was asked for as it is, as the cache counts it.
     size.asked_bytes = piece.slab != nullptr ? size.bytes : piece.asked_bytes;
     size.pieces = 1;
-    size.pool_bytes = piece.pool != nullptr ? size.bytes : 0;
+    size.pool_bytes = piece.pool() != nullptr ? size.bytes : 0;
     return size;
 }
 [[gnu::always_inline]] inline BufferLanes::Size BufferLanes::size_of(const HeldBlocks& held) noexcept {
@@ -430,8 +430,9 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool und
     // a block of this size, more of it would be accessible than was asked for.
     const bool as_asked = parked.asked_bytes == block.bytes && first % rules::driver_alignment == 0;
     if ((undisturbed || lanes_serve(device)) && in_its_order && parked.slab == nullptr && as_asked) {
-        const rules::BlockSort sort = parked.host_part ? rules::block_sort(block.kind, parked.host_part->asked)
-                                                       : rules::block_sort_of_driver(block.kind);
+        const HostPart* const part = parked.host_part();
+        const rules::BlockSort sort =
+            part != nullptr ? rules::block_sort(block.kind, part->asked) : rules::block_sort_of_driver(block.kind);
         const BufferLanes::Resting resting{sort.request(block.bytes, order != nullptr ? order->id : 0), nullptr,
                                            &parked, order, BufferLanes::size_of(parked)};
         if (sort && BufferLanes::put(device, lane_of_thread(), resting)) return;

@@ -95,9 +95,10 @@ bool NewBuffer::begin_with(BufferState& state, Piece& piece, std::size_t bytes, 
     MemoryBlock memory = piece.block;
     memory.bytes = bytes;
     memory.kind = state.memory->kind;  // ordinary memory has two names
-    if (!piece.host_part) {
-        memory.device = piece.allocation.device;
-        if (memory.host != nullptr) memory.host = piece.allocation.host;
+    if (piece.host_part() == nullptr) {
+        const platform::Allocation allocation = piece.allocation();
+        memory.device = allocation.device;
+        if (memory.host != nullptr) memory.host = allocation.host;
     }
     if (state.device->books->ledger.wake(piece, memory) == 0) return false;
     state.views.out_of_line.set_piece(&piece);

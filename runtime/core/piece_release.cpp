@@ -57,25 +57,25 @@ Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece,
         if (!lock) return lock.error();
         const Result<HeldCapture> captured = after->capture();
         if (captured && !*captured && after->open_handle() && !after->captured_elsewhere()) {
-            const platform::Status status = memory.release(piece.allocation, after->handle);
+            const platform::Status status = memory.release(piece.allocation(), after->handle);
             if (status.ok()) return status;
         }
     }
-    const Result<platform::StreamHandle> order = own_order(device, *piece.pool, after);
+    const Result<platform::StreamHandle> order = own_order(device, *piece.pool(), after);
     if (!order) return order.error();
-    return memory.release(piece.allocation, *order);
+    return memory.release(piece.allocation(), *order);
 }
 
 }  // namespace
 
 namespace {
 rules::DriverUse free_use(const Piece& piece) {
-    if (piece.pool) return rules::DriverUse::free_pooled;
-    if (piece.adopted)
-        return piece.adopted->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+    if (piece.pool() != nullptr) return rules::DriverUse::free_pooled;
+    if (piece.adopted() != nullptr)
+        return piece.adopted()->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
     if (piece.slab != nullptr) return rules::DriverUse::free_host;  // the slab is freed on its own
-    if (!piece.host_part) return rules::freeing(piece.allocation.kind);
-    return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+    if (piece.host_part() == nullptr) return rules::freeing(piece.allocation().kind);
+    return piece.host_part()->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
 
 // When to offer the driver memory again that it did not take.
@@ -91,13 +91,13 @@ void keep(DeviceState& device, Piece piece, const Error& why, std::string_view w
         line.append("releasing memory ").append(when).append(": ").append(text_in_words(why));
         device.config->say(Severity::warning, line);
     }
-    if (piece.pool) {
+    if (piece.pool() != nullptr) {
         // Work that the free cannot be ordered behind still runs: the ledger keeps the piece until the device closes
         // (R5).
         if (piece.block.id != 0) return device.books->ledger.put_back(device.index, piece);
         return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
     }
-    if (piece.adopted) device.books->ledger.enter_unreturned(device.index, piece);
+    if (piece.adopted() != nullptr) device.books->ledger.enter_unreturned(device.index, piece);
     device.unreturned.add(std::move(piece), until(why.code()));
 }
 
@@ -161,15 +161,17 @@ std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
     if (piece.slab != nullptr) return platform::Status{};
     platform::Memory& memory = device.driver->memory();
-    if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
+    const platform::Allocation allocation = piece.allocation();
+    AdoptedPart* const adopted = piece.adopted();
+    if (piece.pool() != nullptr || rules::is_pooled(allocation.kind)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
-        if (piece.pool) return release_pooled(device, piece, after);
-        return memory.release(piece.allocation, platform::StreamHandle::none);
+        if (piece.pool() != nullptr) return release_pooled(device, piece, after);
+        return memory.release(piece.allocation(), platform::StreamHandle::none);
     }
     void* registered = nullptr;
-    if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
-    if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
-    if (piece.allocation.kind == MemoryKind::device && device.segment.owns(piece.allocation.device)) {
+    if (HostPart* const part = piece.host_part(); part != nullptr && part->registered) registered = part->pages.data();
+    if (adopted != nullptr && adopted->registered) registered = adopted->pointer;
+    if (allocation.kind == MemoryKind::device && device.segment.owns(allocation.device)) {
         if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
         // cuMemFree waits for all work, cuMemUnmap for none. A wait for the whole context ends each capture that is
         // open in it: the piece is kept until there is none.
@@ -182,12 +184,12 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
             const platform::Status ended = device.driver->execution().synchronize_context();
             if (!ended.ok()) return ended;
         }
-        return device.segment.release(piece.allocation);  // mapped memory survives its context
+        return device.segment.release(allocation);  // mapped memory survives its context
     }
-    if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
-    if (piece.adopted && piece.adopted->imported) return memory.release_dma_buf(piece.adopted->imported);
+    if ((allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
+    if (adopted != nullptr && adopted->imported) return memory.release_dma_buf(adopted->imported);
     return registered != nullptr ? memory.unregister_host(registered)
-                                 : memory.release(piece.allocation, platform::StreamHandle::none);
+                                 : memory.release(piece.allocation(), platform::StreamHandle::none);
 }
 
 // Whether the driver still has the memory after this answer. Memory that it does not know was given back by other code.
@@ -200,15 +202,18 @@ bool still_has(const platform::Status& status) noexcept {
 // memory.
 Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
     if (piece.slab != nullptr) (void)give_back_place(device, piece, at_end);
-    if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
+    if (PoolState* const pool = piece.pool()) {
+        pool->live_bytes.fetch_sub(piece.allocation().bytes, std::memory_order_relaxed);
+    }
     Result<void> cut_back;
-    if (piece.host_part && piece.host_part->slabs)
-        cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
-    if (piece.adopted && piece.adopted->registered) {
+    if (const HostPart* const part = piece.host_part(); part != nullptr && part->slabs) {
+        cut_back = part->slabs->release(part->cut.data);
+    }
+    if (const AdoptedPart* const adopted = piece.adopted(); adopted != nullptr && adopted->registered) {
         Ledger& ledger = device.books->ledger;
-        ledger.forget_foreign(piece.adopted->pointer);  // another thread may have asked the driver meanwhile
+        ledger.forget_foreign(adopted->pointer);  // another thread may have asked the driver meanwhile
         const bool for_good = device.is_lost() && !device.driver->context_died();
-        if (for_good) ledger.leave_registered(piece.adopted->pointer, piece.adopted->bytes);
+        if (for_good) ledger.leave_registered(adopted->pointer, adopted->bytes);
     }
     piece = {};
     return cut_back;
@@ -217,10 +222,11 @@ Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
 // After a call that failed with a fault, the driver releases nothing any more. Addresses that the runtime mapped must
 // not be reused. Memory of other owners belongs to them again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
-    if (piece.host_part && piece.host_part->registered) {
-        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
+    if (const HostPart* const part = piece.host_part(); part != nullptr && part->registered) {
+        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.own->host_part)));
     }
-    if (piece.adopted && piece.adopted->own_mapping) process::keep_until_exit(piece.adopted->own_mapping);
+    const AdoptedPart* const adopted = piece.adopted();
+    if (adopted != nullptr && adopted->own_mapping) process::keep_until_exit(adopted->own_mapping);
 }
 }  // namespace
 
@@ -241,7 +247,7 @@ void keep_parked(DeviceState& device, Piece& parked, StreamState* after) {
 Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
     rules::Released released;
     released.made_for_it = piece.may_be_kept;
-    released.pooled = piece.pool != nullptr;
+    released.pooled = piece.pool() != nullptr;
     released.allocated_in_order = piece.allocated_in_order;
     released.order = order_of(device, after.get());
     released.device_usable = device.usable();
@@ -406,7 +412,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
                                    ErrorLine().append("released memory was gone already: ").append(text_in_words(why)));
             }
         } else {
-            if (piece.adopted && piece.adopted->registered) {
+            if (piece.adopted() != nullptr && piece.adopted()->registered) {
                 return make_error_as<errors::adopted_memory_still_registered>(why.code(), why.message())
                     .from_call(why.call(), why.driver_code());
             }
@@ -423,7 +429,8 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
 }
 
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when) {
-    if (Result<void> freed = free_piece(device, piece, std::exchange(piece.after, nullptr)); !freed) {
+    std::shared_ptr<StreamState> after = piece.own ? std::exchange(piece.own->after, nullptr) : nullptr;
+    if (Result<void> freed = free_piece(device, piece, std::move(after)); !freed) {
         keep(device, std::move(piece), freed.error(), when);
     }
 }
@@ -450,7 +457,7 @@ void return_unreturned(DeviceState& device) {
             }
             keep_mappings(*piece);
         }
-        if (piece->adopted) device.books->ledger.leave(piece->block.id);
+        if (piece->adopted() != nullptr) device.books->ledger.leave(piece->block.id);
         (void)finish(device, *piece);
     }
 }
@@ -467,7 +474,7 @@ void free_at_end(DeviceState& device, Piece piece) {
         const Error why = given ? device.failure(*given, "releasing memory") : given.error();
         device.config->say(Severity::warning, composed("closing a device: {}", why.text()));
         const bool still = !given || still_has(*given);
-        if (still && !device.is_lost() && piece.adopted && piece.adopted->registered) {
+        if (still && !device.is_lost() && piece.adopted() != nullptr && piece.adopted()->registered) {
             device.config->say(Severity::error,
                                "closing a device: the driver still has adopted memory registered. Its owner is not "
                                "told, and the memory must stay as it is until the process ends");

@@ -46,7 +46,7 @@ public:
         std::size_t sum = 0;
         const std::lock_guard lock(mutex_);
         for (const auto& [piece, until] : pieces_) {
-            sum += piece.host_part ? piece.host_part->bytes() : piece.allocation.bytes;
+            sum += piece.bytes();
         }
         return sum;
     }

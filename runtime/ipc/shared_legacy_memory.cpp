@@ -57,7 +57,7 @@ struct Opened {
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;
     ~Opened() {
-        if (piece.allocation.bytes > 0) free_or_keep(device, std::move(piece), "whose import failed");
+        if (piece.allocation().bytes > 0) free_or_keep(device, std::move(piece), "whose import failed");
     }
     DeviceState& device;
     Piece piece;
@@ -106,7 +106,7 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     const Result<std::vector<CallInFlight>> calls = enter_all({owner}, importing);
     if (!calls) return calls.error();
     Opened opened(*owner);
-    platform::Allocation& allocation = opened.piece.allocation;
+    platform::Allocation& allocation = opened.piece.make_own().allocation;
     const platform::Status status = owner->driver->memory().open_shared(decoded->handle, allocation);
     if (!status.ok()) {
         return refused_handle<errors::imported_memory_of_this_process, errors::imported_memory_unknown>(

@@ -179,7 +179,7 @@ void StagedLaunch::give_back() {
         return;
     }
     Piece piece;
-    piece.allocation = std::exchange(temporary_, {});
+    piece.make_own().allocation = std::exchange(temporary_, {});
     free_or_keep(device_, std::move(piece), "of a staged launch");
 }
 

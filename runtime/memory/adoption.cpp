@@ -33,13 +33,15 @@ namespace {
 // of the owner's release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
-        piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
+        piece.make_own().adopted =
+            std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
     }
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
     ~Taking() {
-        if (!piece.adopted) return;
-        piece.adopted->forget();
+        AdoptedPart* const part = piece.adopted();
+        if (part == nullptr) return;
+        part->forget();
         free_or_keep(device, std::move(piece), "whose adoption failed");  // registered until a running service ends
     }
     DeviceState& device;
@@ -103,7 +105,7 @@ bool unregister_beside_services(DeviceState& device, void* pointer) {
 
 // Whether the driver has imported the dma-buf. Only a try shows whether it can: no attribute tells.
 bool import_here(Taking& taking, const platform::os::DmaBuf& dma_buf) {
-    AdoptedPart& part = *taking.piece.adopted;
+    AdoptedPart& part = *taking.piece.adopted();
     if (!taking.device.services.allow(rules::DriverUse::register_host, "importing the dma-buf")) return false;
     platform::ImportedDmaBuf imported;
     platform::Memory& memory = taking.device.driver->memory();
@@ -127,10 +129,10 @@ bool import_here(Taking& taking, const platform::os::DmaBuf& dma_buf) {
 Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan, const platform::os::DmaBuf* dma_buf) {
     if (plan.imports && dma_buf != nullptr) {
         if (import_here(taking, *dma_buf)) return plan.imported;
-        if (taking.piece.adopted->registered) return make_error<errors::half_imported_dma_buf>();
+        if (taking.piece.adopted()->registered) return make_error<errors::half_imported_dma_buf>();
     }
     if (!plan.registers) return plan.otherwise;
-    AdoptedPart& part = *taking.piece.adopted;
+    AdoptedPart& part = *taking.piece.adopted();
     const Result<void> fine =
         taking.device.services.allow(rules::DriverUse::register_host, "registering the adopted memory");
     if (!fine) {
@@ -201,7 +203,7 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     MemoryBlock block;
     block.bytes = buffer.facts.bytes;
     block.device = taking.address;
-    block.host = taking.piece.adopted->pointer;
+    block.host = taking.piece.adopted()->pointer;
     block.kind = buffer.facts.kind;
     if (buffer.facts.staged()) {
         block.kind = buffer.facts.host_kind;
@@ -233,8 +235,8 @@ struct Terms {
 Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
                      AdoptOptions& options, const OwnMapping* own, const Terms& terms, const SharedDmaBuf& dma_buf) {
     Taking taking(*device, pointer, bytes, options);
-    if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
-    if (dma_buf) taking.piece.adopted->own_mapping = dma_buf;
+    if (own != nullptr) taking.piece.adopted()->own_mapping = own->keeper;
+    if (dma_buf) taking.piece.adopted()->own_mapping = dma_buf;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     MemoryBlock range;
     range.host = pointer;
@@ -262,7 +264,7 @@ Untyped adopt_untold(const std::shared_ptr<DeviceState>& device, void* pointer, 
     buffer.explain(as->reason);
     facts.adopted = true;
     if (dma_buf) buffer.extras().dma_buf = dma_buf.get();
-    facts.registered_here = taking.piece.adopted->registered;
+    facts.registered_here = taking.piece.adopted()->registered;
     facts.read_only = !memory->writable || memory->constant;
     facts.io_memory = as->io_memory;
     buffer.be_of_kind(as->kind);

@@ -23,17 +23,18 @@ namespace detail {
 
 // The block within memory of the driver; memory of the system begins where its last block began.
 void MemorySource::place(const AllocationRequest& request, const Piece& piece, MemoryBlock& block) const {
-    if (piece.host_part) {
+    if (piece.host_part() != nullptr) {
         block.host = piece.block.host;
         block.device = piece.block.device;
         return;
     }
     // Where CPU and device have different addresses of the memory, the CPU's address is aligned.
-    void* const host = rules::host_finds(kind_) ? piece.allocation.host : nullptr;
-    const std::uint64_t first = host != nullptr ? reinterpret_cast<std::uintptr_t>(host) : piece.allocation.device;
+    const platform::Allocation allocation = piece.allocation();
+    void* const host = rules::host_finds(kind_) ? allocation.host : nullptr;
+    const std::uint64_t first = host != nullptr ? reinterpret_cast<std::uintptr_t>(host) : allocation.device;
     const std::size_t lead =
         request.alignment > rules::driver_alignment ? rules::lead_bytes(first, request.alignment) : 0;
-    block.device = piece.allocation.device + lead;
+    block.device = allocation.device + lead;
     if (host != nullptr) block.host = static_cast<std::byte*>(host) + lead;
 }
 
@@ -43,7 +44,7 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
         rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece, in_segment);
     if (!made) return made;
     place(request, piece, block);
-    if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it
+    if (piece.allocation().kind == MemoryKind::graph) {  // only the graph frees it
         block.kind = MemoryKind::graph;
         block.host = nullptr;
         piece = {};
@@ -57,7 +58,7 @@ bool MemorySource::from_segment(std::size_t bytes, Piece& piece, platform::Statu
     DeviceState& device = *device_;
     const std::optional<CallInFlight> call = device.services.enter(rules::DriverUse::change_mapping);
     if (!call || device.driver->context_died()) return false;
-    status = device.segment.allocate(bytes, piece.allocation);
+    status = device.segment.allocate(bytes, piece.make_own().allocation);
     return status.code != Code::unsupported;
 }
 
@@ -70,11 +71,12 @@ Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece, bool in_
     }
     const bool guarded = device.capabilities.managed == ManagedModel::phase_guarded;
     const platform::Attachment attachment = guarded ? platform::Attachment::host : platform::Attachment::global;
+    platform::Allocation& allocation = piece.make_own().allocation;
     const platform::Status status =
-        device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
+        device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, allocation);
     if (status.ok()) return {};
     Error why = device.failure(status, allocating(bytes, asked_));
-    if (piece.allocation.bytes != 0) {  // the second of two steps failed: undone now, or when no service runs
+    if (allocation.bytes != 0) {  // the second of two steps failed: undone now, or when no service runs
         device.unreturned.add(std::exchange(piece, {}));
         return_unreturned(device);
     }
@@ -89,8 +91,9 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         if (!own) return std::move(own).error();
         pool = std::move(own).value();
     }
+    platform::Allocation& allocation = piece.make_own().allocation;
     const auto take = [&](platform::StreamHandle order) {
-        return device.driver->pools()->allocate(pool->handle, request.bytes, order, piece.allocation);
+        return device.driver->pools()->allocate(pool->handle, request.bytes, order, allocation);
     };
     platform::Status status;
     if (request.stream != nullptr) {
@@ -109,17 +112,17 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         status = take(stream.handle);
         if (elsewhere != 0) {
             if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
-            piece.allocation.kind = MemoryKind::graph;
+            allocation.kind = MemoryKind::graph;
             return {};
         }
         if (*captured) {
             if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
-            (*captured)->graph_memory.emplace_back(&device, piece.allocation);
+            (*captured)->graph_memory.emplace_back(&device, allocation);
             (*captured)->allocates = true;
             RecordedOperation operation;
             operation.name = "an allocation";
             (*captured)->add(stream, std::move(operation));
-            piece.allocation.kind = MemoryKind::graph;
+            allocation.kind = MemoryKind::graph;
             return {};
         }
         (void)stream.advance("a pool allocation");
@@ -130,14 +133,14 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         status = take(*own);
     }
     if (!status.ok()) {
-        piece.allocation = {};
+        allocation = {};
         return device.failure(status, allocating(request.bytes, asked_));
     }
-    pool->live_bytes.fetch_add(piece.allocation.bytes, std::memory_order_relaxed);
-    piece.pool = std::move(pool);
+    pool->live_bytes.fetch_add(allocation.bytes, std::memory_order_relaxed);
+    piece.own->pool = std::move(pool);
     if (request.stream != nullptr) return {};
     // Usable everywhere at return. Reused pool memory may have to wait for the work that its free was ordered behind.
-    Result<void> settled = piece.pool->settle(device);
+    Result<void> settled = piece.pool()->settle(device);
     if (!settled) free_or_keep(device, std::exchange(piece, {}), "after an allocation that failed");
     return settled;
 }
@@ -168,14 +171,14 @@ Result<void> MemorySource::from_system(const AllocationRequest& request, MemoryB
         }
         if (!verified) {
             Piece undone;
-            undone.host_part = std::move(part);
+            undone.make_own().host_part = std::move(part);
             free_or_keep(device, std::move(undone), "after an allocation that failed");
             return verified;
         }
     }
     block.host = part->pages.data();
     block.device = address;
-    piece.host_part = std::move(part);
+    piece.make_own().host_part = std::move(part);
     return {};
 }
 
@@ -187,7 +190,7 @@ Result<void> MemorySource::from_slabs(const AllocationRequest& request, MemoryBl
     part->cut = std::move(cut).value();
     block.host = part->cut.data;
     block.device = reinterpret_cast<std::uintptr_t>(block.host);
-    piece.host_part = std::move(part);
+    piece.make_own().host_part = std::move(part);
     return {};
 }
 

@@ -117,10 +117,10 @@ namespace {
 
 void tell_origin(const Piece& piece, const MemoryBlock& block, MemorySource::Origin* origin) {
     if (origin == nullptr) return;
-    origin->pool = piece.pool;
+    origin->pool = piece.shared_pool();
     origin->lead_bytes = 0;
-    if (piece.allocation.bytes != 0)
-        origin->lead_bytes = static_cast<std::size_t>(block.device - piece.allocation.device);
+    const platform::Allocation allocation = piece.allocation();
+    if (allocation.bytes != 0) origin->lead_bytes = static_cast<std::size_t>(block.device - allocation.device);
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     piece.allocated_in_order = in_order;
     piece.block = block;
     if (keeps) device_->cache.handed_out(piece, whole.bytes, behind);
-    if (piece.host_part) piece.host_part->asked = placement_;
+    if (HostPart* const part = piece.host_part()) part->asked = placement_;
     tell_origin(piece, block, origin);
     return enter(block, std::move(piece), request.stream, origin);
 }
@@ -345,7 +345,7 @@ Result<void> MemorySource::from_slab(std::size_t place_bytes, std::size_t asked_
         return made;
     }
     slab.block = at;
-    if (slab.host_part) slab.host_part->asked = placement_;
+    if (HostPart* const part = slab.host_part()) part->asked = placement_;
     cache.divided(slab);
     cache.small.add(sort, std::move(slab), piece);
     return {};

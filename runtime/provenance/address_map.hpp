@@ -15,6 +15,7 @@
 namespace isthmus::provenance {
 
 namespace nodes {
+struct PlaceTable;
 struct Slot;
 class Tree;
 }  // namespace nodes
@@ -47,6 +48,41 @@ public:
 private:
     friend class AddressMap;
     nodes::Slot* slot_ = nullptr;
+};
+
+// What readers see of the owner of a place in memory that is divided. It outlives the map's readers. The word is an
+// identity while the place has an owner, and otherwise 0 or has its highest bit. The rest is written while it is none,
+// each by a release: a reader who finds one identity before and behind the rest has what belongs to that.
+struct PlaceOwner {
+    HolderWord word{0};
+    std::atomic<std::uint64_t> first{0};  // its first address, in the first range of the memory
+    std::atomic<std::uint64_t> facts{0};  // packed
+
+    static constexpr std::uint64_t nobody = std::uint64_t{1} << 63;  // in the word
+    static constexpr bool is_somebody(std::uint64_t word) noexcept { return word != 0 && (word & nobody) == 0; }
+    static constexpr std::uint64_t packed(std::uint32_t device, MemoryKind kind, std::uint64_t bytes) noexcept {
+        return device | std::uint64_t{static_cast<std::uint8_t>(kind)} << 32 | bytes << 40;
+    }
+    static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 24) - 1;
+    static constexpr std::uint32_t device_of(std::uint64_t packed) noexcept {
+        return static_cast<std::uint32_t>(packed);
+    }
+    static constexpr MemoryKind kind_of(std::uint64_t packed) noexcept {
+        return static_cast<MemoryKind>(static_cast<std::uint8_t>(packed >> 32));
+    }
+    static constexpr std::uint64_t bytes_of(std::uint64_t packed) noexcept { return packed >> 40; }
+};
+
+// Where memory stands that is divided into places of one size: one record for each of its ranges, and a table that
+// leads from a place to its owner.
+class Divided {
+public:
+    static constexpr std::size_t most_places = 256;
+
+private:
+    friend class AddressMap;
+    Place at_, beside_;
+    nodes::PlaceTable* table_ = nullptr;
 };
 
 // Live allocations do not overlap. One id may have two bases (a host range and its device address). Thread safety:
@@ -87,9 +123,22 @@ public:
     static bool renew(const Place& place, std::uint64_t base, std::uint64_t bytes, std::uint64_t id) noexcept;
     // The record leaves the map, alive or parked. Empties the place.
     void discard(Place& place) noexcept;
-    // All records that meet this range leave the map, alive or parked. Answers how many.
+    // Records one range of memory that is divided into `places` of `place_bytes` each: nothing else can be inserted
+    // there. Readers find a place while it has an owner (own()). `first_base`: where the first range begins; another
+    // base than that is a second range of the same places. Does nothing where the range is recorded, and records it
+    // again where it made way. Errors as insert(). One owner at a time calls this, own() and join().
+    Result<void> divide(Divided& divided, std::uint64_t base, std::uint64_t first_base, std::size_t place_bytes,
+                        std::size_t places);
+    // Makes this the owner of the place; nullptr: nobody.
+    void own(const Divided& divided, std::size_t place, const PlaceOwner* owner) noexcept;
+    // Whether no range of it has left the map. Beside everything but the first divide() and join().
+    bool is_whole(const Divided& divided) const noexcept;
+    // All ranges leave the map, and the places have no owners.
+    void join(Divided& divided) noexcept;
+    // All records that meet this range leave the map, alive or parked: divided memory as a whole. Answers how many.
     std::size_t make_way(std::uint64_t base, std::uint64_t bytes);
-    bool is_parked(std::uint64_t address) const;  // whether the extent of a parked record contains it
+    // Whether the extent of a parked record contains it, or a place of divided memory that nobody has.
+    bool is_parked(std::uint64_t address) const;
     // Whether the extent of a live allocation of this runtime, not of other code, meets this range.
     bool is_in_use(std::uint64_t base, std::uint64_t bytes) const;
 

@@ -38,6 +38,14 @@ void Slot::fill(const Record& record) {
     owner.store(record.device | kind_and_flags << 32, std::memory_order_release);
 }
 
+void Slot::fill_divided(std::uint64_t range_base, std::uint64_t first_base, const PlaceTable& places) {
+    base.store(range_base, std::memory_order_release);
+    bytes.store(0, std::memory_order_release);
+    id.store(first_base, std::memory_order_release);
+    owner.store(divided_mark, std::memory_order_release);
+    holder.store(&places.shape, std::memory_order_release);
+}
+
 BlockPool::~BlockPool() {
     while (chunks_ != nullptr) {
         Chunk* next = chunks_->next;

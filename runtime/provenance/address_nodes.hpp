@@ -52,7 +52,30 @@ inline Ref follow(Ref ref, std::uint64_t address, int bits) {
 // The holder of what left the map while a word held it: of no identity.
 inline constinit std::atomic<std::uint64_t> nobody{0};
 
-// One allocation, in one cache line. It is alive while its version is even and its holder has its identity.
+// From a place of divided memory to its owner. The owners' words follow behind it.
+struct PlaceTable {
+    using Owner = std::atomic<const PlaceOwner*>;
+    std::atomic<std::uint64_t> shape{0};  // bytes of a place, their number, and 1, so that it is no slot's id
+
+    static constexpr std::uint64_t packed(std::size_t place_bytes, std::size_t places) noexcept {
+        return std::uint64_t{place_bytes} << 1 | std::uint64_t{places} << 32 | 1;
+    }
+    static constexpr std::uint32_t place_bytes(std::uint64_t shape) noexcept {
+        return static_cast<std::uint32_t>(shape) >> 1;
+    }
+    static constexpr std::uint32_t places(std::uint64_t shape) noexcept {
+        return static_cast<std::uint32_t>(shape >> 32);
+    }
+    static constexpr std::size_t bytes(std::size_t places) noexcept {
+        return sizeof(PlaceTable) + places * sizeof(Owner);
+    }
+    Owner* owners() noexcept { return reinterpret_cast<Owner*>(this + 1); }
+    const Owner* owners() const noexcept { return reinterpret_cast<const Owner*>(this + 1); }
+};
+
+// One allocation, in one cache line. It is alive while its version is even and its holder has its identity. Or divided
+// memory: of no bytes, so that read() looks on; its id is where the first range begins, its holder is the table's first
+// word, and its places are alive while they have owners.
 struct alignas(64) Slot {
     Slot() : self(ref_of(this, static_cast<int>(shift_mask))), holder(&id) {}
 
@@ -76,12 +99,19 @@ struct alignas(64) Slot {
         const std::atomic<std::uint64_t>& held = *holder.load(std::memory_order_relaxed);
         return filled() && held.load(std::memory_order_relaxed) == id.load(std::memory_order_relaxed);
     }
+    static constexpr std::uint64_t divided_mark = std::uint64_t{1} << 63;  // in `owner`
+    bool divided() const { return (owner.load(std::memory_order_relaxed) & divided_mark) != 0; }
+    PlaceTable& table() const {  // of divided memory
+        return *reinterpret_cast<PlaceTable*>(
+            const_cast<std::atomic<std::uint64_t>*>(holder.load(std::memory_order_relaxed)));
+    }
     bool connected() const { return extent.load(std::memory_order_relaxed) != 0; }
     std::uint64_t first() const { return base.load(std::memory_order_relaxed); }
     std::uint64_t last() const { return first() + (extent.load(std::memory_order_relaxed) - 1); }
 
     // Writer only; the version is odd.
     void fill(const Record& record);
+    void fill_divided(std::uint64_t range_base, std::uint64_t first_base, const PlaceTable& places);
     // From odd to even and back: of a slot that nobody else changes.
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
     // The data of a parked record's next owner, of the same base. Only who parked it may call it, beside everything
@@ -96,6 +126,9 @@ struct alignas(64) Slot {
     // For readers. false: the slot was not alive, was reused meanwhile, or does not contain `address`.
     template <class Between = Undisturbed>
     bool read(std::uint64_t address, Record& record, const Between& between = {}) const;
+    // The same of divided memory, for which read() calls it.
+    template <class Between = Undisturbed>
+    bool read_place(std::uint64_t address, Record& record, const Between& between = {}) const;
 };
 static_assert(sizeof(Slot) == 64);
 
@@ -117,13 +150,62 @@ inline bool Slot::read(std::uint64_t address, Record& record, const Between& bet
     const std::uint64_t held = word.load(std::memory_order_acquire);
     between();
     const std::uint64_t changed = before ^ version.load(std::memory_order_relaxed);
-    if ((changed | (before & 1) | (held ^ identity)) != 0 || address - from >= length) return false;
+    if ((changed | (before & 1) | (held ^ identity)) != 0 || address - from >= length) {
+        return (packed & divided_mark) != 0 && read_place(address, record, between);
+    }
     record.base = from;
     record.bytes = length;
     record.id = identity;
     record.device = static_cast<std::uint32_t>(packed);
     record.kind = static_cast<MemoryKind>(static_cast<std::uint8_t>(packed >> 32));
     record.flags = static_cast<std::uint8_t>(packed >> 40);
+    return true;
+}
+
+// The owner's words say all of a place but where its other ranges lie. Whatever path led to them, they are right if the
+// address is theirs: an owner may have left this place, and have another one.
+template <class Between>
+[[gnu::noinline]] bool Slot::read_place(std::uint64_t address, Record& record, const Between& between) const {
+    const std::uint64_t before = version.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t from = base.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t first_base = id.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t packed = owner.load(std::memory_order_acquire);
+    between();
+    const std::atomic<std::uint64_t>* const word = holder.load(std::memory_order_acquire);
+    between();
+    // Before the word is taken for a table's. Tables stay tables, and have room for as many places as they say.
+    const bool same = version.load(std::memory_order_relaxed) == before;
+    if (before % 2 != 0 || !same || (packed & divided_mark) == 0) return false;
+    const auto& table = *reinterpret_cast<const PlaceTable*>(word);
+    const std::uint64_t shape = table.shape.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t offset = address - from;
+    if (offset >> 32 != 0) return false;
+    const std::uint32_t place = static_cast<std::uint32_t>(offset) / PlaceTable::place_bytes(shape);
+    if (place >= PlaceTable::places(shape)) return false;
+    const PlaceOwner* const owned_by = table.owners()[place].load(std::memory_order_acquire);
+    between();
+    if (owned_by == nullptr) return false;
+    const std::uint64_t identity = owned_by->word.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t first = owned_by->first.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t facts = owned_by->facts.load(std::memory_order_acquire);
+    between();
+    const std::uint64_t still = owned_by->word.load(std::memory_order_acquire);
+    between();
+    if (version.load(std::memory_order_relaxed) != before) return false;
+    if (still != identity || !PlaceOwner::is_somebody(identity)) return false;
+    if (offset + first_base - first >= PlaceOwner::bytes_of(facts)) return false;
+    record.base = first - first_base + from;
+    record.bytes = PlaceOwner::bytes_of(facts);
+    record.id = identity;
+    record.device = PlaceOwner::device_of(facts);
+    record.kind = PlaceOwner::kind_of(facts);
+    record.flags = from != first_base ? record_flags::device_address : std::uint8_t{0};
     return true;
 }
 

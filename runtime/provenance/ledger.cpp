@@ -39,8 +39,19 @@ std::string hex_base(const MemoryBlock& block) {
 // it than this one.
 std::uint64_t extent_of(const MemoryBlock& block, const Piece& piece) noexcept {
     if (!piece.may_be_kept) return block.bytes;
-    const std::uint64_t lead = piece.host_part ? 0 : block.device - piece.allocation.device;
+    const std::uint64_t lead = piece.host_part() != nullptr ? 0 : block.device - piece.allocation().device;
     return lead < piece.bytes() ? piece.bytes() - lead : block.bytes;
+}
+
+// Where the slab begins that has this block, in the range of the block's first address; and which place it is.
+std::uint64_t begin_of(const MemoryBlock& block, const PieceSlab& slab) noexcept {
+    return block.host != nullptr ? address_of(slab.host) : slab.device;
+}
+std::size_t place_of(const MemoryBlock& block, const PieceSlab& slab) noexcept {
+    return static_cast<std::size_t>(first_base(block) - begin_of(block, slab)) / slab.place_bytes;
+}
+std::uint64_t facts_of(const MemoryBlock& block, std::size_t device) noexcept {
+    return provenance::PlaceOwner::packed(static_cast<std::uint32_t>(device), block.kind, block.bytes);
 }
 
 provenance::Record record_of(const MemoryBlock& block, std::size_t device) noexcept {
@@ -101,26 +112,61 @@ Result<void> Ledger::insert(const provenance::Record& record) {
     return where_stale_ones_make_way(addresses_, record, record.bytes, [&] { return addresses_.insert(record); });
 }
 
-Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece,
-                         const provenance::HolderWord& holder) {
+Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, Piece& piece, provenance::PlaceOwner& owner) {
+    if (piece.slab != nullptr) return map_place(entry, block, *piece.slab, owner);
     const provenance::Record record = record_of(block, entry.owner_device());
     const std::uint64_t extent = extent_of(block, piece);
-    Result<provenance::Place> placed = place(record, extent, holder);
+    Result<provenance::Place> placed = place(record, extent, owner.word);
     if (!placed) return std::move(placed).error();
-    entry.at = *placed;
+    OwnMemory& own = piece.make_own();
+    own.at = *placed;
     if (!has_second_base(block)) return {};
-    placed = place(at_device_address(record, block), extent, holder);
+    placed = place(at_device_address(record, block), extent, owner.word);
     if (!placed) {
-        addresses_.discard(entry.at);
+        addresses_.discard(own.at);
         return std::move(placed).error();
     }
-    entry.beside = *placed;
+    own.beside = *placed;
+    return {};
+}
+
+Result<void> Ledger::divide(PieceSlab& slab, std::uint64_t base, std::uint64_t first_base) {
+    provenance::Record all;
+    all.base = base;
+    all.bytes = std::uint64_t{slab.place_bytes} * slab.places;
+    return where_stale_ones_make_way(addresses_, all, all.bytes, [&] {
+        return addresses_.divide(slab.records, base, first_base, slab.place_bytes, slab.places);
+    });
+}
+
+// The slab's records are there while one of its places is.
+Result<void> Ledger::map_place(LedgerEntry& entry, const MemoryBlock& block, PieceSlab& slab,
+                               provenance::PlaceOwner& owner) {
+    const std::uint64_t begin = begin_of(block, slab);
+    Result<void> divided = divide(slab, begin, begin);
+    if (divided && has_second_base(block)) divided = divide(slab, slab.device, begin);
+    if (!divided) {
+        if (slab.recorded == 0) addresses_.join(slab.records);
+        return divided;
+    }
+    owner.first.store(first_base(block), std::memory_order_release);
+    owner.facts.store(facts_of(block, entry.owner_device()), std::memory_order_release);
+    addresses_.own(slab.records, place_of(block, slab), &owner);
+    ++slab.recorded;
+    entry.recorded = true;
     return {};
 }
 
 void Ledger::unmap(LedgerEntry& entry) {
-    addresses_.discard(entry.at);
-    addresses_.discard(entry.beside);
+    if (entry.own) {
+        addresses_.discard(entry.own->at);
+        addresses_.discard(entry.own->beside);
+    }
+    if (!entry.recorded) return;
+    PieceSlab& slab = *entry.slab;
+    addresses_.own(slab.records, place_of(entry.block, slab), nullptr);
+    if (--slab.recorded == 0) addresses_.join(slab.records);
+    entry.recorded = false;
 }
 
 // Ends this identity of a live entry. false: another thread released it since it was found.
@@ -128,7 +174,7 @@ bool Ledger::end(LedgerEntry& entry, std::uint64_t id) {
     if (!entry.returned) return entry.claim(id);
     entry.returned = false;
     const auto found = returned_.find(id);
-    found->second.word->store(0, std::memory_order_release);
+    found->second.owner->word.store(0, std::memory_order_release);
     returned_.erase(found);
     return true;
 }
@@ -152,6 +198,13 @@ Result<LedgerEntry*> Ledger::add(const MemoryBlock& fresh, std::size_t device, P
 
 void Ledger::remove(LedgerEntry& entry) {
     unmap(entry);
+    entries_.remove(entry);
+}
+
+// As remove(), and the piece goes on.
+void Ledger::take_out(LedgerEntry& entry, Piece& piece) {
+    unmap(entry);
+    piece = std::move(static_cast<Piece&>(entry));
     entries_.remove(entry);
 }
 
@@ -189,7 +242,9 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& block, std::size_t device) 
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
     // Refused where the memory is a part of memory that is recorded already.
-    if (Result<provenance::Place> placed = addresses_.place(record, record.bytes, entry->word)) entry->at = *placed;
+    if (Result<provenance::Place> placed = addresses_.place(record, record.bytes, entry->word)) {
+        entry->make_own().at = *placed;
+    }
     entry->publish(entry->block.id);
     return entry->block.id;
 }
@@ -201,10 +256,10 @@ Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
     MemoryBlock resized = entry->block;
     resized.bytes = bytes;
     unmap(*entry);
-    const provenance::HolderWord& holder = entry->returned ? *returned_.at(id).word : entry->word;
-    if (Result<void> mapped = map(*entry, resized, *entry, holder); !mapped) {
+    provenance::PlaceOwner& owner = entry->returned ? *returned_.at(id).owner : *entry;
+    if (Result<void> mapped = map(*entry, resized, *entry, owner); !mapped) {
         // Restores the old record; its addresses are still free.
-        (void)map(*entry, entry->block, *entry, holder);
+        (void)map(*entry, entry->block, *entry, owner);
         return mapped;
     }
     entry->block = resized;
@@ -253,8 +308,8 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     Result<LedgerEntry*> entry = released(block, device);
     if (!entry) return std::move(entry).error();
     if (!end(**entry, block.id)) return refusal(block);
-    Piece piece = std::move(static_cast<Piece&>(**entry));
-    remove(**entry);
+    Piece piece;
+    take_out(**entry, piece);
     return piece;
 }
 
@@ -269,7 +324,7 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
 [[gnu::always_inline]] inline rules::Released Ledger::with_facts(const LedgerEntry& entry,
                                                                  rules::Released how) const noexcept {
     how.made_for_it = entry.may_be_kept;
-    how.pooled = entry.pool != nullptr;
+    how.pooled = entry.pool() != nullptr;
     how.allocated_in_order = entry.allocated_in_order;
     how.bytes = entry.bytes();
     return how;
@@ -331,10 +386,11 @@ bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint
     const MemoryBlock& before = entry.block;
     const bool same = block.host == before.host && block.device == before.device && block.bytes == before.bytes &&
                       block.kind == before.kind;
-    if (!same || has_second_base(block) != static_cast<bool>(entry.beside)) return false;
+    const OwnMemory* const own = entry.own.get();
+    if (!same || own == nullptr || has_second_base(block) != static_cast<bool>(own->beside)) return false;
     using provenance::AddressMap;
-    return AddressMap::renew(entry.at, first_base(block), block.bytes, block.id) &&
-           (!entry.beside || AddressMap::renew(entry.beside, block.device, block.bytes, block.id));
+    return AddressMap::renew(own->at, first_base(block), block.bytes, block.id) &&
+           (!own->beside || AddressMap::renew(own->beside, block.device, block.bytes, block.id));
 }
 
 std::uint64_t Ledger::wake(Piece& parked, MemoryBlock& block) {
@@ -364,16 +420,23 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
 // Makes the parked records those of `block`. false: they are others.
 bool Ledger::revive_records(LedgerEntry& entry, const MemoryBlock& block) {
     if (block.host != entry.block.host || block.device != entry.block.device) return false;
+    if (PieceSlab* const slab = entry.slab) {
+        if (!entry.recorded || !addresses_.is_whole(slab->records) || block.bytes > slab->place_bytes) return false;
+        entry.facts.store(facts_of(block, entry.owner_device()), std::memory_order_release);
+        return true;
+    }
+    if (!entry.own) return false;
     const provenance::Record record = record_of(block, entry.owner_device());
     const bool two = has_second_base(block);
-    if (two != static_cast<bool>(entry.beside) || !addresses_.revive(entry.at, record)) return false;
-    return !two || addresses_.revive(entry.beside, at_device_address(record, block));
+    const OwnMemory& own = *entry.own;
+    if (two != static_cast<bool>(own.beside) || !addresses_.revive(own.at, record)) return false;
+    return !two || addresses_.revive(own.beside, at_device_address(record, block));
 }
 
 Piece Ledger::take_parked(Piece& parked) {
     const std::lock_guard lock(mutex_);
-    Piece piece = std::move(parked);
-    remove(static_cast<LedgerEntry&>(parked));
+    Piece piece;
+    take_out(static_cast<LedgerEntry&>(parked), piece);
     return piece;
 }
 
@@ -389,17 +452,19 @@ void Ledger::put_back(std::size_t device, Piece& piece) {
     static_cast<Piece&>(*entry) = std::move(piece);
     entry->belongs_to(device, first_base(entry->block));
     entry->returned = true;
-    provenance::HolderWord& word = words_.emplace_back(entry->block.id);
-    returned_.emplace(entry->block.id, Returned{entry, &word});
-    (void)map(*entry, entry->block, *entry, word);  // if the map cannot grow, the block can still be released
+    provenance::PlaceOwner& owner = words_.emplace_back();
+    owner.word.store(entry->block.id, std::memory_order_release);
+    returned_.emplace(entry->block.id, Returned{entry, &owner});
+    (void)map(*entry, entry->block, *entry, owner);  // if the map cannot grow, the block can still be released
 }
 
 void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     LedgerEntry* const entry = entries_.add();
     if (entry == nullptr) return;
-    entry->belongs_to(device, address_of(piece.adopted->pointer));
-    piece.block = {entry->id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
+    const AdoptedPart& part = *piece.adopted();
+    entry->belongs_to(device, address_of(part.pointer));
+    piece.block = {entry->id(), part.pointer, 0, part.bytes, MemoryKind::host};
     entry->block = piece.block;
     (void)map(*entry, piece.block, *entry);
     entry->publish(piece.block.id);
@@ -430,8 +495,7 @@ std::vector<Piece> Ledger::take_all(std::size_t device) {
         if (entry.owner_device() != device || !entry.has_owner() ||
             !end(entry, entry.returned ? entry.block.id : entry.id()))
             return;
-        pieces.push_back(std::move(static_cast<Piece&>(entry)));
-        remove(entry);
+        take_out(entry, pieces.emplace_back());
     });
     return pieces;
 }
@@ -441,8 +505,8 @@ PlacementReport Ledger::placement(std::uint64_t id) const {
     const LedgerEntry* const entry = live(id);
     if (entry == nullptr) return {};
     if (entry->slab != nullptr && entry->slab->pages != nullptr) return entry->slab->pages->report();
-    if (!entry->host_part) return {};
-    const HostPart& part = *entry->host_part;
+    if (entry->host_part() == nullptr) return {};
+    const HostPart& part = *entry->host_part();
     return part.slabs ? *part.cut.report : part.pages.report();
 }
 
@@ -450,8 +514,9 @@ Ledger::Origin Ledger::origin(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const LedgerEntry* const entry = live(id);
     if (entry == nullptr) return {};
-    const std::uint64_t begin = entry->allocation.bytes != 0 ? entry->allocation.device : entry->block.device;
-    return {true, entry->owner_device(), entry->pool, static_cast<std::size_t>(entry->block.device - begin)};
+    const platform::Allocation allocation = entry->allocation();
+    const std::uint64_t begin = allocation.bytes != 0 ? allocation.device : entry->block.device;
+    return {true, entry->owner_device(), entry->shared_pool(), static_cast<std::size_t>(entry->block.device - begin)};
 }
 
 std::size_t Ledger::size() const {

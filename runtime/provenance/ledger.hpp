@@ -116,12 +116,15 @@ private:
     Result<LedgerEntry*> add(const MemoryBlock& block, std::size_t device, Piece& piece);
     void remove(LedgerEntry& entry);
     rules::Released with_facts(const LedgerEntry& entry, rules::Released how) const noexcept;
+    void take_out(LedgerEntry& entry, Piece& piece);
     Result<provenance::Place> place(const provenance::Record& record, std::uint64_t extent_bytes,
                                     const provenance::HolderWord& holder);
-    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece,
-                     const provenance::HolderWord& holder);
-    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, const Piece& piece) {
-        return map(entry, block, piece, entry.word);
+    Result<void> divide(PieceSlab& slab, std::uint64_t base, std::uint64_t first_base);
+    Result<void> map_place(LedgerEntry& entry, const MemoryBlock& block, PieceSlab& slab,
+                           provenance::PlaceOwner& owner);
+    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, Piece& piece, provenance::PlaceOwner& owner);
+    Result<void> map(LedgerEntry& entry, const MemoryBlock& block, Piece& piece) {
+        return map(entry, block, piece, entry);
     }
     void unmap(LedgerEntry& entry);
     bool revive_records(LedgerEntry& entry, const MemoryBlock& block);
@@ -130,14 +133,14 @@ private:
     provenance::AddressMap& addresses_;
     mutable BriefMutex mutex_;
     LedgerEntries entries_;
-    // By put_back(), under an identity of an earlier entry, which the word has until that ends. The words stay, because
+    // By put_back(), under an identity of an earlier entry, which a word has until that ends. The words stay, because
     // readers of the address map may look at them.
     struct Returned {
         LedgerEntry* entry;
-        provenance::HolderWord* word;
+        provenance::PlaceOwner* owner;
     };
     std::unordered_map<std::uint64_t, Returned> returned_;
-    std::deque<provenance::HolderWord> words_;
+    std::deque<provenance::PlaceOwner> words_;
     std::vector<Range> left_;  // address ranges that stay registered, first and last
     std::atomic<bool> any_left_{false};
 };

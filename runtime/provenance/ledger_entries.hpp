@@ -33,26 +33,26 @@ constexpr std::uint64_t owner(std::uint64_t id) noexcept {  // from 1; 0: no ide
 }
 // In LedgerEntry::word: nobody has the identity. No block that was handed out has such a number.
 inline constexpr std::uint64_t released = no_entry;
+static_assert(released == provenance::PlaceOwner::nobody);
 }  // namespace identity
 
 // For everything that is no entry. Answers the first of `count` identities.
 std::uint64_t reserve_ids(std::uint64_t count) noexcept;
 
-// A piece and its records in the address map. `block.id` is the identity by which it is found.
+// A piece, and its owner's words. `block.id` is the identity by which it is found.
 //
 // The word is the last identity of the entry, with identity::released unless somebody has it. Whoever takes that bit
 // away or sets it is the only one who may change the rest until the next such step: to hand the piece out is a store
 // behind all that was written before, to end the identity is one compare-and-swap (claim()), of which one succeeds. So
 // a piece is released and handed out again without the ledger's lock. The lock guards the list of free entries, and
 // what leaves or enters the ledger: the piece's addresses and its owner's device stay while it is there.
-struct LedgerEntry : Piece {
+//
+// `first` is the first address; of a free entry, the next free one. Who compares it before claim() may find either, but
+// after a claim that succeeded knows that it was the address. Of a place of a slab, the words are its record in the
+// address map, too.
+struct LedgerEntry : provenance::PlaceOwner, Piece {  // in this order, so that what follows has room behind the piece
     bool returned = false;  // has its owner still, who knows it by an identity of an earlier entry (put_back())
-    std::atomic<std::uint32_t> device{0};  // Device::index() of the owner
-    std::atomic<std::uint64_t> word{identity::released};
-    provenance::Place at, beside;  // of the first address; of the device address where that is another one
-    // The first address; of a free entry, the next free one. Who compares it before claim() may find either, but after
-    // a claim that succeeded knows that it was the address.
-    std::atomic<std::uint64_t> first{0};
+    bool recorded = false;  // of a place: the map leads to it
 
     std::uint64_t id() const noexcept { return word.load(std::memory_order_relaxed) & ~identity::released; }
     // Whether this identity is the entry's, and somebody has it. Acquire: what it was handed out with is there.
@@ -62,13 +62,13 @@ struct LedgerEntry : Piece {
     }
     // Expects the ledger's lock, and an entry that nobody has.
     void belongs_to(std::size_t owner, std::uint64_t first_address) noexcept {
-        device.store(static_cast<std::uint32_t>(owner), std::memory_order_relaxed);
-        first.store(first_address, std::memory_order_relaxed);
+        facts.store(packed(static_cast<std::uint32_t>(owner), MemoryKind::unknown, 0), std::memory_order_release);
+        first.store(first_address, std::memory_order_release);
     }
     bool is_of(std::size_t owner, std::uint64_t first_address) const noexcept {
         return first.load(std::memory_order_relaxed) == first_address && owner_device() == owner;
     }
-    std::size_t owner_device() const noexcept { return device.load(std::memory_order_relaxed); }
+    std::size_t owner_device() const noexcept { return device_of(facts.load(std::memory_order_relaxed)); }
     // Somebody has this identity from here on.
     void publish(std::uint64_t id) noexcept { word.store(id, std::memory_order_release); }
     // Ends this identity. false: another thread has ended it, or it was never this entry's.
@@ -125,7 +125,7 @@ private:
     };
     bool grow();
     void add_free(LedgerEntry& entry) noexcept {
-        entry.first.store(reinterpret_cast<std::uintptr_t>(std::exchange(free_, &entry)), std::memory_order_relaxed);
+        entry.first.store(reinterpret_cast<std::uintptr_t>(std::exchange(free_, &entry)), std::memory_order_release);
     }
     void enter_in_directory(std::uint64_t number, Chunk* chunk);
 

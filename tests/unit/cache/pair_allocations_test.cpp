@@ -165,7 +165,7 @@ TEST(PairAllocations, PlacesComeBackWithoutTheHeap) {
     std::vector<detail::Piece> pieces;
     for (std::uint64_t slab = 1; slab <= 40; ++slab) {
         detail::Piece whole;
-        whole.allocation = {MemoryKind::pinned, nullptr, slab << 16, 4096};
+        whole.make_own().allocation = {MemoryKind::pinned, nullptr, slab << 16, 4096};
         detail::Piece piece;
         slabs.add(sort, std::move(whole), piece);
         do {
@@ -193,7 +193,7 @@ TEST(PairAllocations, WhatAStreamTookIsKeptBehindItWithoutTheHeap) {
     detail::PieceCache cache(memory, std::uint64_t{1} << 30);
     std::vector<detail::Piece> pieces(20);
     for (std::size_t at = 0; at < pieces.size(); ++at) {
-        pieces[at].allocation = {MemoryKind::pool, nullptr, (at + 1) << 16, 4096};
+        pieces[at].make_own().allocation = {MemoryKind::pool, nullptr, (at + 1) << 16, 4096};
         pieces[at].may_be_kept = true;
         cache.handed_out(pieces[at], 4096);
     }

@@ -40,18 +40,18 @@ struct Lent final : isthmus::testing::NoMemory {
 
 Piece piece_of(MemoryKind kind, std::uint64_t address, std::size_t bytes) {
     Piece piece;
-    piece.allocation = {kind, nullptr, address, bytes};
+    piece.make_own().allocation = {kind, nullptr, address, bytes};
     piece.may_be_kept = true;
     return piece;
 }
 
 Piece pages_of(std::size_t bytes, const HostPlacement& placement, bool registered) {
     Piece piece;
-    piece.host_part = std::make_unique<HostPart>();
-    piece.host_part->pages = platform::os::HostPages::allocate(bytes, placement, -1, {}).value();
-    piece.host_part->asked = placement;
-    piece.host_part->registered = registered;
-    piece.block.host = piece.host_part->pages.data();
+    HostPart& part = *(piece.make_own().host_part = std::make_unique<HostPart>());
+    part.pages = platform::os::HostPages::allocate(bytes, placement, -1, {}).value();
+    part.asked = placement;
+    part.registered = registered;
+    piece.block.host = part.pages.data();
     piece.block.device = reinterpret_cast<std::uintptr_t>(piece.block.host);
     return piece;
 }
@@ -79,8 +79,8 @@ TEST(PieceCache, APieceServesTheNextRequestOfItsKindAndClass) {  // keeps M1
     EXPECT_FALSE(cache.take(MemoryKind::device, {}, 512, 256)) << "too large";
     const Piece* const taken = cache.take(MemoryKind::device, {}, 4200, 256);
     ASSERT_TRUE(taken);
-    EXPECT_EQ(taken->allocation.device, 0x10000u);
-    EXPECT_EQ(taken->allocation.bytes, 5000u) << "the driver's whole allocation";
+    EXPECT_EQ(taken->allocation().device, 0x10000u);
+    EXPECT_EQ(taken->allocation().bytes, 5000u) << "the driver's whole allocation";
     EXPECT_TRUE(taken->may_be_kept);
     EXPECT_EQ(memory.lent[0x10000], 4200u) << "and no more than was asked for";
     EXPECT_FALSE(cache.take(MemoryKind::device, {}, 4200, 256)) << "once";
@@ -97,8 +97,8 @@ TEST(PieceCache, WhatWasReleasedLastServesFirst) {
     for (const std::uint64_t address : {0x10000, 0x20000, 0x30000}) {
         (void)keep(cache, piece_of(MemoryKind::pinned, address, 4096));
     }
-    EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation.device, 0x30000u);
-    EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation.device, 0x20000u);
+    EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation().device, 0x30000u);
+    EXPECT_EQ(cache.take(MemoryKind::pinned, {}, 4096, 256)->allocation().device, 0x20000u);
 }
 
 TEST(PieceCache, WhatIsShedForASegmentIsOfItsKind) {  // keeps M5
@@ -110,8 +110,8 @@ TEST(PieceCache, WhatIsShedForASegmentIsOfItsKind) {  // keeps M5
     for (const std::uint64_t address : {0x10000, 0x30000}) {
         const Piece* const shed = cache.shed(MemoryKind::device);
         ASSERT_NE(shed, nullptr);
-        EXPECT_EQ(shed->allocation.device, address);
-        EXPECT_EQ(memory.lent[address], shed->allocation.bytes) << "the segment gets all of it";
+        EXPECT_EQ(shed->allocation().device, address);
+        EXPECT_EQ(memory.lent[address], shed->allocation().bytes) << "the segment gets all of it";
     }
     EXPECT_EQ(cache.shed(MemoryKind::device), nullptr);
     EXPECT_EQ(cache.shed(MemoryKind::graph), nullptr) << "is never kept";
@@ -126,7 +126,7 @@ TEST(PieceCache, BeyondTheLimitTheLongestKeptGoesBack) {  // keeps M5
     (void)keep(cache, piece_of(MemoryKind::managed, 0x20000, 4000));
     const std::vector<Piece*> gone = cache.keep(staying(piece_of(MemoryKind::device, 0x30000, 3000)));
     ASSERT_EQ(gone.size(), 1u);
-    EXPECT_EQ(gone[0]->allocation.device, 0x10000u);
+    EXPECT_EQ(gone[0]->allocation().device, 0x10000u);
     EXPECT_EQ(memory.lent[0x10000], 4000u) << "the driver gets all of it";
     EXPECT_EQ(cache.usage().bytes, 7000u);
     EXPECT_EQ(cache.usage().pieces, 2u);
@@ -144,14 +144,14 @@ TEST(PieceCache, WhatComesFromALaneHasTheAgeOfItsRelease) {  // keeps M5
     EXPECT_TRUE(cache.keep_from_lane(staying(piece_of(MemoryKind::device, 0x20000, 1000)), nullptr, 5).empty());
     std::vector<Piece*> gone = cache.take_out(1000);
     ASSERT_EQ(gone.size(), 1u);
-    EXPECT_EQ(gone[0]->allocation.device, 0x20000u) << "it was released before the other one";
+    EXPECT_EQ(gone[0]->allocation().device, 0x20000u) << "it was released before the other one";
     (void)cache.take_out(0);
     (void)keep(cache, piece_of(MemoryKind::device, 0x30000, 400));
     cache.released_elsewhere(100);
     EXPECT_TRUE(cache.keep_from_lane(staying(piece_of(MemoryKind::device, 0x40000, 10000))).empty());
     gone = cache.take_out(10000);
     ASSERT_EQ(gone.size(), 1u);
-    EXPECT_EQ(gone[0]->allocation.device, 0x30000u) << "it has waited for a hundred releases";
+    EXPECT_EQ(gone[0]->allocation().device, 0x30000u) << "it has waited for a hundred releases";
 }
 
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
@@ -170,7 +170,7 @@ TEST(PieceCache, AFullShelfGivesBackItsOldestAndServesItsNewest) {  // keeps M5
     const auto address = [](std::uint64_t number) { return 0x100000 + number * 0x10000; };
     std::vector<std::uint64_t> gone;
     const auto note = [&](const std::vector<Piece*>& out) {
-        for (const Piece* const piece : out) gone.push_back(piece->allocation.device);
+        for (const Piece* const piece : out) gone.push_back(piece->allocation().device);
     };
     for (std::uint64_t number = 0; number < 100; ++number) {
         note(cache.keep(staying(piece_of(MemoryKind::device, address(number), 4096))));
@@ -188,7 +188,7 @@ TEST(PieceCache, AFullShelfGivesBackItsOldestAndServesItsNewest) {  // keeps M5
     for (std::size_t at = expected.size(); at > 100; --at) {
         const Piece* const newest = cache.take(MemoryKind::device, {}, 4096, 256);
         ASSERT_NE(newest, nullptr);
-        EXPECT_EQ(newest->allocation.device, expected[at - 1]);
+        EXPECT_EQ(newest->allocation().device, expected[at - 1]);
     }
     EXPECT_EQ(cache.usage().pieces, 6u);
 }
@@ -221,11 +221,11 @@ TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
     EXPECT_EQ(cache.usage().bytes, 4 * size);
     const std::vector<Piece*> gone = cache.make_way(size / 4 + 1);
     ASSERT_EQ(gone.size(), 1u);
-    EXPECT_EQ(gone[0]->allocation.device, std::uint64_t{1} << 24) << "kept longest";
+    EXPECT_EQ(gone[0]->allocation().device, std::uint64_t{1} << 24) << "kept longest";
     Piece other = handed_out(cache, 9 << 24, size / 4 + 1, size / 4 + 1);
     memory.lent.clear();
     cache.returned(other);
-    EXPECT_EQ(memory.lent[other.allocation.device], size / 4 + 1) << "whole again for the driver";
+    EXPECT_EQ(memory.lent[other.allocation().device], size / 4 + 1) << "whole again for the driver";
     EXPECT_EQ(other.asked_bytes, 0u);
     cache.returned(other);  // counts once
     EXPECT_TRUE(cache.make_way(5 * (size / 4)).empty()) << "3 + 5/4 of 4 + 4/16 pieces";
@@ -445,7 +445,7 @@ TEST(PieceCache, WhatIsKeptBehindAStreamServesThatStream) {  // keeps M3
     EXPECT_EQ(memory.lent[0x10000], 4000u);
     EXPECT_EQ(memory.lent_behind[0x10000], one.handle);
     EXPECT_EQ(cache.kept_bytes(MemoryKind::pool), 0u);
-    EXPECT_EQ(piece.after, nullptr);
+    EXPECT_EQ(piece.own->after, nullptr);
     EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 4000, 256, &one.behind)) << "once";
 }
 
@@ -504,15 +504,15 @@ TEST(PieceCache, WhatGoesBackFromBehindAStreamOwnsTheStream) {  // keeps M5
     EXPECT_TRUE(cache.keep(second, &other.behind).empty());
     EXPECT_TRUE(cache.keep(idle).empty());
     EXPECT_EQ(cache.take_out(5000), std::vector<Piece*>{&second}) << "what keeps most";
-    EXPECT_EQ(second.after, other.state);
+    EXPECT_EQ(second.own->after, other.state);
     EXPECT_EQ(memory.lent[0x20000], 8192u);
     EXPECT_EQ(memory.lent_behind[0x20000], other.handle);
     EXPECT_EQ(cache.take_out_kind(MemoryKind::pool), std::vector<Piece*>{&piece});
-    EXPECT_EQ(piece.after, one.state);
+    EXPECT_EQ(piece.own->after, one.state);
     EXPECT_TRUE(cache.take_out_kind(MemoryKind::pool).empty());
     EXPECT_TRUE(cache.take_out_kind(MemoryKind::graph).empty()) << "of no kept kind";
     EXPECT_EQ(cache.take_out(0), std::vector<Piece*>{&idle});
-    EXPECT_EQ(idle.after, nullptr);
+    EXPECT_EQ(idle.own->after, nullptr);
 }
 
 TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7
@@ -527,7 +527,7 @@ TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7
         for (int round = 0; round < 2000; ++round) {
             Piece* const piece = cache.take(MemoryKind::device, {}, 4096, 256);
             if (piece == nullptr) continue;
-            std::atomic<int>& owner = owners[(piece->allocation.device >> 16) - 1];
+            std::atomic<int>& owner = owners[(piece->allocation().device >> 16) - 1];
             EXPECT_EQ(owner.fetch_add(1), 0);
             owner.fetch_sub(1);
             EXPECT_TRUE(cache.keep(*piece).empty());
@@ -561,7 +561,7 @@ TEST(PieceCache, AKeptPieceIsOneThreadsUnderOneIdentity) {  // keeps M4, M7
             Piece* const kept = cache.take(MemoryKind::device, {}, bytes, 256);
             if (kept == nullptr) continue;
             MemoryBlock block;
-            block.device = kept->allocation.device;
+            block.device = kept->allocation().device;
             block.bytes = bytes;
             block.kind = MemoryKind::device;
             ASSERT_NE(ledger.wake(*kept, block), 0u);

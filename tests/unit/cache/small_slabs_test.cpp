@@ -29,7 +29,7 @@ using detail::SmallSlabs;
 
 Piece slab_of(MemoryKind kind, std::uint64_t address, std::size_t bytes, void* host = nullptr) {
     Piece piece;
-    piece.allocation = {kind, host, address, bytes};
+    piece.make_own().allocation = {kind, host, address, bytes};
     return piece;
 }
 
@@ -47,10 +47,10 @@ TEST(SmallSlabs, PlacesShareASlabAndNoLine) {  // keeps M2
     std::set<std::uint64_t> lines;
     for (const Piece& piece : pieces) {
         EXPECT_EQ(piece.bytes(), 256u);
-        EXPECT_GE(piece.allocation.device, 0x10000u);
-        EXPECT_LE(piece.allocation.device + 256, 0x11000u);
+        EXPECT_GE(piece.allocation().device, 0x10000u);
+        EXPECT_LE(piece.allocation().device + 256, 0x11000u);
         for (std::uint64_t at = 0; at < 256; at += 128) {
-            EXPECT_TRUE(lines.insert((piece.allocation.device + at) / 128).second) << "two pieces share a line";
+            EXPECT_TRUE(lines.insert((piece.allocation().device + at) / 128).second) << "two pieces share a line";
         }
     }
     EXPECT_EQ(slabs.slab_bytes(), 4096u);
@@ -71,15 +71,15 @@ TEST(SmallSlabs, APlaceThatSomethingMayStillUseIsNotCutAgain) {  // keeps M3
     ASSERT_TRUE(slabs.cut(sort, used));
     Piece unused;
     ASSERT_TRUE(slabs.cut(sort, unused));
-    const std::uint64_t used_at = used.allocation.device;
-    const std::uint64_t unused_at = unused.allocation.device;
+    const std::uint64_t used_at = used.allocation().device;
+    const std::uint64_t unused_at = unused.allocation().device;
     unused.unused = true;
     EXPECT_EQ(slabs.give_back(used).bytes(), 0u);
     EXPECT_EQ(slabs.give_back(unused).bytes(), 0u);
     std::set<std::uint64_t> cut;
     std::vector<Piece> pieces;
     for (Piece piece; slabs.cut(sort, piece); piece = {}) {
-        cut.insert(piece.allocation.device);
+        cut.insert(piece.allocation().device);
         pieces.push_back(std::move(piece));
     }
     EXPECT_EQ(cut.size(), 14u);
@@ -123,7 +123,7 @@ TEST(SmallSlabs, WhateverIsCutAndGivenBackNoTwoPiecesOverlap) {  // keeps M2, M5
                 reserved_bytes += bytes;
                 next += bytes;
             }
-            const std::uint64_t begin = piece.allocation.device;
+            const std::uint64_t begin = piece.allocation().device;
             const auto after = live.lower_bound(begin);
             EXPECT_TRUE(after == live.end() || after->first >= begin + piece.bytes());
             EXPECT_TRUE(after == live.begin() || std::prev(after)->first + std::prev(after)->second.bytes() <= begin);
@@ -132,7 +132,7 @@ TEST(SmallSlabs, WhateverIsCutAndGivenBackNoTwoPiecesOverlap) {  // keeps M2, M5
             auto chosen = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
             chosen->second.unused = random() % 8 != 0;
             if (const Piece whole = slabs.give_back(chosen->second); whole.bytes() != 0) {
-                EXPECT_EQ(reserved.erase(whole.allocation.device), 1u);
+                EXPECT_EQ(reserved.erase(whole.allocation().device), 1u);
                 reserved_bytes -= whole.bytes();
             }
             live.erase(chosen);
@@ -217,16 +217,16 @@ TEST(SmallSlabs, AddressSanitizerSeesTheBoundsAndTheReleaseOfEachPlace) {  // ke
     cache.small.add(sort, std::move(slab), pieces[0]);
     for (std::size_t at = 1; at < pieces.size(); ++at) ASSERT_TRUE(cache.small.cut(sort, pieces[at]));
     for (Piece& piece : pieces) {
-        const auto* const host = static_cast<const std::byte*>(piece.allocation.host);
+        const auto* const host = static_cast<const std::byte*>(piece.allocation().host);
         EXPECT_NE(__asan_address_is_poisoned(host), 0) << "not handed out yet";
         cache.handed_out(piece, 255);
         EXPECT_TRUE(exactly(host, 255)) << "an overrun by one byte is seen, although a neighbour follows";
     }
     for (Piece& piece : pieces) {
         EXPECT_TRUE(cache.keep(piece).empty());
-        EXPECT_NE(__asan_address_is_poisoned(piece.allocation.host), 0) << "released";
+        EXPECT_NE(__asan_address_is_poisoned(piece.allocation().host), 0) << "released";
     }
-    EXPECT_EXIT(*static_cast<volatile std::byte*>(pieces[3].allocation.host) = std::byte{1},
+    EXPECT_EXIT(*static_cast<volatile std::byte*>(pieces[3].allocation().host) = std::byte{1},
                 ::testing::ExitedWithCode(1), "use-after-poison");
     (void)cache.take_out(0);
     for (Piece& piece : pieces) {

@@ -81,7 +81,7 @@ private:
     void free(const std::vector<Piece*>& pieces) {
         for (Piece* const piece : pieces) {
             pieces_bytes_ -= piece->bytes();
-            give_back(piece->allocation.device);
+            give_back(piece->allocation().device);
             *piece = {};
             unused_.push_back(piece);
         }
@@ -117,7 +117,7 @@ private:
             free(cache_.make_way(bytes));
             if (segment_) make_way_in_segment(bytes);
             block = &fresh();
-            block->allocation = {kind_, nullptr, obtain(bytes), bytes};
+            block->make_own().allocation = {kind_, nullptr, obtain(bytes), bytes};
             block->may_be_kept = true;
             cache_.handed_out(*block, bytes);
             pieces_bytes_ += bytes;

@@ -222,4 +222,76 @@ TEST(AddressMapSteps, NeighboursOfAParkedSlotDoNotMisleadToIt) {  // keeps K12
                {all({memory.parked(), memory.discarded()}), erase(beside), insert(beside)});
 }
 
+// A place of divided memory. Each map that the acts are played in has memory of its own, with words that stay.
+struct Owned {
+    Act divided() const {
+        return [this](AddressMap& map) { now = &all.emplace_back(map, place); };
+    }
+    Act owned(const Record& record) const {
+        return [this, record](AddressMap&) { now->own(record); };
+    }
+    Act parked() const {
+        return [this](AddressMap&) { now->park(); };
+    }
+    Act revived(const Record& record) const {
+        return [this, record](AddressMap&) { now->revive(record); };
+    }
+    Act left() const {
+        return [this](AddressMap&) { now->leave(); };
+    }
+    Act joined() const {
+        return [this](AddressMap&) { now->join(); };
+    }
+    Act divided_again() const {
+        return [this](AddressMap& map) {
+            ASSERT_TRUE(map.divide(now->memory, place, place, now->place_bytes, now->places));
+        };
+    }
+    mutable std::deque<provenance::OwnedPlace> all;
+    mutable provenance::OwnedPlace* now = nullptr;
+};
+// Of the place that begins here.
+Record of_place(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
+    Record record = record_of(base, bytes, id);
+    record.flags = 0;
+    return record;
+}
+
+TEST(AddressMapSteps, APlaceHasOneOwnerOrAnotherOrNone) {  // keeps K12, M2
+    const Owned memory;
+    const Record first = of_place(place + 512, 100, 1), second = of_place(place + 512, 200, 2),
+                 third = of_place(place + 512, 50, 3);
+    const Act begin = all({memory.divided(), memory.owned(first)});
+    for (const std::uint64_t address : {place + 520, place + 650}) {
+        interleave(address, memory.divided(), {memory.owned(first)});
+        interleave(address, begin, {memory.parked(), memory.revived(second)});
+        interleave(address, all({begin, memory.parked()}), {memory.revived(second), memory.parked()});
+        interleave(address, begin,
+                   {memory.parked(), memory.revived(second), all({memory.parked(), memory.revived(third)})});
+    }
+}
+
+TEST(AddressMapSteps, AnOwnerThatHasAnotherPlaceIsNotFoundWhereItWas) {  // keeps K12, K8
+    const Owned memory;
+    const Record first = of_place(place + 512, 100, 1), second = of_place(place + 768, 200, 2),
+                 back = of_place(place + 512, 60, 3);
+    const Act begin = all({memory.divided(), memory.owned(first)});
+    const Act away = all({memory.parked(), memory.left(), memory.owned(second)});
+    interleave(place + 520, begin, {all({memory.parked(), memory.left()}), memory.owned(second)});
+    interleave(place + 520, begin, {away, all({memory.parked(), memory.left(), memory.owned(back)})});
+}
+
+// What served as a table serves as a table, and the slot as any other.
+TEST(AddressMapSteps, DividedMemoryThatLeavesMisleadsNobody) {  // keeps K12, M4
+    const Owned memory;
+    const Record first = of_place(place + 512, 100, 1), whole = record_of(place, 4096, 2),
+                 far = record_of(place + 0x1000'0000, 64, 3);
+    const Act begin = all({memory.divided(), memory.owned(first)});
+    const Act way = [](AddressMap& map) { ASSERT_EQ(map.make_way(place, 1), 1u); };
+    interleave(place + 520, begin, {all({memory.parked(), memory.joined()}), insert(whole)});
+    interleave(place + 520, begin, {all({memory.parked(), memory.joined()}), insert(far), memory.divided()});
+    interleave(place + 520, begin, {way, insert(whole)});
+    interleave(place + 520, begin, {way, memory.divided_again()});
+}
+
 }  // namespace

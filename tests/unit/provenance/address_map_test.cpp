@@ -390,4 +390,98 @@ TEST(AddressMap, MemoryIsFoundOnceItsWordHasItsIdentity) {  // keeps M2
     EXPECT_FALSE(map.find(0x10400));
 }
 
+TEST(AddressMap, APlaceOfDividedMemoryIsFoundAsFarAsItsOwnerHasIt) {  // keeps K8, A16
+    AddressMap map;
+    provenance::OwnedPlace memory(map, 0x10000);
+    ASSERT_TRUE(memory.divided);
+    EXPECT_EQ(map.size(), 0u);
+    EXPECT_FALSE(map.find(0x10200));
+    EXPECT_TRUE(map.is_parked(0x10200)) << "nobody's";
+    const Record record{0x10200, 100, 7, 3, MemoryKind::managed, 0};
+    memory.own(record);
+    for (const std::uint64_t address : {0x10200, 0x10232, 0x10263}) {
+        EXPECT_TRUE(same(map.find(address), record)) << std::hex << address;
+    }
+    for (const std::uint64_t address : {0x0ffff, 0x10000, 0x101ff, 0x10264, 0x102ff, 0x10300, 0x10fff, 0x11000}) {
+        EXPECT_FALSE(map.find(address)) << std::hex << address;
+    }
+    EXPECT_TRUE(map.covers(0x10200, 100));
+    EXPECT_FALSE(map.covers(0x10200, 101));
+    EXPECT_EQ(map.size(), 1u);
+    std::vector<Record> visited;
+    map.for_each([&](const Record& one) { visited.push_back(one); });
+    ASSERT_EQ(visited.size(), 1u);
+    EXPECT_TRUE(same(visited[0], record));
+    EXPECT_FALSE(map.is_parked(0x102ff)) << "the owner's";
+    EXPECT_TRUE(map.is_parked(0x10300));
+    EXPECT_FALSE(map.is_parked(0x11000));
+    EXPECT_TRUE(map.is_in_use(0x102ff, 1));
+    EXPECT_FALSE(map.is_in_use(0x10300, 0x1000)) << "other places";
+    EXPECT_FALSE(map.erase(0x10200, 7)) << "its owner's";
+    memory.park();
+    EXPECT_FALSE(map.find(0x10200));
+    EXPECT_EQ(map.size(), 0u);
+    EXPECT_TRUE(map.is_parked(0x10200));
+    EXPECT_FALSE(map.is_in_use(0x10200, 0x100));
+    memory.revive({0x10200, 256, 8, 3, MemoryKind::managed, 0});
+    EXPECT_EQ(map.find(0x102ff).id, 8u);
+    memory.join();
+    EXPECT_FALSE(map.find(0x10200));
+}
+
+TEST(AddressMap, AllOfDividedMemoryIsTakenUntilItIsJoined) {  // keeps M4
+    AddressMap map;
+    provenance::OwnedPlace memory(map, 0x10000);
+    EXPECT_EQ(map.insert(range(0x10fff, 1, 9)).code(), Code::invalid_argument);
+    EXPECT_EQ(map.insert(range(0xf000, 0x1001, 9)).code(), Code::invalid_argument);
+    EXPECT_TRUE(map.insert(range(0x11000, 1, 9)));
+    EXPECT_EQ(map.make_way(0x10800, 1), 1u);
+    EXPECT_FALSE(map.is_whole(memory.memory));
+    EXPECT_TRUE(map.insert(range(0x10fff, 1, 10)));
+    EXPECT_EQ(map.divide(memory.memory, 0x10000, 0x10000, 256, 16).code(), Code::invalid_argument);
+    ASSERT_TRUE(map.erase(0x10fff, 10));
+    memory.own({0x10200, 100, 7, 3, MemoryKind::managed, 0});
+    EXPECT_FALSE(map.find(0x10200)) << "it made way";
+    ASSERT_TRUE(map.divide(memory.memory, 0x10000, 0x10000, 256, 16));
+    EXPECT_TRUE(map.is_whole(memory.memory));
+    EXPECT_EQ(map.find(0x10200).id, 7u) << "in the same place";
+    memory.join();
+    EXPECT_TRUE(map.insert(range(0x10000, 0x1000, 11)));
+    memory.join();  // nothing
+    EXPECT_EQ(map.size(), 2u);
+}
+
+TEST(AddressMap, DividedMemoryHasASecondRange) {  // keeps K23
+    AddressMap map;
+    provenance::OwnedPlace memory(map, 0x10000);
+    ASSERT_TRUE(map.divide(memory.memory, 0x7000000, 0x10000, 256, 16));
+    memory.own({0x10200, 100, 7, 3, MemoryKind::pinned, 0});
+    const Record there = map.find(0x7000263);
+    EXPECT_TRUE(same(there, {0x7000200, 100, 7, 3, MemoryKind::pinned, provenance::record_flags::device_address}));
+    EXPECT_EQ(map.size(), 2u);
+    EXPECT_EQ(map.make_way(0x7000000, 0x1000), 1u);
+    EXPECT_FALSE(map.is_whole(memory.memory));
+    EXPECT_EQ(map.find(0x10200).id, 7u);
+    memory.join();
+    EXPECT_EQ(map.size(), 0u);
+}
+
+TEST(AddressMap, DividedMemoryThatHasNoRoomChangesNothing) {  // keeps K8
+    for (std::size_t bytes = 0; bytes < 64 * kib; bytes += kib) {
+        AddressMap map(bytes);
+        provenance::OwnedPlace memory(map, 0x10000);
+        if (!memory.divided) {
+            EXPECT_EQ(memory.divided.code(), Code::out_of_memory);
+            EXPECT_FALSE(map.is_parked(0x10000));
+        }
+        memory.join();
+        EXPECT_FALSE(map.is_parked(0x10000));
+    }
+    AddressMap map;
+    provenance::Divided none;
+    EXPECT_EQ(map.divide(none, 0x10000, 0x10000, 256, 0).code(), Code::invalid_argument);
+    EXPECT_EQ(map.divide(none, 0x10000, 0x10000, 256, 257).code(), Code::invalid_argument);
+    EXPECT_FALSE(map.is_whole(none));
+}
+
 }  // namespace

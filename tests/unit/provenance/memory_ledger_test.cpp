@@ -41,20 +41,20 @@ struct Ledgers : testing::Test {
 
     MemoryBlock entered(MemoryBlock block, std::size_t device = 0) {
         Piece piece;
-        piece.allocation = {block.kind, block.host, block.device, block.bytes};
+        piece.make_own().allocation = {block.kind, block.host, block.device, block.bytes};
         block.id = ledger.enter(block, device, piece).value();
         return block;
     }
     // Of an allocation of the driver that may be kept.
     static Piece kept_piece(std::uint64_t begin, std::size_t bytes) {
         Piece piece;
-        piece.allocation = {MemoryKind::device, nullptr, begin, bytes};
+        piece.make_own().allocation = {MemoryKind::device, nullptr, begin, bytes};
         piece.may_be_kept = true;
         return piece;
     }
     MemoryBlock entered_to_keep(MemoryBlock block, std::uint64_t begin, std::size_t whole_bytes) {
         Piece piece;
-        piece.allocation = {block.kind, block.host, begin, whole_bytes};
+        piece.make_own().allocation = {block.kind, block.host, begin, whole_bytes};
         piece.may_be_kept = true;
         block.id = ledger.enter(block, 0, piece).value();
         return block;
@@ -90,7 +90,7 @@ TEST_F(Ledgers, AReleaseThatIsWrongIsToldApartAndChangesNothing) {  // keeps K8
     EXPECT_EQ(ledger.take(block, 1).code(), Code::wrong_device);
     EXPECT_EQ(ledger.size(), 2u);
     EXPECT_EQ(addresses.size(), 2u);
-    EXPECT_EQ(ledger.take(block, 0).value().allocation.device, 0x10000u);
+    EXPECT_EQ(ledger.take(block, 0).value().allocation().device, 0x10000u);
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
     EXPECT_EQ(addresses.size(), 1u);
 }
@@ -166,9 +166,9 @@ TEST_F(Ledgers, NewMemoryEvictsWhatIsStaleAtItsAddresses) {  // keeps K12
 
 TEST_F(Ledgers, WhatCannotBeEnteredStaysTheCallersAndLeavesNothing) {  // keeps K12
     Piece piece;
-    piece.allocation.bytes = 64;
+    piece.make_own().allocation.bytes = 64;
     EXPECT_FALSE(ledger.enter(device_block(std::uint64_t{1} << 60, 64), 0, piece).ok());
-    EXPECT_EQ(piece.allocation.bytes, 64u);
+    EXPECT_EQ(piece.allocation().bytes, 64u);
     MemoryBlock half = device_block(std::uint64_t{1} << 60, 64);  // its second address is refused
     std::array<unsigned char, 64> memory{};
     half.host = memory.data();
@@ -309,7 +309,7 @@ TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity)
     const MemoryBlock first = entered_to_keep(device_block(0x10000, 5000), 0x10000, 5000);
     Piece* const parked = ledger.park(first, 0, {}, plenty).value();
     ASSERT_NE(parked, nullptr);
-    EXPECT_EQ(parked->allocation.bytes, 5000u);
+    EXPECT_EQ(parked->allocation().bytes, 5000u);
     EXPECT_EQ(ledger.size(), 0u);
     EXPECT_TRUE(addresses.is_parked(0x10000 + 4999));
     EXPECT_FALSE(addresses.find(0x10000));
@@ -327,7 +327,7 @@ TEST_F(Ledgers, AParkedBlockIsReleasedAndItsMemoryComesBackUnderAnotherIdentity)
         EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released) << "while another has it";
         EXPECT_EQ(ledger.park(next, 0, {}, plenty).value(), parked) << "where it was";
     }
-    EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x10000u);
+    EXPECT_EQ(ledger.take_parked(*parked).allocation().device, 0x10000u);
     EXPECT_FALSE(addresses.is_parked(0x10000));
     EXPECT_EQ(entered(device_block(0x10800, 64)).device, 0x10800u);
 }
@@ -376,7 +376,7 @@ TEST_F(Ledgers, WhatRestsWhereOtherMemoryIsNowStaysParked) {  // keeps M4, K11
     EXPECT_EQ(ledger.wake(*entered_at, again), 0u);
     EXPECT_EQ(addresses.find(0x10800).id, other.id);
     EXPECT_FALSE(addresses.find(0x10000));
-    EXPECT_EQ(ledger.take_parked(*entered_at).allocation.device, 0x10000u);
+    EXPECT_EQ(ledger.take_parked(*entered_at).allocation().device, 0x10000u);
 }
 
 TEST_F(Ledgers, WhatRestsAndWakesBesideOtherThreadsIsNeverMixedUp) {  // keeps M7, K12
@@ -441,7 +441,7 @@ TEST_F(Ledgers, ParkedMemoryThatIsAskedForElsewhereIsEnteredAnew) {  // keeps M4
     EXPECT_EQ(ledger.wake(*parked, next), 0u) << "it begins elsewhere in the allocation";
     EXPECT_EQ(addresses.size(), 0u);
     Piece piece = ledger.take_parked(*parked);
-    EXPECT_EQ(piece.allocation.bytes, 5000u);
+    EXPECT_EQ(piece.allocation().bytes, 5000u);
     next.id = ledger.enter(next, 0, piece).value();
     EXPECT_EQ(addresses.find(0x10000 + 3999).id, next.id);
     EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released);
@@ -470,8 +470,142 @@ TEST_F(Ledgers, BothAddressesOfMemoryAreParkedAndRevived) {  // keeps K23, M4
     EXPECT_EQ(addresses.make_way(0x7000000, 1), 1u);
     EXPECT_EQ(ledger.wake(*parked, block), 0u);
     EXPECT_FALSE(addresses.find(host));
-    EXPECT_EQ(ledger.take_parked(*parked).allocation.device, 0x7000000u);
+    EXPECT_EQ(ledger.take_parked(*parked).allocation().device, 0x7000000u);
     EXPECT_FALSE(addresses.is_parked(host));
+}
+
+// Places of a slab of 16 times 256 bytes.
+struct Places : Ledgers {
+    static constexpr std::uint64_t begin = 0x10000;
+    isthmus::detail::PieceSlab slab;
+
+    Places() {
+        slab.kind = MemoryKind::pinned;
+        slab.host = reinterpret_cast<std::byte*>(begin);
+        slab.device = begin;
+        slab.place_bytes = 256;
+        slab.places = 16;
+    }
+    MemoryBlock block_of(std::size_t place, std::size_t bytes) const {
+        MemoryBlock block;
+        block.host = slab.host + place * slab.place_bytes;
+        block.device = slab.device + place * slab.place_bytes;
+        block.bytes = bytes;
+        block.kind = slab.kind;
+        return block;
+    }
+    MemoryBlock cut(std::size_t place, std::size_t bytes, Piece** entered = nullptr) {
+        MemoryBlock block = block_of(place, bytes);
+        Piece piece;
+        piece.slab = &slab;
+        piece.block = block;
+        piece.may_be_kept = true;
+        block.id = ledger.enter(block, 0, piece, entered).value();
+        return block;
+    }
+};
+
+TEST_F(Places, OfASlabAreToldApartByAddressAndIdentity) {  // keeps K8, K9, A16
+    const MemoryBlock one = cut(2, 100), other = cut(3, 255);
+    EXPECT_EQ(addresses.find(begin + 2 * 256 + 99).id, one.id);
+    EXPECT_FALSE(addresses.find(begin + 2 * 256 + 100));
+    EXPECT_EQ(addresses.find(begin + 3 * 256 + 254).id, other.id);
+    EXPECT_EQ(addresses.find(begin + 3 * 256).bytes, 255u);
+    EXPECT_EQ(addresses.find(begin + 3 * 256).kind, MemoryKind::pinned);
+    MemoryBlock inside = one;
+    inside.host = static_cast<std::byte*>(inside.host) + 16;
+    EXPECT_EQ(ledger.take(inside, 0).code(), Code::interior_pointer);
+    MemoryBlock nameless = inside;
+    nameless.id = 0;
+    EXPECT_EQ(ledger.take(nameless, 0).code(), Code::interior_pointer);
+    MemoryBlock elsewhere = one;
+    elsewhere.host = other.host;
+    EXPECT_EQ(ledger.take(elsewhere, 0).code(), Code::unknown_pointer);
+    EXPECT_EQ(ledger.take(one, 1).code(), Code::wrong_device);
+    EXPECT_EQ(addresses.size(), 2u);
+    EXPECT_EQ(ledger.take(one, 0).value().slab, &slab);
+    EXPECT_EQ(ledger.take(one, 0).code(), Code::already_released);
+    EXPECT_FALSE(addresses.find(begin + 2 * 256));
+    EXPECT_EQ(addresses.find(begin + 3 * 256).id, other.id);
+    EXPECT_EQ(addresses.insert({begin, 1, 9}).code(), Code::invalid_argument) << "the slab is there";
+    EXPECT_TRUE(ledger.take(other, 0).ok());
+    EXPECT_TRUE(addresses.insert({begin, slab.place_bytes * slab.places, 9}).ok()) << "with its last place, it is not";
+}
+
+TEST_F(Places, ArePassedOnUnderAnotherIdentity) {  // keeps M4, K8
+    const MemoryBlock first = cut(5, 100);
+    (void)cut(6, 1);
+    Piece* const parked = ledger.park(first, 0, {}, plenty).value();
+    ASSERT_NE(parked, nullptr);
+    EXPECT_EQ(parked->bytes(), 256u);
+    EXPECT_FALSE(addresses.find(begin + 5 * 256));
+    EXPECT_TRUE(addresses.is_parked(begin + 5 * 256));
+    EXPECT_EQ(ledger.park(first, 0, {}, plenty).code(), Code::already_released);
+    MemoryBlock next = block_of(5, 200);
+    ASSERT_NE(ledger.wake(*parked, next), 0u);
+    EXPECT_NE(next.id, first.id);
+    EXPECT_EQ(addresses.find(begin + 5 * 256 + 199).id, next.id);
+    EXPECT_EQ(ledger.take(first, 0).code(), Code::already_released) << "while another has it";
+    ASSERT_EQ(ledger.park(next, 0, {}, plenty).value(), parked);
+    MemoryBlock larger = block_of(5, 257);
+    EXPECT_EQ(ledger.wake(*parked, larger), 0u) << "the next place is another's";
+    MemoryBlock beside = block_of(6, 100);
+    EXPECT_EQ(ledger.wake(*parked, beside), 0u);
+    EXPECT_FALSE(addresses.find(begin + 5 * 256));
+    Piece piece = ledger.take_parked(*parked);
+    EXPECT_EQ(piece.allocation().device, begin + 5 * 256);
+    EXPECT_EQ(piece.allocation().bytes, 256u);
+    EXPECT_EQ(addresses.size(), 1u);
+    EXPECT_EQ(ledger.take_all(0).size(), 1u);
+    EXPECT_EQ(addresses.size(), 0u);
+}
+
+TEST_F(Places, AreFoundAtBothAddresses) {  // keeps K23
+    slab.device = 0x7000000;
+    const MemoryBlock block = cut(3, 100);
+    EXPECT_EQ(addresses.find(begin + 3 * 256).flags, 0);
+    const Record there = addresses.find(0x7000000 + 3 * 256 + 99);
+    EXPECT_EQ(there.id, block.id);
+    EXPECT_EQ(there.base, 0x7000000u + 3 * 256);
+    EXPECT_EQ(there.flags, isthmus::provenance::record_flags::device_address);
+    Piece* const parked = ledger.park(block, 0, {}, plenty).value();
+    EXPECT_FALSE(addresses.find(0x7000000 + 3 * 256));
+    MemoryBlock next = block_of(3, 50);
+    EXPECT_NE(ledger.wake(*parked, next), 0u);
+    EXPECT_EQ(addresses.find(0x7000000 + 3 * 256 + 49).id, next.id);
+    EXPECT_TRUE(ledger.take(next, 0).ok());
+    EXPECT_TRUE(addresses.insert({0x7000000, 1, 9}).ok());
+}
+
+TEST_F(Places, AreRecordedAnewWhereTheirSlabMadeWay) {  // keeps M4
+    const MemoryBlock one = cut(1, 64), other = cut(2, 64);
+    Piece* const parked = ledger.park(one, 0, {}, plenty).value();
+    EXPECT_TRUE(ledger.insert({begin + 0x800, 16, 9, 0, MemoryKind::host, 0}).ok()) << "the driver has handed it out";
+    EXPECT_FALSE(addresses.find(begin + 2 * 256));
+    MemoryBlock next = block_of(1, 64);
+    EXPECT_EQ(ledger.wake(*parked, next), 0u);
+    Piece piece = ledger.take_parked(*parked);
+    next.id = ledger.enter(next, 0, piece).value();
+    EXPECT_EQ(addresses.find(begin + 256).id, next.id);
+    EXPECT_EQ(addresses.find(begin + 2 * 256).id, other.id);
+    EXPECT_FALSE(addresses.find(begin + 0x800)) << "it made way in turn";
+}
+
+TEST_F(Places, ArePutBackUnderTheirIdentity) {  // keeps R5, K8
+    const MemoryBlock block = cut(4, 100);
+    Piece piece = ledger.take(block, 0).value();
+    EXPECT_FALSE(addresses.find(begin + 4 * 256));
+    ledger.put_back(0, piece);
+    EXPECT_EQ(addresses.find(begin + 4 * 256 + 99).id, block.id);
+    EXPECT_TRUE(ledger.origin(block.id).known);
+    Piece* const parked = ledger.park(block, 0, {}, plenty).value();
+    ASSERT_NE(parked, nullptr);
+    EXPECT_FALSE(addresses.find(begin + 4 * 256));
+    MemoryBlock next = block_of(4, 100);
+    ASSERT_NE(ledger.wake(*parked, next), 0u);
+    EXPECT_EQ(addresses.find(begin + 4 * 256).id, next.id);
+    EXPECT_TRUE(ledger.take(next, 0).ok());
+    EXPECT_EQ(addresses.size(), 0u);
 }
 
 TEST_F(Ledgers, WhatLiesBehindABlockInItsPieceIsNotAdopted) {  // keeps M2
@@ -511,7 +645,7 @@ TEST_F(Ledgers, APieceThatWasTakenCanBeParkedOrPutBack) {  // keeps K8, M2
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
     Piece* const parked = ledger.park_again(0, piece);
     ASSERT_NE(parked, nullptr);
-    EXPECT_EQ(parked->allocation.device, 0x10000u);
+    EXPECT_EQ(parked->allocation().device, 0x10000u);
     EXPECT_TRUE(addresses.is_parked(0x10fff));
     EXPECT_EQ(ledger.take(block, 0).code(), Code::already_released);
     MemoryBlock next = device_block(0x10000, 100);
