@@ -43,7 +43,7 @@ std::uint64_t device_of(const Piece& piece) noexcept {
 
 bool fits(const Piece& piece, const HostPlacement& placement, std::size_t bytes, std::size_t alignment,
           rules::Reach reach) noexcept {
-    if (piece.slab != nullptr) return rules::same_placement(piece.slab->asked, placement);
+    if (piece.slab() != nullptr) return rules::same_placement(piece.slab()->asked, placement);
     if (piece.bytes() < bytes || (reach == rules::Reach::near && !rules::serves(piece.bytes(), bytes))) return false;
     const HostPart* const part = piece.host_part();
     if (part == nullptr) return true;
@@ -57,13 +57,13 @@ std::size_t shelf_of_place(std::size_t place_bytes) noexcept {
 }
 
 std::size_t shelf_of(const Piece& piece) noexcept {
-    return piece.slab != nullptr ? shelf_of_place(piece.bytes())
-                                 : static_cast<std::size_t>(rules::size_class(piece.bytes()));
+    return piece.slab() != nullptr ? shelf_of_place(piece.bytes())
+                                   : static_cast<std::size_t>(rules::size_class(piece.bytes()));
 }
 
 // A place was asked for as it is: its end is none that a smaller piece would save.
 std::size_t counted_bytes(const Piece& piece, std::size_t asked_bytes) noexcept {
-    return piece.slab != nullptr ? piece.bytes() : asked_bytes;
+    return piece.slab() != nullptr ? piece.bytes() : asked_bytes;
 }
 
 bool is_of_driver(const Piece& piece) noexcept {
@@ -124,7 +124,7 @@ Piece* PieceCache::take(MemoryKind kind, const HostPlacement& placement, std::si
 Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus,
                             std::size_t place_bytes) {
     Piece& piece = left.piece;
-    const HostPlacement placement = piece.slab != nullptr          ? piece.slab->asked
+    const HostPlacement placement = piece.slab() != nullptr        ? piece.slab()->asked
                                     : piece.host_part() != nullptr ? piece.host_part()->asked
                                                                    : HostPlacement();
     const Asked asked{placement, bytes, rules::driver_alignment, place_bytes, rules::Reach::any};
@@ -332,7 +332,7 @@ std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
 }
 
 void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
-    if (piece.slab != nullptr) {
+    if (piece.slab() != nullptr) {
         open(piece, bytes, platform::StreamHandle::none);
     } else {
         bound(piece, bytes);
@@ -366,8 +366,8 @@ std::uint64_t PieceCache::most_reserved(std::size_t bytes) const {
 }
 
 void PieceCache::returned(Piece& piece) {
-    if (piece.asked_bytes == 0) return;
-    if (piece.slab == nullptr) {
+    if (piece.asked_bytes() == 0) return;
+    if (piece.slab() == nullptr) {
         open_all(piece, platform::StreamHandle::none);
     } else if (piece.unused) {
         close(piece, platform::StreamHandle::none);
@@ -377,7 +377,7 @@ void PieceCache::returned(Piece& piece) {
 }
 
 void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
-    piece.asked_bytes = bytes;
+    piece.set_asked_bytes(bytes);
     ++out_[kind_of(piece)][shelf_of(piece)];
     handed_out_.bytes += piece.bytes();
     handed_out_.asked_bytes += counted_bytes(piece, bytes);
@@ -386,10 +386,11 @@ void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
 }
 
 void PieceCache::uncount(Piece& piece) noexcept {
-    if (piece.asked_bytes == 0) return;
+    if (piece.asked_bytes() == 0) return;
     --out_[kind_of(piece)][shelf_of(piece)];
     handed_out_.bytes -= piece.bytes();
-    handed_out_.asked_bytes -= counted_bytes(piece, std::exchange(piece.asked_bytes, std::size_t{0}));
+    handed_out_.asked_bytes -= counted_bytes(piece, piece.asked_bytes());
+    piece.set_asked_bytes(0);
 }
 
 std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
@@ -404,7 +405,7 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
 // Memory of the driver and of the system goes back as it came: all of it accessible.
 void PieceCache::give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out) {
     Piece* const piece = take_at(shelf, 0);
-    if (piece->slab == nullptr) open_all(*piece, order_of(behind));
+    if (piece->slab() == nullptr) open_all(*piece, order_of(behind));
     if (after) piece->make_own().after = std::move(after);
     out.push_back(piece);
     if (behind != nullptr) --behind->pieces_;
@@ -497,7 +498,7 @@ PieceCache::PieceCache(platform::Memory& memory, std::uint64_t limit_bytes)
 #endif
 
 void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
-    if (piece.slab != nullptr) {
+    if (piece.slab() != nullptr) {
         if (is_of_driver(piece)) memory_.lend_part(device_of(piece), piece.bytes(), 0);
     } else if (is_of_driver(piece)) {
         memory_.lend(device_of(piece), 0, order);
@@ -508,7 +509,7 @@ void PieceCache::close(const Piece& piece, platform::StreamHandle order) const {
 }
 
 void PieceCache::open(const Piece& piece, std::size_t bytes, platform::StreamHandle order) const {
-    if (piece.slab != nullptr) {
+    if (piece.slab() != nullptr) {
         if (is_of_driver(piece)) memory_.lend_part(device_of(piece), piece.bytes(), bytes);
     } else if (is_of_driver(piece)) {
         memory_.lend(device_of(piece), bytes, order);

@@ -153,7 +153,7 @@ public:
         if (bounds_are_told_) close(piece, order_of(behind));
     }
     void open_from_lane(const Piece& piece, const Behind* behind) const {
-        if (bounds_are_told_) open(piece, piece.asked_bytes, order_of(behind));
+        if (bounds_are_told_) open(piece, piece.asked_bytes(), order_of(behind));
     }
     // Keeps a piece that is closed already, as keep() does. `age`: it was released into a lane, so many releases ago,
     // of all of which released_elsewhere() told; without it, it is released now.

@@ -97,7 +97,7 @@ void SmallSlabs::take_place(Slab& slab, Piece& piece) {
     idle_.fetch_sub(bytes, std::memory_order_relaxed);
     piece.block.host = slab.host != nullptr ? slab.host + offset : nullptr;
     piece.block.device = slab.device + offset;
-    piece.slab = &slab;
+    piece.memory.be_place_of(slab);
 }
 
 bool SmallSlabs::cut(const SlabSort& sort, Piece& piece) {
@@ -135,7 +135,7 @@ void SmallSlabs::add(const SlabSort& sort, Piece whole, Piece& piece) {
 
 Piece SmallSlabs::give_back(const Piece& piece) {
     const std::lock_guard lock(mutex_);
-    auto& slab = static_cast<Slab&>(*piece.slab);
+    auto& slab = static_cast<Slab&>(*piece.slab());
     Set& set = slab.set;
     const std::size_t bytes = set.sort.place_bytes;
     --slab.cut;

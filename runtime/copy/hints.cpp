@@ -125,7 +125,7 @@ bool shares_pages(const BufferState& buffer) noexcept {
     const OutOfLine::Parts parts = buffer.views.out_of_line.parts();  // one look: a release() may come in between
     if (!HeldBlocks::all_own(parts)) return false;
     const auto shares = [](const Piece& piece) {
-        return piece.slab != nullptr || (piece.host_part() != nullptr && piece.host_part()->slabs != nullptr);
+        return piece.slab() != nullptr || (piece.host_part() != nullptr && piece.host_part()->slabs != nullptr);
     };
     return shares(*parts.piece) || (parts.second != nullptr && shares(*parts.second->piece));
 }

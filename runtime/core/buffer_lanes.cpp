@@ -118,7 +118,7 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     Size size;
     size.bytes = piece.bytes();
     // A place was asked for as it is, as the cache counts it.
-    size.asked_bytes = piece.slab != nullptr ? size.bytes : piece.asked_bytes;
+    size.asked_bytes = piece.slab() != nullptr ? size.bytes : piece.asked_bytes();
     size.pieces = 1;
     size.pool_bytes = piece.pool() != nullptr ? size.bytes : 0;
     return size;
@@ -332,7 +332,7 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
         const bool alike = other.kind == MemoryKind::unknown ||
                            (other.kind == buffer.memory->kind && other.path == buffer.memory->path);
         if (parts.extras != nullptr || !alike) return Serves::not_at_all;
-        const bool is_its_place = parts.piece->slab != nullptr && parts.piece->bytes() == other.place_bytes;
+        const bool is_its_place = parts.piece->slab() != nullptr && parts.piece->bytes() == other.place_bytes;
         return is_its_place ? Serves::as_it_is : Serves::in_exchange;
     };
     const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
@@ -341,7 +341,7 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
     Piece& before = *block.buffer().views.out_of_line.piece();
     Piece* piece = &before;
     if (left.how == Serves::as_it_is) {
-        before.asked_bytes = request.bytes;
+        before.set_asked_bytes(request.bytes);
         device.cache.open_from_lane(before, nullptr);
     } else {
         piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order, other.place_bytes);
@@ -428,8 +428,8 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool und
     const bool in_its_order = order == nullptr || parked.allocated_in_order;
     // What was made for a coarser alignment is larger than what was asked for, and may begin behind its first byte: as
     // a block of this size, more of it would be accessible than was asked for.
-    const bool as_asked = parked.asked_bytes == block.bytes && first % rules::driver_alignment == 0;
-    if ((undisturbed || lanes_serve(device)) && in_its_order && parked.slab == nullptr && as_asked) {
+    const bool as_asked = parked.asked_bytes() == block.bytes && first % rules::driver_alignment == 0;
+    if ((undisturbed || lanes_serve(device)) && in_its_order && parked.slab() == nullptr && as_asked) {
         const HostPart* const part = parked.host_part();
         const rules::BlockSort sort =
             part != nullptr ? rules::block_sort(block.kind, part->asked) : rules::block_sort_of_driver(block.kind);

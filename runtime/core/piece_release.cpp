@@ -73,7 +73,7 @@ rules::DriverUse free_use(const Piece& piece) {
     if (piece.pool() != nullptr) return rules::DriverUse::free_pooled;
     if (piece.adopted() != nullptr)
         return piece.adopted()->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
-    if (piece.slab != nullptr) return rules::DriverUse::free_host;  // the slab is freed on its own
+    if (piece.slab() != nullptr) return rules::DriverUse::free_host;  // the slab is freed on its own
     if (piece.host_part() == nullptr) return rules::freeing(piece.allocation().kind);
     return piece.host_part()->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
@@ -146,7 +146,7 @@ std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
         piece.block.id = 0;  // its last owner's, which has released it
         piece.may_be_kept = false;
         piece.unused = true;
-        if (piece.slab != nullptr) {
+        if (piece.slab() != nullptr) {
             bytes += give_back_place(device, piece, false);  // calls no driver, but for a slab that goes
             continue;
         }
@@ -159,7 +159,7 @@ std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
 // One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
 // call fails: then only the records are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
-    if (piece.slab != nullptr) return platform::Status{};
+    if (piece.slab() != nullptr) return platform::Status{};
     platform::Memory& memory = device.driver->memory();
     const platform::Allocation allocation = piece.allocation();
     AdoptedPart* const adopted = piece.adopted();
@@ -201,7 +201,7 @@ bool still_has(const platform::Status& status) noexcept {
 // After the driver has released the memory, or is lost: frees the pages, and calls the release function of adopted
 // memory.
 Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
-    if (piece.slab != nullptr) (void)give_back_place(device, piece, at_end);
+    if (piece.slab() != nullptr) (void)give_back_place(device, piece, at_end);
     if (PoolState* const pool = piece.pool()) {
         pool->live_bytes.fetch_sub(piece.allocation().bytes, std::memory_order_relaxed);
     }
@@ -223,7 +223,7 @@ Result<void> finish(DeviceState& device, Piece& piece, bool at_end = false) {
 // not be reused. Memory of other owners belongs to them again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
     if (const HostPart* const part = piece.host_part(); part != nullptr && part->registered) {
-        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.own->host_part)));
+        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.own()->host_part)));
     }
     const AdoptedPart* const adopted = piece.adopted();
     if (adopted != nullptr && adopted->own_mapping) process::keep_until_exit(adopted->own_mapping);
@@ -259,7 +259,7 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
     }
     // What was waited for may be cut again, also where it is not kept.
     if (released.made_for_it && released.order == rules::ReleaseOrder::none) piece.unused = true;
-    const std::size_t asked_bytes = piece.asked_bytes;
+    const std::size_t asked_bytes = piece.asked_bytes();
     device.cache.returned(piece);
     Result<void> freed = free_beside_services(device, piece, after);
     if (!freed && asked_bytes != 0) {
@@ -429,7 +429,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
 }
 
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when) {
-    std::shared_ptr<StreamState> after = piece.own ? std::exchange(piece.own->after, nullptr) : nullptr;
+    std::shared_ptr<StreamState> after = piece.own() != nullptr ? std::exchange(piece.own()->after, nullptr) : nullptr;
     if (Result<void> freed = free_piece(device, piece, std::move(after)); !freed) {
         keep(device, std::move(piece), freed.error(), when);
     }

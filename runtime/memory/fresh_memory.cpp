@@ -137,7 +137,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         return device.failure(status, allocating(request.bytes, asked_));
     }
     pool->live_bytes.fetch_add(allocation.bytes, std::memory_order_relaxed);
-    piece.own->pool = std::move(pool);
+    piece.own()->pool = std::move(pool);
     if (request.stream != nullptr) return {};
     // Usable everywhere at return. Reused pool memory may have to wait for the work that its free was ordered behind.
     Result<void> settled = piece.pool()->settle(device);

@@ -113,7 +113,7 @@ Result<void> Ledger::insert(const provenance::Record& record) {
 }
 
 Result<void> Ledger::map(LedgerEntry& entry, const MemoryBlock& block, Piece& piece, provenance::PlaceOwner& owner) {
-    if (piece.slab != nullptr) return map_place(entry, block, *piece.slab, owner);
+    if (piece.slab() != nullptr) return map_place(entry, block, *piece.slab(), owner);
     const provenance::Record record = record_of(block, entry.owner_device());
     const std::uint64_t extent = extent_of(block, piece);
     Result<provenance::Place> placed = place(record, extent, owner.word);
@@ -158,12 +158,12 @@ Result<void> Ledger::map_place(LedgerEntry& entry, const MemoryBlock& block, Pie
 }
 
 void Ledger::unmap(LedgerEntry& entry) {
-    if (entry.own) {
-        addresses_.discard(entry.own->at);
-        addresses_.discard(entry.own->beside);
+    if (OwnMemory* const own = entry.own()) {
+        addresses_.discard(own->at);
+        addresses_.discard(own->beside);
     }
     if (!entry.recorded) return;
-    PieceSlab& slab = *entry.slab;
+    PieceSlab& slab = *entry.slab();
     addresses_.own(slab.records, place_of(entry.block, slab), nullptr);
     if (--slab.recorded == 0) addresses_.join(slab.records);
     entry.recorded = false;
@@ -386,7 +386,7 @@ bool Ledger::rest(Piece& piece, std::uint64_t id, rules::Released how, std::uint
     const MemoryBlock& before = entry.block;
     const bool same = block.host == before.host && block.device == before.device && block.bytes == before.bytes &&
                       block.kind == before.kind;
-    const OwnMemory* const own = entry.own.get();
+    const OwnMemory* const own = entry.own();
     if (!same || own == nullptr || has_second_base(block) != static_cast<bool>(own->beside)) return false;
     using provenance::AddressMap;
     return AddressMap::renew(own->at, first_base(block), block.bytes, block.id) &&
@@ -420,15 +420,15 @@ Piece* Ledger::park_again(std::size_t device, Piece& piece) {
 // Makes the parked records those of `block`. false: they are others.
 bool Ledger::revive_records(LedgerEntry& entry, const MemoryBlock& block) {
     if (block.host != entry.block.host || block.device != entry.block.device) return false;
-    if (PieceSlab* const slab = entry.slab) {
+    if (PieceSlab* const slab = entry.slab()) {
         if (!entry.recorded || !addresses_.is_whole(slab->records) || block.bytes > slab->place_bytes) return false;
         entry.facts.store(facts_of(block, entry.owner_device()), std::memory_order_release);
         return true;
     }
-    if (!entry.own) return false;
+    if (entry.own() == nullptr) return false;
     const provenance::Record record = record_of(block, entry.owner_device());
     const bool two = has_second_base(block);
-    const OwnMemory& own = *entry.own;
+    const OwnMemory& own = *entry.own();
     if (two != static_cast<bool>(own.beside) || !addresses_.revive(own.at, record)) return false;
     return !two || addresses_.revive(own.beside, at_device_address(record, block));
 }
@@ -504,7 +504,7 @@ PlacementReport Ledger::placement(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const LedgerEntry* const entry = live(id);
     if (entry == nullptr) return {};
-    if (entry->slab != nullptr && entry->slab->pages != nullptr) return entry->slab->pages->report();
+    if (entry->slab() != nullptr && entry->slab()->pages != nullptr) return entry->slab()->pages->report();
     if (entry->host_part() == nullptr) return {};
     const HostPart& part = *entry->host_part();
     return part.slabs ? *part.cut.report : part.pages.report();

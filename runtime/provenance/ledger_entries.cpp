@@ -13,7 +13,7 @@ namespace detail {
 namespace {
 
 // docs/performance.md has what a small buffer takes.
-static_assert(sizeof(LedgerEntry) == 88);
+static_assert(sizeof(LedgerEntry) == 72);
 
 std::atomic<std::uint64_t> first_free_id{1};
 std::atomic<std::uint64_t> first_free_chunk{0};

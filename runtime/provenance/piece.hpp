@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace isthmus {
 inline namespace v0 {
@@ -75,42 +76,87 @@ private:
 struct OwnMemory {
     platform::Allocation allocation;       // from the driver; bytes 0: none
     std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
+    std::size_t asked_bytes = 0;           // Piece::asked_bytes()
     provenance::Place at, beside;          // the ledger's: of the first address; of the device's where that is another
     std::unique_ptr<HostPart> host_part;   // from the system
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
     std::shared_ptr<StreamState> after;    // out of the cache: freed behind the work of this stream, unless null
 };
 
+// One word: the slab that a piece is a place of, or its own memory, or nothing. Owns the latter.
+class SlabOrOwn {
+public:
+    SlabOrOwn() = default;
+    SlabOrOwn(SlabOrOwn&& other) noexcept : word_(std::exchange(other.word_, 0)) {}
+    SlabOrOwn& operator=(SlabOrOwn&& other) noexcept {
+        if (this != &other) {
+            delete own();
+            word_ = std::exchange(other.word_, 0);
+        }
+        return *this;
+    }
+    ~SlabOrOwn() { delete own(); }
+
+    PieceSlab* slab() const noexcept {
+        return (word_ & is_slab) != 0 ? reinterpret_cast<PieceSlab*>(word_ & ~is_slab) : nullptr;
+    }
+    OwnMemory* own() const noexcept { return (word_ & is_slab) == 0 ? reinterpret_cast<OwnMemory*>(word_) : nullptr; }
+    // Expects that it is no memory of its own.
+    void be_place_of(PieceSlab& slab) noexcept { word_ = reinterpret_cast<std::uintptr_t>(&slab) | is_slab; }
+    // Expects that it is no place.
+    OwnMemory& make_own() {
+        if (word_ == 0) word_ = reinterpret_cast<std::uintptr_t>(std::make_unique<OwnMemory>().release());
+        return *own();
+    }
+
+private:
+    static constexpr std::uintptr_t is_slab = 1;  // beside the address
+    std::uintptr_t word_ = 0;
+};
+
 // A piece of memory, with everything that is needed to free it. Movable; its destructor frees only the pages. It is a
 // place of a slab, or memory of its own, or nothing.
 struct Piece {
-    PieceSlab* slab = nullptr;                // nullptr: it is not cut out of a larger piece
-    std::unique_ptr<OwnMemory> own;           // nullptr: a place, or nothing
-    std::size_t asked_bytes = 0;              // as the cache counts it while it is handed out; 0: it does not
+    SlabOrOwn memory;
     [[no_unique_address]] MemoryBlock block;  // as recorded in the ledger; of a place, also where that is
     // Behind the block's last byte, and so is what derives from it.
     bool may_be_kept = false;         // after its release, for the next allocation (rules::may_be_kept)
     bool unused = false;              // of a slab, at its release: nothing uses it any more
     bool allocated_in_order = false;  // pool memory: usable in the order of one stream at first
+    std::uint16_t asked_of_place = 0;
 
-    OwnMemory& make_own() {
-        if (!own) own = std::make_unique<OwnMemory>();
-        return *own;
-    }
+    PieceSlab* slab() const noexcept { return memory.slab(); }  // nullptr: it is not cut out of a larger piece
+    OwnMemory* own() const noexcept { return memory.own(); }    // nullptr: a place, or nothing
+    OwnMemory& make_own() { return memory.make_own(); }
     std::size_t bytes() const noexcept {  // adopted: 0
-        if (slab != nullptr) return slab->place_bytes;
-        if (!own) return 0;
-        return own->host_part ? own->host_part->bytes() : own->allocation.bytes;
+        if (const PieceSlab* const of = slab()) return of->place_bytes;
+        const OwnMemory* const mine = own();
+        if (mine == nullptr) return 0;
+        return mine->host_part ? mine->host_part->bytes() : mine->allocation.bytes;
     }
-    // From the driver, or cut out of `slab`; bytes 0: none.
+    // As the cache counts it while it is handed out; 0: it does not.
+    std::size_t asked_bytes() const noexcept {
+        const OwnMemory* const mine = own();
+        return mine != nullptr ? mine->asked_bytes : asked_of_place;
+    }
+    void set_asked_bytes(std::size_t bytes) noexcept {
+        OwnMemory* const mine = own();
+        if (mine != nullptr) {
+            mine->asked_bytes = bytes;
+        } else {
+            asked_of_place = static_cast<std::uint16_t>(bytes);
+        }
+    }
+    // From the driver, or cut out of a slab; bytes 0: none.
     platform::Allocation allocation() const noexcept {
-        if (slab != nullptr) return {slab->kind, block.host, block.device, slab->place_bytes};
-        return own ? own->allocation : platform::Allocation();
+        if (const PieceSlab* const of = slab()) return {of->kind, block.host, block.device, of->place_bytes};
+        const OwnMemory* const mine = own();
+        return mine != nullptr ? mine->allocation : platform::Allocation();
     }
-    PoolState* pool() const noexcept { return own ? own->pool.get() : nullptr; }
-    std::shared_ptr<PoolState> shared_pool() const noexcept { return own ? own->pool : nullptr; }
-    HostPart* host_part() const noexcept { return own ? own->host_part.get() : nullptr; }
-    AdoptedPart* adopted() const noexcept { return own ? own->adopted.get() : nullptr; }
+    PoolState* pool() const noexcept { return own() != nullptr ? own()->pool.get() : nullptr; }
+    std::shared_ptr<PoolState> shared_pool() const noexcept { return own() != nullptr ? own()->pool : nullptr; }
+    HostPart* host_part() const noexcept { return own() != nullptr ? own()->host_part.get() : nullptr; }
+    AdoptedPart* adopted() const noexcept { return own() != nullptr ? own()->adopted.get() : nullptr; }
 };
 
 }  // namespace detail

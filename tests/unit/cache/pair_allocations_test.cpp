@@ -135,8 +135,8 @@ TEST(SmallBuffers, OneOf64BytesTakesLessThanAPage) {  // keeps M1
     RecordProperty("heap_bytes", std::to_string(heap));
     RecordProperty("resident_bytes", std::to_string(resident));
     std::printf("a shared buffer of 64 bytes: %.0f bytes of the heap, %.0f resident\n", heap, resident);
-    EXPECT_LE(heap, 880.0);
-    EXPECT_LE(resident, 1280.0);
+    EXPECT_LE(heap, 256.0);
+    EXPECT_LE(resident, 704.0);
 }
 
 // keeps M2

@@ -226,7 +226,7 @@ TEST(PieceCache, WhatIsKeptAndHandedOutStaysNearThePeak) {  // keeps M8
     memory.lent.clear();
     cache.returned(other);
     EXPECT_EQ(memory.lent[other.allocation().device], size / 4 + 1) << "whole again for the driver";
-    EXPECT_EQ(other.asked_bytes, 0u);
+    EXPECT_EQ(other.asked_bytes(), 0u);
     cache.returned(other);  // counts once
     EXPECT_TRUE(cache.make_way(5 * (size / 4)).empty()) << "3 + 5/4 of 4 + 4/16 pieces";
     EXPECT_EQ(cache.make_way(5 * (size / 4) + 1).size(), 1u);
@@ -319,7 +319,7 @@ TEST(PieceCache, ALargePieceServesASmallRequestWhereItWouldLieIdle) {  // keeps 
         EXPECT_FALSE(cache.take(MemoryKind::device, {}, bytes, 256)) << "near ones alone";
         ASSERT_EQ(take(bytes), &large) << bytes;
         EXPECT_EQ(memory.lent[1 << 24], bytes);
-        EXPECT_EQ(large.asked_bytes, bytes);
+        EXPECT_EQ(large.asked_bytes(), bytes);
         EXPECT_FALSE(take(64));
         EXPECT_TRUE(cache.make_way(64).empty());  // the driver is asked
         EXPECT_TRUE(cache.keep(large).empty());
@@ -445,7 +445,7 @@ TEST(PieceCache, WhatIsKeptBehindAStreamServesThatStream) {  // keeps M3
     EXPECT_EQ(memory.lent[0x10000], 4000u);
     EXPECT_EQ(memory.lent_behind[0x10000], one.handle);
     EXPECT_EQ(cache.kept_bytes(MemoryKind::pool), 0u);
-    EXPECT_EQ(piece.own->after, nullptr);
+    EXPECT_EQ(piece.own()->after, nullptr);
     EXPECT_FALSE(cache.take(MemoryKind::pool, {}, 4000, 256, &one.behind)) << "once";
 }
 
@@ -504,15 +504,15 @@ TEST(PieceCache, WhatGoesBackFromBehindAStreamOwnsTheStream) {  // keeps M5
     EXPECT_TRUE(cache.keep(second, &other.behind).empty());
     EXPECT_TRUE(cache.keep(idle).empty());
     EXPECT_EQ(cache.take_out(5000), std::vector<Piece*>{&second}) << "what keeps most";
-    EXPECT_EQ(second.own->after, other.state);
+    EXPECT_EQ(second.own()->after, other.state);
     EXPECT_EQ(memory.lent[0x20000], 8192u);
     EXPECT_EQ(memory.lent_behind[0x20000], other.handle);
     EXPECT_EQ(cache.take_out_kind(MemoryKind::pool), std::vector<Piece*>{&piece});
-    EXPECT_EQ(piece.own->after, one.state);
+    EXPECT_EQ(piece.own()->after, one.state);
     EXPECT_TRUE(cache.take_out_kind(MemoryKind::pool).empty());
     EXPECT_TRUE(cache.take_out_kind(MemoryKind::graph).empty()) << "of no kept kind";
     EXPECT_EQ(cache.take_out(0), std::vector<Piece*>{&idle});
-    EXPECT_EQ(idle.own->after, nullptr);
+    EXPECT_EQ(idle.own()->after, nullptr);
 }
 
 TEST(PieceCache, NoTwoThreadsGetOnePiece) {  // keeps M7

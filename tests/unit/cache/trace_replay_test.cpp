@@ -131,7 +131,7 @@ private:
     }
 
     void release(Piece* block) {
-        live_ -= block->asked_bytes;
+        live_ -= block->asked_bytes();
         rules::Released released;
         released.made_for_it = block->may_be_kept;
         released.bytes = block->bytes();

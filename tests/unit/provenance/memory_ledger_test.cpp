@@ -497,7 +497,7 @@ struct Places : Ledgers {
     MemoryBlock cut(std::size_t place, std::size_t bytes, Piece** entered = nullptr) {
         MemoryBlock block = block_of(place, bytes);
         Piece piece;
-        piece.slab = &slab;
+        piece.memory.be_place_of(slab);
         piece.block = block;
         piece.may_be_kept = true;
         block.id = ledger.enter(block, 0, piece, entered).value();
@@ -523,7 +523,7 @@ TEST_F(Places, OfASlabAreToldApartByAddressAndIdentity) {  // keeps K8, K9, A16
     EXPECT_EQ(ledger.take(elsewhere, 0).code(), Code::unknown_pointer);
     EXPECT_EQ(ledger.take(one, 1).code(), Code::wrong_device);
     EXPECT_EQ(addresses.size(), 2u);
-    EXPECT_EQ(ledger.take(one, 0).value().slab, &slab);
+    EXPECT_EQ(ledger.take(one, 0).value().slab(), &slab);
     EXPECT_EQ(ledger.take(one, 0).code(), Code::already_released);
     EXPECT_FALSE(addresses.find(begin + 2 * 256));
     EXPECT_EQ(addresses.find(begin + 3 * 256).id, other.id);
