@@ -3,8 +3,11 @@
 #include "piece_cache.hpp"
 
 #include "alignment_rules.hpp"
+#include "growth_rules.hpp"
+#include "process.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -22,6 +25,13 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 namespace {
+
+std::size_t lane_of_thread() noexcept {
+    return process::thread_number() % rules::lane_count;
+}
+
+// Of the thread, whichever device it asks: no answer but how much more is asked for depends on it.
+constinit thread_local rules::Growth growth [[gnu::tls_model("initial-exec")]];
 
 // A piece is searched for among so many that were released last in its class.
 constexpr std::size_t most_looks = 8;
@@ -133,31 +143,74 @@ Piece* PieceCache::exchange(const Left& left, std::size_t bytes, Behind* behind,
     {
         const std::lock_guard lock(mutex_);
         releases_ += left.untold;
-        shelve(piece, behind, left.age);
-        found = find(kind_of(piece), asked, behind, order);
-        take_out_surplus(surplus);
+        if (place_bytes == 0 && loosen(piece, bytes)) {
+            found = &piece;
+            order = order_of(behind);
+            ++taken_;
+        } else {
+            shelve(piece, behind, left.age);
+            found = find(kind_of(piece), asked, behind, order);
+            take_out_surplus(surplus);
+        }
     }
     if (found != nullptr) open(*found, bytes, order);
     return found;
 }
 
+// Of a piece that left a lane, and counts as handed out. It stays so.
+bool PieceCache::loosen(Piece& piece, std::size_t bytes) noexcept {
+    if (piece.slab() != nullptr || piece.bytes() < bytes || piece.is_loose() || !among_threads()) return false;
+    rules::AmongThreads thread = thread_among_others();
+    thread.owners_bytes -= std::min<std::uint64_t>(thread.owners_bytes, piece.asked_bytes());
+    if (!rules::may_be_loose(now(), thread, piece.bytes())) return false;
+    handed_out_.bytes -= piece.bytes();
+    handed_out_.asked_bytes -= piece.asked_bytes();
+    piece.set_asked_bytes(bytes);
+    count_loose(piece);
+    return true;
+}
+
+bool PieceCache::among_threads() const noexcept {
+    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
+    const std::uint64_t own = in_lanes[lane_of_thread()].largest.load(std::memory_order_relaxed);
+    return rules::among_threads(own, all - std::min(all, own));
+}
+
 Piece* PieceCache::find(std::size_t of_kind, const Asked& asked, Behind* behind, platform::StreamHandle& order) {
     Shelves& of_all = shelves_[of_kind];
     Shelves* const own = behind != nullptr && behind->pieces_ != 0 ? &behind->shelves_ : nullptr;
-    Piece* found = own != nullptr ? take_near(*own, asked) : nullptr;
-    bool of_own = found != nullptr;
-    if (found == nullptr) found = take_near(of_all, asked);
-    if (found == nullptr && asked.reach == rules::Reach::any) {
-        if (own != nullptr) found = take_alone(*own, asked);
+    bool of_own = false;
+    const auto look = [&](auto take) {
+        Piece* found = own != nullptr ? take(*own) : nullptr;
         of_own = found != nullptr;
-        if (found == nullptr) found = take_alone(of_all, asked);
+        return found != nullptr ? found : take(of_all);
+    };
+    const auto sized = [&](std::size_t least, std::size_t most) {
+        return look([&](Shelves& shelves) { return take_sized(shelves, asked, {least, most}); });
+    };
+    // A request that a slab serves needs no piece that would lie idle.
+    const bool any = asked.reach == rules::Reach::any && asked.place_bytes == 0;
+    const rules::HandedOut now = this->now();
+    const rules::AmongThreads thread = any && among_threads() ? thread_among_others() : rules::AmongThreads();
+    const bool may_be_loose = any && rules::may_be_loose(now, thread, asked.bytes);
+    Piece* found = nullptr;
+    // First what serves all that the thread asked for so far: near ones would do so by turns, and would not age.
+    if (may_be_loose)
+        found = sized(std::max<std::size_t>(asked.bytes, thread.largest_bytes), rules::most_loose(thread));
+    bool loose = found != nullptr;
+    if (found == nullptr) found = look([&](Shelves& shelves) { return take_near(shelves, asked); });
+    if (found == nullptr && any) {
+        const bool alone = rules::may_serve_alone(now, asked_by_owners(handed_out_), crowded_);
+        loose = !alone && may_be_loose;
+        if (alone) found = sized(asked.bytes, std::numeric_limits<std::size_t>::max());
+        if (loose) found = sized(asked.bytes, rules::most_loose(thread));
     }
     if (found == nullptr) return nullptr;
     if (of_own) {
         order = behind->handle();
         --behind->pieces_;
     }
-    count(*found, asked.bytes);
+    count(*found, asked.bytes, loose);
     ++taken_;
     if (behind != nullptr) {  // its release keeps it there, and takes nothing from the heap
         begin_shelves(*behind);
@@ -168,7 +221,7 @@ Piece* PieceCache::find(std::size_t of_kind, const Asked& asked, Behind* behind,
 
 Piece* PieceCache::take_near(Shelves& shelves, const Asked& asked) {
     if (shelves.empty()) return nullptr;
-    const auto take = [&](std::size_t at) { return take_from(shelves[at], asked, rules::Reach::near); };
+    const auto take = [&](std::size_t at) { return take_from(shelves[at], asked); };
     if (asked.place_bytes != 0) {
         if (Piece* const found = take(shelf_of_place(asked.place_bytes))) return found;
     }
@@ -180,26 +233,26 @@ Piece* PieceCache::take_near(Shelves& shelves, const Asked& asked) {
     return nullptr;
 }
 
-// The smallest that serves alone. A request that a slab serves needs none.
-Piece* PieceCache::take_alone(Shelves& shelves, const Asked& asked) {
-    if (shelves.empty() || asked.place_bytes != 0) return nullptr;
-    if (!rules::may_serve_alone(handed_out_, asked_by_owners(handed_out_), crowded_)) return nullptr;
-    for (int at = rules::size_class(asked.bytes); at < rules::size_class_count; ++at) {
-        Shelf& shelf = shelves[static_cast<std::size_t>(at)];
-        if (Piece* const found = take_from(shelf, asked, rules::Reach::any)) return found;
+// The smallest of these sizes, however much of it is unused.
+Piece* PieceCache::take_sized(Shelves& shelves, const Asked& asked, const Sizes& sizes) {
+    if (shelves.empty()) return nullptr;
+    for (int at = rules::size_class(sizes.least); at <= rules::size_class(sizes.most); ++at) {
+        if (Piece* const found = take_from(shelves[static_cast<std::size_t>(at)], asked, &sizes)) return found;
     }
     return nullptr;
 }
 
-// Near ones within the bound of all unused ends.
-Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked, rules::Reach reach) {
+// Without sizes: near ones within the bound of all unused ends.
+Piece* PieceCache::take_from(Shelf& shelf, const Asked& asked, const Sizes* sizes) {
+    const rules::Reach reach = sizes != nullptr ? rules::Reach::any : rules::Reach::near;
     const std::size_t last = shelf.size() - std::min(shelf.size(), most_looks);
     for (std::size_t at = shelf.size(); at > last; --at) {
         const Piece& piece = *shelf[at - 1].piece;
         if (!fits(piece, asked.placement, asked.bytes, asked.alignment, reach)) continue;
-        const std::size_t counted = counted_bytes(piece, asked.bytes);
-        const bool any_end = reach == rules::Reach::any;
-        if (any_end || rules::may_leave_unused(handed_out_, piece.bytes(), counted)) return take_at(shelf, at - 1);
+        const std::size_t bytes = piece.bytes();
+        const bool serves = sizes != nullptr ? bytes >= sizes->least && bytes <= sizes->most
+                                             : rules::may_leave_unused(now(), bytes, counted_bytes(piece, asked.bytes));
+        if (serves) return take_at(shelf, at - 1);
     }
     return nullptr;
 }
@@ -232,6 +285,46 @@ std::uint64_t PieceCache::asked_by_owners(const rules::HandedOut& counted) const
     return counted.asked_bytes - std::min(counted.asked_bytes, sum(in_lanes, &InLane::asked_bytes));
 }
 
+rules::HandedOut PieceCache::now() const noexcept {
+    rules::HandedOut now = handed_out_;
+    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
+    const std::uint64_t own = in_lanes[lane_of_thread()].largest.load(std::memory_order_relaxed);
+    now.threads_bytes = rules::peak_of_threads(own, all - std::min(all, own), living_bytes());
+    return now;
+}
+
+rules::AmongThreads PieceCache::thread_among_others() const noexcept {
+    const std::size_t lane = lane_of_thread();
+    const std::uint64_t largest = in_lanes[lane].largest.load(std::memory_order_relaxed);
+    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
+    rules::AmongThreads thread;
+    thread.largest_bytes = largest;
+    thread.others_bytes = all - std::min(all, largest);
+    thread.owners_bytes = asked_by_owners(handed_out_);
+    thread.living_bytes = living_bytes();
+    thread.has_loose = has_loose_[lane];
+    thread.crowded = crowded_lanes_[lane];
+    return thread;
+}
+
+// No more than is handed out, with what rests in lanes: it may have been released since.
+std::uint64_t PieceCache::living_bytes() const noexcept {
+    return std::min(living_bytes_, handed_out_.asked_bytes);
+}
+
+void PieceCache::note_asked() noexcept {
+    least_bytes_ = std::min(least_bytes_, asked_by_owners(handed_out_));
+    if (++asks_ < rules::asks_to_know_living) return;
+    living_bytes_ = std::exchange(least_bytes_, ~std::uint64_t{0});
+    asks_ = 0;
+}
+
+// Two exchanges, so that the sum is right whoever comes in between.
+void PieceCache::note_largest(InLane& lane, std::uint64_t bytes) noexcept {
+    const std::uint64_t before = lane.largest.exchange(bytes, std::memory_order_relaxed);
+    threads_bytes_.fetch_add(bytes - before, std::memory_order_relaxed);
+}
+
 // What lies in lanes counts as handed out, and so is no part of it, but of the limit.
 std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept {
     return rules::most_kept(now, limit_bytes_ - std::min(limit_bytes_, sum(in_lanes, &InLane::bytes)));
@@ -240,8 +333,8 @@ std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept 
 // Half of the limit is left whatever lies in lanes (rules::lane_bytes): then the lanes of all threads are not looked
 // at.
 void PieceCache::take_out_surplus(std::vector<Piece*>& out) {
-    if (bytes_ <= rules::most_kept(handed_out_, limit_bytes_ - limit_bytes_ / 2)) return;
-    take_out_until(most_kept(handed_out_), out);
+    if (bytes_ <= rules::most_kept(now(), limit_bytes_ - limit_bytes_ / 2)) return;
+    take_out_until(most_kept(now()), out);
 }
 
 std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
@@ -318,27 +411,39 @@ std::vector<Piece*> PieceCache::ended(Behind& behind, bool work_has_ended) {
     return out;
 }
 
-std::vector<Piece*> PieceCache::make_way(std::size_t bytes) {
+// The largest request of the thread is about to be this one, if that is larger.
+std::vector<Piece*> PieceCache::make_way(std::size_t bytes, std::size_t headroom, Behind* behind) {
     std::vector<Piece*> out;
+    const std::size_t lane = lane_of_thread();
     const std::lock_guard lock(mutex_);
     ++missed_;
-    rules::HandedOut then = handed_out_;
-    then.bytes += bytes;
+    note_asked();
+    rules::HandedOut then = now();
+    crowded_ = crowded_ || !rules::ends_are_small(then);
+    if (has_loose_[lane]) crowded_lanes_.set(lane);
+    const rules::AmongThreads thread = thread_among_others();
+    const bool for_all = bytes + headroom >= thread.largest_bytes;
+    const bool loose = for_all && rules::may_be_loose(then, thread, bytes + headroom);
+    then.bytes += bytes + headroom;
     then.asked_bytes += bytes;
     then.peak_bytes = std::max(then.peak_bytes, asked_by_owners(then));
-    crowded_ = crowded_ || !rules::ends_are_small(handed_out_);
+    const bool largest_so_far = bytes > thread.largest_bytes && bytes <= rules::lane_bytes(limit_bytes_);
+    if (largest_so_far) then.threads_bytes += bytes - thread.largest_bytes;
+    if (loose && behind != nullptr) take_out_of(*behind, most_kept(then), out);
     take_out_until(most_kept(then), out);
     return out;
 }
 
 void PieceCache::handed_out(Piece& piece, std::size_t bytes, Behind* behind) {
+    const bool with_headroom = piece.slab() == nullptr && piece.host_part() == nullptr && piece.bytes() > bytes;
     if (piece.slab() != nullptr) {
         open(piece, bytes, platform::StreamHandle::none);
     } else {
         bound(piece, bytes);
+        if (with_headroom) memory_.lend(device_of(piece), bytes, order_of(behind));  // the driver does not know of it
     }
     const std::lock_guard lock(mutex_);
-    count(piece, bytes);
+    count(piece, bytes, with_headroom && rules::may_be_loose(now(), thread_among_others(), piece.bytes()));
     make_room(shelves_[kind_of(piece)], piece);
     if (behind == nullptr) return;
     begin_shelves(*behind);
@@ -359,10 +464,22 @@ Piece* PieceCache::shed(MemoryKind kind) {
 
 std::uint64_t PieceCache::most_reserved(std::size_t bytes) const {
     const std::lock_guard lock(mutex_);
-    rules::HandedOut then = handed_out_;
+    rules::HandedOut then = now();
     then.asked_bytes += bytes;
     then.peak_bytes = std::max(then.peak_bytes, asked_by_owners(then));
     return rules::most_reserved(then);
+}
+
+// Where the new piece may be the thread's loose one, it is large enough for all that the thread asked for so far:
+// otherwise the driver would be asked for each larger request on the way there.
+std::size_t PieceCache::headroom(std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const rules::HandedOut now = this->now();
+    const rules::AmongThreads thread = thread_among_others();
+    growth = rules::grown(growth, bytes);
+    const std::size_t ordinary = rules::grows(growth) ? rules::headroom(now, bytes) : 0;
+    const auto largest = static_cast<std::size_t>(thread.largest_bytes);
+    return largest > bytes + ordinary && rules::may_be_loose(now, thread, largest) ? largest - bytes : ordinary;
 }
 
 void PieceCache::returned(Piece& piece) {
@@ -376,9 +493,17 @@ void PieceCache::returned(Piece& piece) {
     uncount(piece);
 }
 
-void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
+void PieceCache::count_loose(Piece& piece) noexcept {
+    const std::size_t lane = lane_of_thread();
+    piece.own()->loose_of = static_cast<std::uint8_t>(1 + lane);
+    has_loose_.set(lane);
+    handed_out_.loose_bytes += piece.bytes();
+}
+
+void PieceCache::count(Piece& piece, std::size_t bytes, bool loose) noexcept {
     piece.set_asked_bytes(bytes);
     ++out_[kind_of(piece)][shelf_of(piece)];
+    if (loose) return count_loose(piece);
     handed_out_.bytes += piece.bytes();
     handed_out_.asked_bytes += counted_bytes(piece, bytes);
     if (handed_out_.asked_bytes <= handed_out_.peak_bytes) return;  // without a look at the lanes of all threads
@@ -388,6 +513,13 @@ void PieceCache::count(Piece& piece, std::size_t bytes) noexcept {
 void PieceCache::uncount(Piece& piece) noexcept {
     if (piece.asked_bytes() == 0) return;
     --out_[kind_of(piece)][shelf_of(piece)];
+    if (piece.is_loose()) {
+        has_loose_.reset(std::size_t{piece.own()->loose_of} - 1);
+        handed_out_.loose_bytes -= piece.bytes();
+        piece.own()->loose_of = 0;
+        piece.set_asked_bytes(0);
+        return;
+    }
     handed_out_.bytes -= piece.bytes();
     handed_out_.asked_bytes -= counted_bytes(piece, piece.asked_bytes());
     piece.set_asked_bytes(0);
@@ -398,6 +530,11 @@ std::vector<Piece*> PieceCache::take_out(std::uint64_t keep_bytes) {
     const std::lock_guard lock(mutex_);
     handed_out_.peak_bytes = asked_by_owners(handed_out_);
     crowded_ = false;
+    crowded_lanes_.reset();
+    living_bytes_ = 0;
+    least_bytes_ = ~std::uint64_t{0};
+    asks_ = 0;
+    for (InLane& lane : in_lanes) note_largest(lane, 0);
     take_out_until(keep_bytes, out);
     return out;
 }
@@ -427,6 +564,18 @@ PieceCache::Oldest PieceCache::goes_first() {
         if (behind->pieces_ != 0 && !behind->stream_.expired()) consider(behind->shelves_, behind, first);
     }
     return first;
+}
+
+// The oldest of each size, from the largest on.
+void PieceCache::take_out_of(Behind& behind, std::uint64_t keep_bytes, std::vector<Piece*>& out) {
+    for (std::size_t at = behind.shelves_.size(); at-- > 0;) {
+        Shelf& shelf = behind.shelves_[at];
+        while (bytes_ > keep_bytes && !shelf.empty()) {
+            std::shared_ptr<StreamState> after = behind.stream_.lock();
+            if (!after) return;
+            give_out(shelf, &behind, std::move(after), out);
+        }
+    }
 }
 
 void PieceCache::take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out) {

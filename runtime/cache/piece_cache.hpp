@@ -15,6 +15,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -89,6 +90,7 @@ public:
         std::atomic<std::uint64_t> pieces{0};
         std::atomic<std::uint64_t> taken{0};       // requests that it served
         std::atomic<std::uint64_t> pool_bytes{0};  // of `bytes`, those of pools
+        std::atomic<std::uint64_t> largest{0};     // request that came to rest here since the last trim
     };
     std::array<InLane, rules::lane_count> in_lanes;
 
@@ -118,9 +120,16 @@ public:
     };
     // released_elsewhere(), keep_from_lane() and take() of the same kind and placement with any reach, by one lock.
     // nullptr: none serves; `left` is kept all the same. `surplus`: as keep() yields. `place_bytes`: as of take(); what
-    // left is a place then.
+    // left is a place then. Where what left is large enough and may be the thread's loose piece, it is that from here
+    // on (rules::may_be_loose): it serves whatever the thread asks for without the cache, until it leaves a lane again.
     Piece* exchange(const Left& left, std::size_t bytes, Behind* behind, std::vector<Piece*>& surplus,
                     std::size_t place_bytes = 0);
+    // Whether other threads use so much memory that a piece of the calling one may be loose.
+    bool among_threads() const noexcept;
+    // So much of one request comes to rest in a lane, whose lock the caller has.
+    void note_rest(InLane& lane, std::uint64_t asked_bytes) noexcept {
+        if (asked_bytes > lane.largest.load(std::memory_order_relaxed)) note_largest(lane, asked_bytes);
+    }
     // Keeps it, and yields the pieces that are beyond what may be kept from now on (rules::most_kept). The caller frees
     // them, each behind the work of its `after`. The piece must be one that rules::keeping() keeps; it stays where it
     // is until it is taken. `behind`: of the stream whose work may still use it.
@@ -129,7 +138,11 @@ public:
     // it, and the caller frees it in the order of the stream.
     std::vector<Piece*> ended(Behind& behind, bool work_has_ended);
     // Before the driver or the system is asked for so many bytes: yields the pieces that are too many beside them.
-    std::vector<Piece*> make_way(std::size_t bytes);
+    // `headroom`: beyond what the request needs. Where the new piece is to be the thread's loose one, what is kept
+    // behind the stream of `behind` goes first: the piece serves in its place.
+    std::vector<Piece*> make_way(std::size_t bytes, std::size_t headroom = 0, Behind* behind = nullptr);
+    // How much more than so many bytes to ask for, where the thread's requests change in size (rules::headroom).
+    std::size_t headroom(std::size_t bytes) const;
     // Yields the piece of this kind that goes first by rules::goes_before(), of those that no stream's work may still
     // use; nullptr: none is kept.
     Piece* shed(MemoryKind kind);
@@ -188,8 +201,12 @@ private:
     // Expect the lock.
     Piece* find(std::size_t of_kind, const Asked& asked, Behind* behind, platform::StreamHandle& order);
     Piece* take_near(Shelves& shelves, const Asked& asked);
-    Piece* take_alone(Shelves& shelves, const Asked& asked);
-    Piece* take_from(Shelf& shelf, const Asked& asked, rules::Reach reach);
+    struct Sizes {
+        std::size_t least;
+        std::size_t most;
+    };
+    Piece* take_sized(Shelves& shelves, const Asked& asked, const Sizes& sizes);
+    Piece* take_from(Shelf& shelf, const Asked& asked, const Sizes* sizes = nullptr);
     Piece* take_at(Shelf& shelf, std::size_t at);
     void put(Shelves& shelves, const Kept& kept);
     static std::size_t kind_of(const Piece& piece) noexcept;  // its rules::kept_kind()
@@ -204,6 +221,7 @@ private:
     void consider(Shelves& shelves, Behind* behind, Oldest& first) const;  // replaces it by what goes before it
     void give_out(Shelf& shelf, Behind* behind, std::shared_ptr<StreamState> after, std::vector<Piece*>& out);
     void take_out_until(std::uint64_t keep_bytes, std::vector<Piece*>& out);
+    void take_out_of(Behind& behind, std::uint64_t keep_bytes, std::vector<Piece*>& out);
     void take_out_surplus(std::vector<Piece*>& out);
     void shelve(Piece& piece, Behind* behind, std::optional<std::uint64_t> age = {});
     std::uint64_t most_kept(const rules::HandedOut& now) const noexcept;
@@ -211,7 +229,14 @@ private:
     void set_bytes(std::uint64_t bytes) noexcept;
     static std::uint64_t sum(const std::array<InLane, rules::lane_count>& lanes,
                              std::atomic<std::uint64_t> InLane::*member) noexcept;
-    void count(Piece& piece, std::size_t bytes) noexcept;
+    bool loosen(Piece& piece, std::size_t bytes) noexcept;
+    rules::HandedOut now() const noexcept;
+    rules::AmongThreads thread_among_others() const noexcept;
+    std::uint64_t living_bytes() const noexcept;
+    void note_asked() noexcept;
+    void note_largest(InLane& lane, std::uint64_t bytes) noexcept;
+    void count_loose(Piece& piece) noexcept;
+    void count(Piece& piece, std::size_t bytes, bool loose = false) noexcept;
     void uncount(Piece& piece) noexcept;
     static platform::StreamHandle order_of(const Behind* behind) noexcept {
         return behind != nullptr ? behind->handle() : platform::StreamHandle::none;
@@ -235,6 +260,14 @@ private:
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;
     bool crowded_ = false;  // rules::may_serve_alone()
+    // rules::AmongThreads, by lanes.
+    std::bitset<rules::lane_count> has_loose_;
+    std::bitset<rules::lane_count> crowded_lanes_;
+    // rules::AmongThreads::living_bytes, and the next one so far.
+    std::uint64_t living_bytes_ = 0;
+    std::uint64_t least_bytes_ = ~std::uint64_t{0};
+    unsigned asks_ = 0;
+    std::atomic<std::uint64_t> threads_bytes_{0};  // the sum of InLane::largest
     std::uint64_t taken_ = 0;
     std::uint64_t missed_ = 0;
 };

@@ -103,10 +103,25 @@ rules::Unheld facts_of_end(const BufferState& buffer, const OutOfLine::Parts& pa
 
 }  // namespace
 
+namespace {
+
+// Of what rests by block, or as a buffer of one piece or two.
+template <class Resting>
+bool is_loose(const Resting& resting) noexcept {
+    const Piece& piece =
+        resting.piece != nullptr ? *resting.piece : *resting.block->buffer().views.out_of_line.parts().piece;
+    return piece.is_loose();
+}
+
+}  // namespace
+
 // What came to rest here lately, and has left for the cache since, would have been found in a larger lane: such
-// requests do not change.
+// requests do not change. A loose piece was other requests before.
 void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool found) noexcept {
     const std::uint8_t now = missed.load(std::memory_order_relaxed);
+    const bool loose = std::any_of(resting.begin(), resting.begin() + static_cast<std::ptrdiff_t>(count),
+                                   [](const Resting& one) { return is_loose(one); });
+    if (loose) return;
     if (found || std::find(lately.begin(), lately.end(), mark(request)) != lately.end()) {
         if (now != 0) missed.store(0, std::memory_order_relaxed);
     } else if (now < rules::misses_that_change) {
@@ -118,7 +133,7 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     Size size;
     size.bytes = piece.bytes();
     // A place was asked for as it is, as the cache counts it.
-    size.asked_bytes = piece.slab() != nullptr ? size.bytes : piece.asked_bytes();
+    size.asked_bytes = piece.slab() != nullptr ? size.bytes : piece.is_loose() ? 0 : piece.asked_bytes();
     size.pieces = 1;
     size.pool_bytes = piece.pool() != nullptr ? size.bytes : 0;
     return size;
@@ -143,6 +158,7 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     change(lane.asked_bytes, resting.size.asked_bytes);
     change(lane.pieces, resting.size.pieces);
     if (resting.size.pool_bytes != 0) change(lane.pool_bytes, resting.size.pool_bytes);
+    device.cache.note_rest(lane, resting.size.asked_bytes);
 }
 
 [[gnu::always_inline]] inline void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
@@ -170,7 +186,9 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
         const Found found{resting.block, resting.piece};
         change(device.cache.in_lanes[at].taken, resting.size.pieces);
         take_at(device, at, one);
-        if (whose == Whose::own && lane.missed.load(std::memory_order_relaxed) != 0) lane.note_taken(request, true);
+        if (whose == Whose::own && lane.missed.load(std::memory_order_relaxed) != 0 && !is_loose(found)) [[unlikely]] {
+            lane.note_taken(request, true);
+        }
         return found;
     }
     if (whose == Whose::own) lane.note_taken(request, false);
@@ -191,7 +209,7 @@ BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Servi
     }
     if (how == Serves::not_at_all) return {};
     Exchanged taken{lane.resting[found], how};
-    if (how == Serves::in_exchange) {
+    if (how != Serves::as_it_is) {
         taken.age = lane.put - taken.resting.number;
         taken.untold = lane.tell();
     } else {
@@ -318,6 +336,20 @@ bool requests_change(const DeviceState& device) noexcept {
     return lane.missed.load(std::memory_order_relaxed) >= rules::misses_that_change;
 }
 
+namespace {
+
+// What serves the thread whatever it asks for does so as it is. What may do so is exchanged first of all; then what did
+// so and is too small, for a larger one. `Serves`: of BufferLanes.
+template <class Serves>
+Serves serves_thread(const DeviceState& device, const Piece& piece, std::uint64_t bytes) noexcept {
+    if (piece.slab() != nullptr) return Serves::in_exchange;
+    const bool too_small = piece.bytes() < bytes;
+    if (piece.is_loose()) return too_small ? Serves::before_others : Serves::as_it_is;
+    return !too_small && device.cache.among_threads() ? Serves::first_of_all : Serves::in_exchange;
+}
+
+}  // namespace
+
 std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
                                              StreamState* order, const OtherBuffer& other) {
     if (!request || !requests_change(device) || !lanes_serve(device) || (order != nullptr && order->others())) {
@@ -333,7 +365,9 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
                            (other.kind == buffer.memory->kind && other.path == buffer.memory->path);
         if (parts.extras != nullptr || !alike) return Serves::not_at_all;
         const bool is_its_place = parts.piece->slab() != nullptr && parts.piece->bytes() == other.place_bytes;
-        return is_its_place ? Serves::as_it_is : Serves::in_exchange;
+        if (is_its_place) return Serves::as_it_is;
+        return other.place_bytes != 0 ? Serves::in_exchange
+                                      : serves_thread<Serves>(device, *parts.piece, request.bytes);
     };
     const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
     if (left.how == Serves::not_at_all) return nullptr;
@@ -342,7 +376,7 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
     Piece* piece = &before;
     if (left.how == Serves::as_it_is) {
         before.set_asked_bytes(request.bytes);
-        device.cache.open_from_lane(before, nullptr);
+        device.cache.open_from_lane(before, order != nullptr ? &order->kept_behind : nullptr);
     } else {
         piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order, other.place_bytes);
     }
@@ -359,10 +393,17 @@ Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, 
     if (!lanes_serve(device)) return nullptr;
     using Serves = BufferLanes::Serves;
     const auto serves = [&](const BufferLanes::Resting& resting) {
-        return resting.piece != nullptr && resting.request.of_sort(request) ? Serves::in_exchange : Serves::not_at_all;
+        const bool of_sort = resting.piece != nullptr && resting.request.of_sort(request);
+        return of_sort ? serves_thread<Serves>(device, *resting.piece, request.bytes) : Serves::not_at_all;
     };
     const BufferLanes::Exchanged left = BufferLanes::take_for_exchange(device, serves);
-    if (left.resting.piece == nullptr) return nullptr;
+    Piece* const piece = left.resting.piece;
+    if (piece == nullptr) return nullptr;
+    if (left.how == Serves::as_it_is) {
+        piece->set_asked_bytes(request.bytes);
+        device.cache.open_from_lane(*piece, order != nullptr ? &order->kept_behind : nullptr);
+        return piece;
+    }
     return exchange_in_cache(device, {*left.resting.piece, left.age, left.untold}, request.bytes, order);
 }
 

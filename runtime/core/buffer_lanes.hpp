@@ -107,12 +107,13 @@ private:
     enum class Whose : std::uint8_t { own, of_another };
     static Found take(DeviceState& device, std::size_t lane, const rules::SharedRequest& request, Whose whose);
     // Of what rests in the lane of the thread, whose requests change: the newest that serves as it is, otherwise the
-    // newest that may be exchanged; and what the cache has to be told of. Empty: none, or another thread has the lane.
-    enum class Serves : std::uint8_t { not_at_all, in_exchange, as_it_is };
+    // newest of those that are exchanged before others; and what the cache has to be told of. Empty: none, or another
+    // thread has the lane.
+    enum class Serves : std::uint8_t { not_at_all, in_exchange, before_others, first_of_all, as_it_is };
     struct Exchanged {
         Resting resting;
         Serves how = Serves::not_at_all;
-        std::uint64_t age = 0;  // this and the next one: in exchange
+        std::uint64_t age = 0;  // this and the next one: not as it is
         std::uint64_t untold = 0;
     };
     template <class Serving>

@@ -368,8 +368,8 @@ Result<void> release_block(DeviceState& device, const MemoryBlock& block, Stream
     return done;
 }
 
-void make_way(DeviceState& device, std::size_t bytes) {
-    free_all(device, device.cache.make_way(bytes));
+void make_way(DeviceState& device, std::size_t bytes, std::size_t headroom, PieceCache::Behind* behind) {
+    free_all(device, device.cache.make_way(bytes, headroom, behind));
 }
 
 void make_way_in_segment(DeviceState& device, std::size_t bytes) {

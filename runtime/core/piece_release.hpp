@@ -51,7 +51,7 @@ void keep_closed_again(DeviceState& device, Piece& parked, StreamState* order);
 // For the end of a stream. What is kept behind its work goes back in its order, or serves others if the work has ended.
 void free_kept_behind(StreamState& stream);
 // The same for what is too much beside an allocation of so many bytes that the cache does not serve.
-void make_way(DeviceState& device, std::size_t bytes);
+void make_way(DeviceState& device, std::size_t bytes, std::size_t headroom = 0, PieceCache::Behind* behind = nullptr);
 // The same before a block of the device's segment: kept pieces go back to it while it would grow beyond
 // PieceCache::most_reserved().
 void make_way_in_segment(DeviceState& device, std::size_t bytes);

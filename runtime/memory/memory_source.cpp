@@ -290,13 +290,18 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         if (Result<void> cut = from_slab(place_bytes, request.bytes, piece); !cut) return std::move(cut).error();
         place(request, piece, block);
     } else {
-        if (keeps) make_way(*device_, whole.bytes);
+        // Pages of the system cost less than what the headroom keeps from others.
+        const bool grows = keeps && !is_of_pages(kind_) && requests_change(*device_);
+        const std::size_t headroom = grows ? device_->cache.headroom(whole.bytes) : 0;
+        if (keeps) make_way(*device_, whole.bytes, headroom, behind);
         // Memory for other processes, for a thread with an open capture and for an uncached device is the driver's own.
         const bool in_segment = keeps && kind_ == MemoryKind::device && device_->segment.enabled() &&
                                 !device_->books->captures.any() && !device_->services.any();
         if (in_segment) make_way_in_segment(*device_, whole.bytes);
         const Amounts amounts{request.bytes, whole.bytes};
-        if (Result<void> made = within_memory(whole, amounts, block, piece, in_segment); !made) {
+        AllocationRequest obtained = whole;
+        obtained.bytes += headroom;
+        if (Result<void> made = within_memory(obtained, amounts, block, piece, in_segment); !made) {
             return std::move(made).error();
         }
     }

@@ -77,6 +77,8 @@ struct OwnMemory {
     platform::Allocation allocation;       // from the driver; bytes 0: none
     std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
     std::size_t asked_bytes = 0;           // Piece::asked_bytes()
+    // 1 + the lane of the thread that it serves whatever that asks for; the cache counts it apart then. 0: none.
+    std::uint8_t loose_of = 0;
     provenance::Place at, beside;          // the ledger's: of the first address; of the device's where that is another
     std::unique_ptr<HostPart> host_part;   // from the system
     std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
@@ -147,6 +149,7 @@ struct Piece {
             asked_of_place = static_cast<std::uint16_t>(bytes);
         }
     }
+    bool is_loose() const noexcept { return own() != nullptr && own()->loose_of != 0; }
     // From the driver, or cut out of a slab; bytes 0: none.
     platform::Allocation allocation() const noexcept {
         if (const PieceSlab* const of = slab()) return {of->kind, block.host, block.device, of->place_bytes};

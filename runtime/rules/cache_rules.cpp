@@ -26,27 +26,44 @@ std::size_t largest_of_class(int size_class) noexcept {
 }
 
 std::uint64_t most_kept(const HandedOut& now, std::uint64_t limit_bytes) noexcept {
-    const std::uint64_t most = now.peak_bytes + now.peak_bytes / peak_share;
-    return std::min(limit_bytes, std::max(small_program_bytes, most - std::min(most, now.bytes)));
+    const std::uint64_t most = now.peak() + now.peak() / peak_share;
+    const std::uint64_t out = now.bytes + now.loose_bytes;
+    return std::min(limit_bytes, std::max(small_program_bytes, most - std::min(most, out)));
 }
 
 std::uint64_t most_reserved(const HandedOut& now) noexcept {
-    return now.peak_bytes + now.peak_bytes / peak_share;
+    return now.peak() + now.peak() / peak_share;
 }
 
 bool may_leave_unused(const HandedOut& now, std::size_t piece_bytes, std::size_t requested_bytes) noexcept {
     const std::uint64_t unused = now.bytes - now.asked_bytes + (piece_bytes - requested_bytes);
-    const std::uint64_t peak = std::max(now.peak_bytes, now.asked_bytes + requested_bytes);
+    const std::uint64_t peak = std::max(now.peak(), now.asked_bytes + requested_bytes);
     return unused <= std::max(small_program_bytes, peak / peak_share);
 }
 
 bool ends_are_small(const HandedOut& now) noexcept {
-    const std::uint64_t peak = std::max(now.peak_bytes, now.asked_bytes);
+    const std::uint64_t peak = std::max(now.peak(), now.asked_bytes);
     return now.bytes - now.asked_bytes <= std::max(small_program_bytes, peak / peak_share);
 }
 
 bool may_serve_alone(const HandedOut& now, std::uint64_t owners_bytes, bool crowded) noexcept {
-    return !crowded && owners_bytes <= std::max(small_program_bytes, now.peak_bytes / peak_share);
+    return !crowded && owners_bytes <= std::max(small_program_bytes, now.peak() / peak_share);
+}
+
+bool may_be_loose(const HandedOut& now, const AmongThreads& thread, std::size_t piece_bytes) noexcept {
+    if (thread.has_loose || thread.crowded) return false;
+    if (!among_threads(thread.largest_bytes, thread.others_bytes)) return false;
+    if (piece_bytes > most_loose(thread)) return false;
+    return thread.owners_bytes <=
+           std::max({small_program_bytes, now.peak() / peak_share, thread.living_bytes + thread.others_bytes});
+}
+
+std::size_t headroom(const HandedOut& now, std::size_t requested_bytes) noexcept {
+    const std::uint64_t peak = std::max(now.peak(), now.asked_bytes + requested_bytes);
+    const std::uint64_t most = peak / peak_share;  // the piece has to be one that is kept
+    const std::uint64_t unused = now.bytes - now.asked_bytes;
+    const std::uint64_t left = most - std::min(most, unused);
+    return static_cast<std::size_t>(std::min<std::uint64_t>(left, requested_bytes / 8)) / step_bytes * step_bytes;
 }
 
 std::string_view why_no_segments(const SegmentFacts& facts) noexcept {

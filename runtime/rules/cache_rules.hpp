@@ -73,6 +73,12 @@ struct HandedOut {
     std::uint64_t bytes = 0;        // of whole pieces
     std::uint64_t asked_bytes = 0;  // of these, as their owners asked for
     std::uint64_t peak_bytes = 0;   // the most that asked_bytes has been
+    // Of pieces that serve one thread each, whatever it asks for (may_be_loose()): in none of the others.
+    std::uint64_t loose_bytes = 0;
+    // Of peak_of_threads(). Threads run at the same time, so that owners may have so much at one time, whether or not
+    // they did so far: it counts as the peak where it is more.
+    std::uint64_t threads_bytes = 0;
+    std::uint64_t peak() const noexcept { return std::max(peak_bytes, threads_bytes); }
 };
 // What kept pieces and unused ends of pieces may add to the peak: a sixteenth of it each time, but small programs keep
 // their pieces. With both rules below, handed out and kept bytes together stay below 17/16 of the peak, or below the
@@ -92,6 +98,42 @@ bool ends_are_small(const HandedOut& now) noexcept;
 // nothing, so that the piece would lie idle otherwise. `crowded`: a request found no memory beside such a piece since
 // the peak was counted anew. So that happens once, and adds the unused end of that piece to what is reserved.
 bool may_serve_alone(const HandedOut& now, std::uint64_t owners_bytes, bool crowded) noexcept;
+
+// A thread whose requests change in size, among others that use memory of the device at the same time.
+struct AmongThreads {
+    std::uint64_t largest_bytes = 0;  // its largest request that came to rest
+    std::uint64_t others_bytes = 0;   // those of the other threads together
+    std::uint64_t owners_bytes = 0;   // what owners have, without loose pieces
+    std::uint64_t living_bytes = 0;   // of this, what they have all the time
+    bool has_loose = false;           // a piece is its loose one already
+    bool crowded = false;             // it asked the driver while an owner had its loose piece
+};
+// Whether a piece may become loose: the thread's own, which serves whatever it asks for from then on, however much of
+// the piece is unused. What owners have is no more than what lives all the time and one request of each other thread,
+// so that the thread has nothing, and the piece would lie idle otherwise. So what is reserved may exceed 17/16 of the
+// peak by one piece of each thread, until its owner releases it. Where the other threads use little, may_serve_alone()
+// decides.
+bool may_be_loose(const HandedOut& now, const AmongThreads& thread, std::size_t piece_bytes) noexcept;
+constexpr bool among_threads(std::uint64_t largest_bytes, std::uint64_t others_bytes) noexcept {
+    return others_bytes != 0 && others_bytes >= largest_bytes / 4;
+}
+// What counts for threads: the largest request of each that came to rest in its lane, and of the others a quarter more,
+// because a loose piece may be so large; and what lives beside. For a thread alone it is no more than the peak.
+constexpr std::uint64_t peak_of_threads(std::uint64_t largest_bytes, std::uint64_t others_bytes,
+                                        std::uint64_t living_bytes) noexcept {
+    const std::uint64_t beside = among_threads(largest_bytes, others_bytes) ? living_bytes : 0;
+    return largest_bytes + others_bytes + others_bytes / 4 + beside;
+}
+// The least that owners had, of so many times that the driver was asked, counts as living all the time.
+constexpr unsigned asks_to_know_living = 32;
+// The largest piece that may be loose: none of another thread, which asks for more.
+constexpr std::size_t most_loose(const AmongThreads& thread) noexcept {
+    return static_cast<std::size_t>(thread.largest_bytes + thread.largest_bytes / 4);
+}
+
+// How much more than `requested_bytes` the driver is asked for where a thread's requests change in size: the next
+// one may be larger. At most an eighth, and what the bound of all unused ends leaves.
+std::size_t headroom(const HandedOut& now, std::size_t requested_bytes) noexcept;
 
 // What decides whether device memory may lie in segments of the runtime (ADR 125).
 struct SegmentFacts {

@@ -5,6 +5,7 @@
 #include <ledger.hpp>
 #include <no_memory.hpp>
 #include <piece_cache.hpp>
+#include <process.hpp>
 #include <sanitized.hpp>
 
 #include <algorithm>
@@ -363,6 +364,90 @@ TEST(PieceCache, APieceOfALaneIsExchangedForOneThatServes) {  // keeps M2, M5
     EXPECT_EQ(cache.exchange({small, 0, 1}, 2 * size, nullptr, surplus), nullptr);
     EXPECT_EQ(cache.take(MemoryKind::device, {}, 70000, 256), &small);
     EXPECT_EQ(cache.take_out(0).size(), 2u);
+}
+
+// A thread among others, which has one owner at a time: one piece serves all its sizes, until it needs two at one time.
+TEST(PieceCache, AmongThreadsAPieceServesWhateverItsThreadAsksFor) {  // keeps M2, M8
+    constexpr std::size_t size = 1 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    const std::size_t own = process::thread_number() % rules::lane_count;
+    const std::size_t other = (own + 1) % rules::lane_count;
+    std::vector<Piece*> surplus;
+    Piece large = handed_out(cache, 1 << 24, size, size);
+    Piece beside = handed_out(cache, 2 << 24, size, size);  // the other thread's
+    const auto exchanged = [&](Piece& left, std::size_t bytes) {
+        cache.close_in_lane(left, nullptr);
+        return cache.exchange({left, 0, 0}, bytes, nullptr, surplus);
+    };
+    const auto take = [&](std::size_t bytes) {
+        return cache.take(MemoryKind::device, {}, bytes, 256, nullptr, 0, rules::Reach::any);
+    };
+    cache.note_rest(cache.in_lanes[own], size);
+    EXPECT_FALSE(cache.among_threads());
+    EXPECT_EQ(exchanged(large, 64), nullptr) << "no other thread has anything";
+    EXPECT_EQ(take(64), nullptr);
+    ASSERT_EQ(take(size), &large);
+    cache.note_rest(cache.in_lanes[other], size);
+    EXPECT_TRUE(cache.among_threads());
+    EXPECT_EQ(exchanged(large, 64), &large);
+    EXPECT_EQ(large.own()->loose_of, own + 1);
+    EXPECT_EQ(memory.lent[1 << 24], 64u);
+    EXPECT_EQ(cache.usage().bytes, 0u) << "the caller has it";
+    Piece second = handed_out(cache, 3 << 24, size, size);
+    EXPECT_EQ(exchanged(second, 64), nullptr) << "one of each thread";
+    EXPECT_EQ(surplus, std::vector<Piece*>{&second}) << "no two had three pieces at one time";
+    surplus.clear();
+    EXPECT_TRUE(cache.keep(large).empty());
+    EXPECT_EQ(large.own()->loose_of, 0) << "in the cache it is everybody's";
+    EXPECT_EQ(take(64), &large) << "from there, too";
+    EXPECT_EQ(large.own()->loose_of, own + 1);
+    (void)cache.make_way(64);  // the thread asks the driver although an owner has its piece
+    EXPECT_TRUE(cache.keep(large).empty());
+    EXPECT_EQ(take(64), nullptr) << "it needed two at one time";
+    EXPECT_TRUE(surplus.empty());
+    (void)cache.take_out(no_limit);  // all begins anew
+    EXPECT_FALSE(cache.among_threads());
+}
+
+// Other threads would have had as much at the same time: what each of them had rests while one asks the driver.
+TEST(PieceCache, WhatEachThreadHadIsKeptWhereNoTwoHadItAtOneTime) {  // keeps M2, M8
+    constexpr std::size_t size = 1 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    std::deque<Piece> pieces;
+    std::uint64_t address = 1;
+    const auto pair = [&] {  // on a thread of its own
+        for (Piece* const gone : cache.make_way(size)) *gone = {};
+        pieces.push_back(handed_out(cache, address++ << 24, size, size));
+        cache.note_rest(cache.in_lanes[process::thread_number() % rules::lane_count], size);
+        for (Piece* const gone : cache.keep(pieces.back())) *gone = {};
+    };
+    for (std::size_t thread = 1; thread <= rules::lane_count; ++thread) {
+        std::thread(pair).join();
+        EXPECT_EQ(cache.usage().bytes, thread * size);
+    }
+    for (std::size_t thread = 0; thread < 2 * rules::lane_count; ++thread) std::thread(pair).join();
+    EXPECT_EQ(cache.usage().bytes, 20 * size) << "17/16 of sixteen, and of a quarter of the fifteen others";
+}
+
+// The next requests may be larger: beyond the bytes that were asked for it is nobody's.
+TEST(PieceCache, WhatWasObtainedWithHeadroomIsBounded) {  // keeps M2, M8
+    constexpr std::size_t size = 1 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    EXPECT_EQ(cache.headroom(size), 0u);
+    for (std::size_t less = 4; less-- > 0;) (void)cache.headroom(size - less);
+    EXPECT_EQ(cache.headroom(size + 1), size / 16) << "they grow";
+    EXPECT_TRUE(cache.make_way(size, size / 16).empty());
+    Piece piece = handed_out(cache, 1 << 24, size + size / 16, size);
+    EXPECT_EQ(memory.lent[1 << 24], size);
+    EXPECT_TRUE(cache.keep(piece).empty()) << "17/16 of the peak";
+    EXPECT_EQ(cache.take(MemoryKind::device, {}, size + 512, 256), &piece);
+    EXPECT_EQ(memory.lent[1 << 24], size + 512);
+    EXPECT_TRUE(cache.keep(piece).empty());
+    const std::vector<Piece*> gone = cache.make_way(size + size / 16 + 1, size / 16);
+    EXPECT_EQ(gone.size(), 1u) << "no two of them beside a peak of one";
 }
 
 TEST(PieceCache, PagesServeRequestsOfTheirPlacementAndAlignment) {  // keeps M1

@@ -40,11 +40,14 @@ struct Outcome {
 // and what counts is what is mapped.
 enum class From : std::uint8_t { driver, segment };
 
+// Whether the driver is asked for more than a request needs, as it is where a thread's requests change in size.
+enum class Asks : std::uint8_t { as_requested, with_headroom };
+
 // What the runtime does with its cache (MemorySource, piece_release), with a driver that only counts.
 class Replay {
 public:
-    Replay(MemoryKind kind, std::uint64_t limit_bytes, From from = From::driver)
-        : kind_(kind), limit_bytes_(limit_bytes) {
+    Replay(MemoryKind kind, std::uint64_t limit_bytes, From from = From::driver, Asks asks = Asks::as_requested)
+        : kind_(kind), limit_bytes_(limit_bytes), asks_(asks) {
         if (from == From::segment) segment_.emplace(std::uint64_t{64} << 30, std::uint64_t{2} << 20);
     }
 
@@ -114,13 +117,14 @@ private:
             block = kept;
             ++outcome_.hits;
         } else {
-            free(cache_.make_way(bytes));
+            const std::size_t headroom = asks_ == Asks::with_headroom ? cache_.headroom(bytes) : 0;
+            free(cache_.make_way(bytes, headroom));
             if (segment_) make_way_in_segment(bytes);
             block = &fresh();
-            block->make_own().allocation = {kind_, nullptr, obtain(bytes), bytes};
+            block->make_own().allocation = {kind_, nullptr, obtain(bytes + headroom), bytes + headroom};
             block->may_be_kept = true;
             cache_.handed_out(*block, bytes);
-            pieces_bytes_ += bytes;
+            pieces_bytes_ += bytes + headroom;
             ++outcome_.misses;
         }
         live_ += bytes;
@@ -142,6 +146,7 @@ private:
 
     const MemoryKind kind_;
     const std::uint64_t limit_bytes_;
+    const Asks asks_;
     isthmus::testing::NoMemory memory_;
     PieceCache cache_{memory_, limit_bytes_};
     std::deque<Piece> pieces_;
@@ -153,8 +158,9 @@ private:
     Outcome outcome_;
 };
 
-Outcome replayed(const traces::Trace& trace, std::uint64_t limit_bytes, From from = From::driver) {
-    const Outcome outcome = Replay(MemoryKind::device, limit_bytes, from).play(trace);
+Outcome replayed(const traces::Trace& trace, std::uint64_t limit_bytes, From from = From::driver,
+                 Asks asks = Asks::as_requested) {
+    const Outcome outcome = Replay(MemoryKind::device, limit_bytes, from, asks).play(trace);
     EXPECT_EQ(outcome.peak_bytes, trace.peak_bytes);
     return outcome;
 }
@@ -216,6 +222,14 @@ TEST_P(InTheTree, ASegmentReservesLittleMore) {  // keeps M8
     if (!traces::exists(path)) GTEST_SKIP() << "needs the source tree: " << path;
     expect_bounded_in_segment(GetParam().name, traces::read(path), GetParam().in_segment);
 }
+// More than any program gets: the driver is asked for more at every request, not where sizes change alone.
+TEST_P(InTheTree, HeadroomAtEveryRequestReservesNoMore) {  // keeps M8
+    const std::string path = std::string(ISTHMUS_TRACES) + GetParam().name + ".txt";
+    if (!traces::exists(path)) GTEST_SKIP() << "needs the source tree: " << path;
+    const Outcome outcome = replayed(traces::read(path), no_limit, From::driver, Asks::with_headroom);
+    report(std::string(GetParam().name) + " with headroom", no_limit, outcome);
+    EXPECT_LE(outcome.reserved(), 1.10);
+}
 INSTANTIATE_TEST_SUITE_P(Traces, InTheTree,
                          ::testing::Values(Recorded{"transformer-training-short", 0.55, 1.10},
                                            Recorded{"camera-streams-short", 0.85, 1.10},
@@ -271,6 +285,48 @@ TEST(TraceReplay, SequencesMadeToFragmentReserveNoMore) {  // keeps M8
         const Outcome outcome = replayed(trace, no_limit);
         EXPECT_LE(outcome.reserved(), 1.0626) << made;
         EXPECT_GT(outcome.hits, 0u);
+    }
+}
+
+// Each request is larger, or smaller, than the last by a share in thousandths; `beside` blocks of 8 MiB live all the
+// time.
+traces::Trace drifting(int thousandths, int beside) {
+    traces::Trace trace;
+    std::uint64_t live = 0;
+    const auto allocate = [&](std::size_t bytes) {
+        trace.events.push_back({trace.blocks++, 0, bytes});
+        live += bytes;
+        trace.peak_bytes = std::max(trace.peak_bytes, live);
+    };
+    for (int at = 0; at < beside; ++at) allocate(std::size_t{8} << 20);
+    double bytes = thousandths > 0 ? 1e6 : 4e6;
+    for (int at = 0; at < 400; ++at, bytes *= 1 + thousandths / 1000.0) {
+        const std::uint32_t block = trace.blocks;
+        allocate(static_cast<std::size_t>(bytes));
+        live -= static_cast<std::size_t>(bytes);
+        trace.events.push_back({block, 0, 0});
+    }
+    for (int at = 0; at < beside; ++at) trace.events.push_back({static_cast<std::uint32_t>(at), 0, 0});
+    return trace;
+}
+
+TEST(TraceReplay, RequestsThatGrowOrShrinkAreServedWithinTheBound) {  // keeps M2, M8
+    struct Case {
+        int thousandths;
+        int beside;
+        double least_hits;
+    };
+    for (const Case& one : {Case{1, 0, 0.97}, Case{1, 8, 0.96}, Case{10, 0, 0.82}, Case{10, 8, 0.88}, Case{-1, 0, 0.99},
+                            Case{-1, 8, 0.97}, Case{-10, 0, 0.97}, Case{-10, 8, 0.9}}) {
+        const traces::Trace trace = drifting(one.thousandths, one.beside);
+        const Outcome outcome = replayed(trace, no_limit, From::driver, Asks::with_headroom);
+        const std::string name =
+            "by " + std::to_string(one.thousandths) + " of 1000 beside " + std::to_string(one.beside);
+        report(name, no_limit, outcome);
+        EXPECT_LE(outcome.reserved(), 1.0626) << name;
+        EXPECT_GE(outcome.hit_rate(), one.least_hits) << name;
+        if (one.thousandths < 0) continue;
+        EXPECT_EQ(replayed(trace, no_limit).hits, 0u) << "without headroom none is served";
     }
 }
 

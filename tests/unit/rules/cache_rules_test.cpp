@@ -4,6 +4,7 @@
 #include "some_devices.hpp"
 
 #include <cache_rules.hpp>
+#include <growth_rules.hpp>
 
 #include <algorithm>
 #include <array>
@@ -144,6 +145,95 @@ TEST(Cache, APieceOfAnySizeServesWhereOwnersHaveNextToNothing) {  // keeps M2, M
     EXPECT_FALSE(ends_are_small({peak + 1, peak - peak / 16, peak}));
     EXPECT_TRUE(ends_are_small({64 << 10, 0, 0}));
     EXPECT_FALSE(ends_are_small({(64 << 10) + 1, 0, 0}));
+}
+
+TEST(Cache, WhatThreadsMayHaveAtOneTimeCountsAsThePeak) {  // keeps M8
+    constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+    for (const std::uint64_t peak : amounts) {
+        for (const std::uint64_t threads : amounts) {
+            for (const std::uint64_t bytes : amounts) {
+                for (const std::uint64_t loose : amounts) {
+                    const HandedOut now{bytes, bytes, peak, loose, threads};
+                    const std::uint64_t most = std::max(peak, threads) + std::max(peak, threads) / 16;
+                    EXPECT_EQ(now.peak(), std::max(peak, threads));
+                    EXPECT_EQ(most_reserved(now), most);
+                    const std::uint64_t left = most - std::min(most, bytes + loose);
+                    EXPECT_EQ(most_kept(now, no_limit), std::max(small_program_bytes, left));
+                    EXPECT_EQ(most_kept(now, 5000), 5000u);
+                    const std::uint64_t share = std::max(small_program_bytes, std::max(peak, threads) / 16);
+                    EXPECT_EQ(may_serve_alone(now, share, false), true);
+                    EXPECT_EQ(may_serve_alone(now, share + 1, false), false);
+                    EXPECT_TRUE(ends_are_small(now));
+                }
+            }
+        }
+    }
+}
+
+TEST(Cache, AThreadHasOnePieceForAllItsRequestsWhereOthersHaveOneEach) {  // keeps M2, M8
+    for (const std::uint64_t peak : amounts) {
+        for (const std::uint64_t largest : amounts) {
+            for (const std::uint64_t others : amounts) {
+                for (const std::uint64_t owners : amounts) {
+                    for (const std::uint64_t piece : amounts) {
+                        for (int bits = 0; bits < 8; ++bits) {
+                            const std::uint64_t living = (bits & 4) != 0 ? owners / 2 + 1 : 0;
+                            const AmongThreads thread{largest, others,          owners,
+                                                      living,  (bits & 1) != 0, (bits & 2) != 0};
+                            const bool several = others != 0 && others >= largest / 4;
+                            const bool own_size = piece <= largest + largest / 4;
+                            const bool nothing_else =
+                                owners <= std::max({small_program_bytes, peak / 16, living + others});
+                            EXPECT_EQ(may_be_loose({0, 0, peak}, thread, piece),
+                                      (bits & 3) == 0 && several && own_size && nothing_else);
+                            EXPECT_EQ(among_threads(largest, others), several);
+                            EXPECT_EQ(most_loose(thread), largest + largest / 4);
+                            EXPECT_EQ(peak_of_threads(largest, others, living),
+                                      largest + others + others / 4 + (several ? living : 0));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Cache, TheDriverIsAskedForMoreWithinTheBoundOfUnusedEnds) {  // keeps M8
+    for (const std::uint64_t peak : amounts) {
+        for (const std::uint64_t asked : amounts) {
+            for (const std::uint64_t unused : amounts) {
+                for (const std::uint64_t requested : amounts) {
+                    const HandedOut now{asked + unused, asked, peak};
+                    const auto bytes = static_cast<std::size_t>(requested);
+                    const std::size_t more = headroom(now, bytes);
+                    const std::uint64_t most = std::max(peak, asked + requested) / 16;
+                    const std::uint64_t left = most - std::min(most, unused);
+                    EXPECT_EQ(more, std::min<std::uint64_t>(left, bytes / 8) / 512 * 512);
+                    EXPECT_TRUE(more == 0 || may_leave_unused(now, bytes + more, bytes)) << peak << ' ' << asked;
+                    const HandedOut then{now.bytes + bytes + more, asked + bytes, std::max(peak, asked + bytes)};
+                    EXPECT_TRUE(more == 0 || then.bytes <= most_reserved(then)) << "it is kept after its release";
+                }
+            }
+        }
+    }
+    EXPECT_EQ(headroom({0, 0, 0}, 16 << 20), std::size_t{1} << 20) << "a sixteenth where it is alone";
+    EXPECT_EQ(headroom({1 << 30, 1 << 30, 1 << 30}, 16 << 20), std::size_t{2} << 20) << "an eighth";
+}
+
+TEST(Cache, RequestsGrowThatAreLittleLargerSeveralTimes) {  // keeps M2, M8
+    for (const std::uint64_t last : amounts) {
+        for (unsigned times = 0; times <= times_that_grow; ++times) {
+            const Growth before{last, times};
+            for (const std::uint64_t bytes :
+                 {std::uint64_t{0}, last / 2, last, last + 1, last + last / 4, last + last / 4 + 1, 2 * last + 1}) {
+                const bool larger = bytes > last && bytes <= last + last / 4;
+                const Growth after = grown(before, bytes);
+                EXPECT_EQ(after.last_bytes, bytes);
+                EXPECT_EQ(after.times, larger ? std::min(times + 1, times_that_grow) : 0);
+                EXPECT_EQ(grows(before), times == 3);
+            }
+        }
+    }
 }
 
 TEST(Cache, OnlyMemoryThatNothingUsesIsKeptOrPoolMemoryBehindOneStream) {  // keeps M3, M7
