@@ -63,7 +63,7 @@ struct DeviceState final : DeviceSession {
     // is usable, and neither a capture, a service, a watcher nor memory that the driver has to be offered again is in
     // the way.
     [[gnu::always_inline]] bool undisturbed() const noexcept {
-        return !process::here.taken() && !is_lost() && !config->forked() && !captures.any() && !services.any() &&
+        return !process::here.taken() && !is_lost() && !forked() && !captures.any() && !services.any() &&
                !unreturned.any_for_next_call() && !watched;
     }
 
