@@ -330,10 +330,10 @@ std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept 
     return rules::most_kept(now, limit_bytes_ - std::min(limit_bytes_, sum(in_lanes, &InLane::bytes)));
 }
 
-// Half of the limit is left whatever lies in lanes (rules::lane_bytes): then the lanes of all threads are not looked
-// at.
+// An eighth of the limit is left whatever lies in lanes (rules::most_in_lanes): then the lanes of all threads are not
+// looked at.
 void PieceCache::take_out_surplus(std::vector<Piece*>& out) {
-    if (bytes_ <= rules::most_kept(now(), limit_bytes_ - limit_bytes_ / 2)) return;
+    if (bytes_ <= rules::most_kept(now(), limit_bytes_ - rules::most_in_lanes(limit_bytes_))) return;
     take_out_until(most_kept(now()), out);
 }
 

@@ -173,7 +173,8 @@ public:
     std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {});
     // So many pieces were released into lanes: what is kept here has waited for longer.
     void released_elsewhere(std::uint64_t releases);
-    // Of what is kept outside the lanes; may be out of date at once.
+    // Of what lies in the lanes, and of what is kept outside them; may be out of date at once.
+    std::uint64_t lanes_bytes() const noexcept { return sum(in_lanes, &InLane::bytes); }
     std::uint64_t shelved_bytes() const noexcept { return shelved_bytes_.load(std::memory_order_relaxed); }
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
     // now is the peak from then on.

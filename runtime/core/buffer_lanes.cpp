@@ -28,9 +28,10 @@ using InLane = PieceCache::InLane;
     counted.store(counted.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-[[gnu::always_inline]] inline rules::LaneNow now_of(const DeviceState& device, std::size_t lane,
-                                                    std::size_t buffers) noexcept {
-    return {buffers, device.cache.in_lanes[lane].bytes.load(std::memory_order_relaxed), device.cache.shelved_bytes()};
+[[gnu::always_inline]] inline rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t buffers,
+                                                    std::uint64_t large_bytes) noexcept {
+    return {buffers, device.cache.in_lanes[lane].bytes.load(std::memory_order_relaxed) - large_bytes,
+            device.cache.shelved_bytes()};
 }
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
@@ -158,7 +159,6 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     change(lane.asked_bytes, resting.size.asked_bytes);
     change(lane.pieces, resting.size.pieces);
     if (resting.size.pool_bytes != 0) change(lane.pool_bytes, resting.size.pool_bytes);
-    device.cache.note_rest(lane, resting.size.asked_bytes);
 }
 
 [[gnu::always_inline]] inline void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
@@ -169,6 +169,8 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     change(counted.asked_bytes, 0 - size.asked_bytes);
     change(counted.pieces, 0 - size.pieces);
     if (size.pool_bytes != 0) change(counted.pool_bytes, 0 - size.pool_bytes);
+    if (lane.large_bytes != 0 && rules::is_large(size.bytes, device.cache.limit_bytes()))
+        lane.large_bytes -= size.bytes;
     --lane.count;
     if (one == lane.count) return;
     std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count + 1, lane.resting.begin() + one);
@@ -251,7 +253,7 @@ void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::
 [[gnu::always_inline]] inline bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
     Lane& lane = device.lanes.lanes_[at];
     if (!lane.lock.try_lock()) return false;
-    const rules::LaneNow now = now_of(device, at, lane.count);
+    const rules::LaneNow now = now_of(device, at, lane.count, lane.large_bytes);
     if (lane.closed || !rules::lane_has_room(now, resting.size.bytes, device.cache.limit_bytes())) [[unlikely]]
         return put_instead(device, at, resting);
     lane.note_put(resting.request);
@@ -263,8 +265,17 @@ void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::
     place.size = resting.size;
     place.number = lane.put;
     add(device, at, resting);
+    device.cache.note_rest(device.cache.in_lanes[at], resting.size.asked_bytes);
     lane.lock.unlock();
     return true;
+}
+
+// Whether a lane could take so much, if nothing of its own lay there.
+bool BufferLanes::may_take(const DeviceState& device, std::uint64_t bytes) noexcept {
+    const std::uint64_t limit = device.cache.limit_bytes();
+    const std::uint64_t shelved = device.cache.shelved_bytes();
+    if (!rules::is_large(bytes, limit)) return rules::lane_has_room({0, 0, shelved}, bytes, limit);
+    return rules::lanes_have_room_for_large(device.cache.lanes_bytes(), bytes, shelved, limit);
 }
 
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
@@ -276,18 +287,24 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
     {
         const std::lock_guard lock(lane.lock, std::adopt_lock);
         const std::uint64_t limit = device.cache.limit_bytes();
-        const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
-        if (lane.closed || !rules::lane_has_room(empty_lane, resting.size.bytes, limit)) return false;
-        while (room && lane.count != 0 &&
-               !rules::lane_has_room(now_of(device, at, lane.count), resting.size.bytes, limit)) {
-            room = take_out(device, at, 0, leaving);
-        }
+        const bool large = rules::is_large(resting.size.bytes, limit);
+        if (lane.closed || !may_take(device, resting.size.bytes)) return false;
+        const auto has_room = [&] {
+            if (large) return lane.count < rules::lane_buffers;
+            return rules::lane_has_room(now_of(device, at, lane.count, lane.large_bytes), resting.size.bytes, limit);
+        };
+        while (room && lane.count != 0 && !has_room()) room = take_out(device, at, 0, leaving);
         if (!leaving.empty()) fresh = lane.tell();
         if (room) {
             lane.note_put(resting.request);
             lane.resting[lane.count] = resting;
             lane.resting[lane.count++].number = lane.put;
             add(device, at, resting);
+            if (large) {
+                lane.large_bytes += resting.size.bytes;
+            } else {
+                device.cache.note_rest(device.cache.in_lanes[at], resting.size.asked_bytes);
+            }
         }
     }
     keep_all(device, leaving, fresh);
@@ -418,9 +435,8 @@ bool rest_buffer(BufferState& buffer) {
         if (!rules::may_rest(facts)) return false;
     }
     DeviceState& device = *buffer.device;
-    const rules::LaneNow empty_lane{0, 0, device.cache.shelved_bytes()};
     const std::uint64_t bytes = parts.piece->bytes() + (parts.second != nullptr ? parts.second->piece->bytes() : 0);
-    if (!rules::lane_has_room(empty_lane, bytes, device.cache.limit_bytes())) return false;
+    if (!BufferLanes::may_take(device, bytes)) return false;
     if (!buffer.blocks().rest(device, order)) return false;
     // lay_down() follows, here or where the last reference ends.
     part_with(StateBlock::of(buffer), StateBlock::without_state | StateBlock::rests);

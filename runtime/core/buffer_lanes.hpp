@@ -50,6 +50,7 @@ private:
     friend std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::SharedRequest& request,
                                                         StreamState* order, const OtherBuffer& other);
     friend Piece* exchange_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
+    friend bool rest_buffer(BufferState& buffer);
     friend bool requests_change(const DeviceState& device) noexcept;
     friend void lay_down(StateBlock& block) noexcept;
     friend Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
@@ -83,6 +84,7 @@ private:
         TriedLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
+        std::uint64_t large_bytes = 0;                            // of what is large (rules::is_large)
         std::uint64_t put = 0;                                    // so many have been put here
         std::uint64_t told = 0;                                   // of these, those that the cache has been told of
         std::array<Resting, rules::lane_buffers> resting;         // oldest first
@@ -128,6 +130,7 @@ private:
     // put() where older ones have to make room. Expects the lane's lock, and gives it back.
     static bool put_instead(DeviceState& device, std::size_t lane, const Resting& resting);
     static void add(DeviceState& device, std::size_t lane, const Resting& resting) noexcept;
+    static bool may_take(const DeviceState& device, std::uint64_t bytes) noexcept;
     static Size size_of(const HeldBlocks& held) noexcept;
     static Size size_of(const Piece& piece) noexcept;
     static std::uint64_t empty(DeviceState& device, bool for_good);

@@ -146,10 +146,10 @@ inline constexpr std::uint8_t misses_that_change = 8;
 
 struct LaneNow {
     std::size_t buffers = 0;
-    std::uint64_t bytes = 0;          // of all its pieces
+    std::uint64_t bytes = 0;          // of its pieces, without those that are large
     std::uint64_t shelved_bytes = 0;  // that the device keeps outside its lanes
 };
-// All lanes together have at most half of what may be kept.
+// The share of one lane: without what is large, all lanes together have at most half of what may be kept.
 constexpr std::uint64_t lane_bytes(std::uint64_t limit_bytes) noexcept {
     return limit_bytes / (2 * lane_count);
 }
@@ -158,6 +158,22 @@ constexpr bool lane_has_room(const LaneNow& lane, std::uint64_t bytes, std::uint
     const std::uint64_t most = lane_bytes(limit_bytes);
     return lane.buffers < lane_buffers && bytes <= most && lane.bytes <= most - bytes &&
            lane.shelved_bytes <= limit_bytes / 2;
+}
+
+// Memory of more than a lane's share is large: it lies in a lane beside its share, where all lanes then have at most
+// three eighths of what may be kept. Together with their shares they have seven eighths at most.
+constexpr bool is_large(std::uint64_t bytes, std::uint64_t limit_bytes) noexcept {
+    return bytes > lane_bytes(limit_bytes);
+}
+constexpr std::uint64_t most_in_lanes(std::uint64_t limit_bytes) noexcept {
+    return limit_bytes / 8 * 7;
+}
+// `lanes_bytes`: of what lies in all lanes.
+constexpr bool lanes_have_room_for_large(std::uint64_t lanes_bytes, std::uint64_t bytes, std::uint64_t shelved_bytes,
+                                         std::uint64_t limit_bytes) noexcept {
+    const std::uint64_t most = limit_bytes / 8 * 3;
+    return is_large(bytes, limit_bytes) && bytes <= most && lanes_bytes <= most - bytes &&
+           shelved_bytes <= limit_bytes / 2;
 }
 
 }  // namespace isthmus::rules

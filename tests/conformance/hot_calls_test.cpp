@@ -416,6 +416,43 @@ TEST(HotCalls, APairOfAllocationAndReleaseByBlockTouchesNoHeap) {  // keeps M2, 
     });
 }
 
+// What is more than a lane's share: a copied buffer of 8 MiB, which is twice as much, and 64 MiB of a stream.
+TEST(HotCalls, ServeLargeMemoryOutOfTheLane) {  // keeps M1, M2
+    if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
+    struct Case {
+        const char* name;
+        Code (*turn)(Device&, Stream&);
+    };
+    constexpr Case cases[] = {
+        {"copied, 8 MiB",
+         [](Device& device, Stream&) {
+             return code_of(device.allocate_shared<std::byte>(std::size_t{8} << 20, {.kind = MemoryKind::device}));
+         }},
+        {"of a stream, 64 MiB", [](Device&, Stream& stream) { return code_of(stream.allocate<std::byte>(64 << 20)); }},
+    };
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.name);
+        on_each_device_that_keeps(std::uint64_t{256} << 20, [&](Device& device) {
+            Stream stream = device.create_stream().value();
+            for (int times = 0; times < 3; ++times) {
+                const Code answered = one.turn(device, stream);
+                if (answered == Code::unsupported) return;  // no pools here
+                ASSERT_EQ(answered, ok);
+            }
+            const long calls = driver_calls();
+            Counting counting;
+            Code answered = ok;
+            for (int times = 0; times < 10 && answered == ok; ++times) answered = one.turn(device, stream);
+            const Counts counts = counting.end();
+            EXPECT_EQ(answered, ok);
+            EXPECT_EQ(driver_calls(), calls);
+            EXPECT_EQ(counts.mutexes, 0);
+            EXPECT_EQ(counts.allocations, 0) << counts.where;
+            EXPECT_EQ(counts.system_calls, 0);
+        });
+    }
+}
+
 // What a sealed scope refuses, with what it would do. Every call fails where no scope refuses it only if this machine
 // lacks it (unsupported, and the like).
 struct Refused {
