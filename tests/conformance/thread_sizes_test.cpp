@@ -52,8 +52,9 @@ struct Owner {
         }
         auto made = what == What::buffer_of_stream ? stream.allocate<std::byte>(bytes)
                                                    : device.allocate<std::byte>(bytes, MemoryKind::pinned);
-        if (made) buffer.emplace(std::move(made).value());
-        return made.code();
+        if (!made) return made.code();
+        buffer.emplace(std::move(made).value());
+        return Code::ok;
     }
     Code release(What what) {
         buffer.reset();
