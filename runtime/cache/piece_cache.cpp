@@ -170,10 +170,21 @@ bool PieceCache::loosen(Piece& piece, std::size_t bytes) noexcept {
     return true;
 }
 
+namespace {
+
+// The largest request of the thread, and those of all others. `all`: the sum.
+struct Largest {
+    std::uint64_t own;
+    std::uint64_t others;
+    Largest(const PieceCache::InLane& lane, std::uint64_t all) noexcept
+        : own(lane.largest.load(std::memory_order_relaxed)), others(all - std::min(all, own)) {}
+};
+
+}  // namespace
+
 bool PieceCache::among_threads() const noexcept {
-    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
-    const std::uint64_t own = in_lanes[lane_of_thread()].largest.load(std::memory_order_relaxed);
-    return rules::among_threads(own, all - std::min(all, own));
+    const Largest largest(in_lanes[lane_of_thread()], threads_bytes_.load(std::memory_order_relaxed));
+    return rules::among_threads(largest.own, largest.others);
 }
 
 Piece* PieceCache::find(std::size_t of_kind, const Asked& asked, Behind* behind, platform::StreamHandle& order) {
@@ -287,19 +298,17 @@ std::uint64_t PieceCache::asked_by_owners(const rules::HandedOut& counted) const
 
 rules::HandedOut PieceCache::now() const noexcept {
     rules::HandedOut now = handed_out_;
-    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
-    const std::uint64_t own = in_lanes[lane_of_thread()].largest.load(std::memory_order_relaxed);
-    now.threads_bytes = rules::peak_of_threads(own, all - std::min(all, own), living_bytes());
+    const Largest largest(in_lanes[lane_of_thread()], threads_bytes_.load(std::memory_order_relaxed));
+    now.threads_bytes = rules::peak_of_threads(largest.own, largest.others, living_bytes());
     return now;
 }
 
 rules::AmongThreads PieceCache::thread_among_others() const noexcept {
     const std::size_t lane = lane_of_thread();
-    const std::uint64_t largest = in_lanes[lane].largest.load(std::memory_order_relaxed);
-    const std::uint64_t all = threads_bytes_.load(std::memory_order_relaxed);
+    const Largest largest(in_lanes[lane], threads_bytes_.load(std::memory_order_relaxed));
     rules::AmongThreads thread;
-    thread.largest_bytes = largest;
-    thread.others_bytes = all - std::min(all, largest);
+    thread.largest_bytes = largest.own;
+    thread.others_bytes = largest.others;
     thread.owners_bytes = asked_by_owners(handed_out_);
     thread.living_bytes = living_bytes();
     thread.has_loose = has_loose_[lane];

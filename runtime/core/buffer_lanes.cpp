@@ -151,14 +151,23 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     return size;
 }
 
-// What is not of a pool does not touch what counts those.
+// Expects the lane's lock, and room. What is not of a pool does not touch what counts those.
 [[gnu::always_inline]] inline void BufferLanes::add(DeviceState& device, std::size_t at,
                                                     const Resting& resting) noexcept {
-    InLane& lane = device.cache.in_lanes[at];
-    change(lane.bytes, resting.size.bytes);
-    change(lane.asked_bytes, resting.size.asked_bytes);
-    change(lane.pieces, resting.size.pieces);
-    if (resting.size.pool_bytes != 0) change(lane.pool_bytes, resting.size.pool_bytes);
+    Lane& lane = device.lanes.lanes_[at];
+    lane.note_put(resting.request);
+    Resting& place = lane.resting[lane.count++];
+    place.request = resting.request;
+    place.block = resting.block;
+    place.piece = resting.piece;
+    place.order = resting.order;
+    place.size = resting.size;
+    place.number = lane.put;
+    InLane& counted = device.cache.in_lanes[at];
+    change(counted.bytes, resting.size.bytes);
+    change(counted.asked_bytes, resting.size.asked_bytes);
+    change(counted.pieces, resting.size.pieces);
+    if (resting.size.pool_bytes != 0) change(counted.pool_bytes, resting.size.pool_bytes);
 }
 
 [[gnu::always_inline]] inline void BufferLanes::take_at(DeviceState& device, std::size_t at, std::size_t one) {
@@ -256,14 +265,6 @@ void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::
     const rules::LaneNow now = now_of(device, at, lane.count, lane.large_bytes);
     if (lane.closed || !rules::lane_has_room(now, resting.size.bytes, device.cache.limit_bytes())) [[unlikely]]
         return put_instead(device, at, resting);
-    lane.note_put(resting.request);
-    Resting& place = lane.resting[lane.count++];
-    place.request = resting.request;
-    place.block = resting.block;
-    place.piece = resting.piece;
-    place.order = resting.order;
-    place.size = resting.size;
-    place.number = lane.put;
     add(device, at, resting);
     device.cache.note_rest(device.cache.in_lanes[at], resting.size.asked_bytes);
     lane.lock.unlock();
@@ -296,9 +297,6 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
         while (room && lane.count != 0 && !has_room()) room = take_out(device, at, 0, leaving);
         if (!leaving.empty()) fresh = lane.tell();
         if (room) {
-            lane.note_put(resting.request);
-            lane.resting[lane.count] = resting;
-            lane.resting[lane.count++].number = lane.put;
             add(device, at, resting);
             if (large) {
                 lane.large_bytes += resting.size.bytes;
@@ -456,23 +454,25 @@ void lay_down(StateBlock& block) noexcept {
     if (!BufferLanes::put(device, lane_of_thread(), resting)) end_resting(block, order);
 }
 
+namespace {
+
+// nullptr: nothing was found.
+[[gnu::always_inline]] inline Piece* opened(const DeviceState& device, Piece* found, const StreamState* order) {
+    if (found != nullptr) device.cache.open_from_lane(*found, order != nullptr ? &order->kept_behind : nullptr);
+    return found;
+}
+
+}  // namespace
+
+Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
+    return opened(device, BufferLanes::take(device, lane_of_thread(), request, BufferLanes::Whose::own).piece, order);
+}
+
 Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
                   BufferLanes::Among lanes) {
     if (!lanes_serve(device)) return nullptr;
-    const std::size_t own_lane = lane_of_thread();
-    const BufferLanes::Found found = lanes == BufferLanes::Among::own_lane
-                                         ? BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own)
-                                         : BufferLanes::take_from_others(device, own_lane, request);
-    if (found.piece == nullptr) return nullptr;
-    device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
-    return found.piece;
-}
-
-Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
-    const BufferLanes::Found found = BufferLanes::take(device, lane_of_thread(), request, BufferLanes::Whose::own);
-    if (found.piece == nullptr) return nullptr;
-    device.cache.open_from_lane(*found.piece, order != nullptr ? &order->kept_behind : nullptr);
-    return found.piece;
+    if (lanes == BufferLanes::Among::own_lane) return wake_piece_here(device, request, order);
+    return opened(device, BufferLanes::take_from_others(device, lane_of_thread(), request).piece, order);
 }
 
 // Requests are recognized by their size, kind and placement. A coarser alignment than every source keeps is none of

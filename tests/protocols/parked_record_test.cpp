@@ -2,7 +2,7 @@
 // A record of the address map that its owner parks by its word alone, fills and hands out again, while others look it
 // up and the map takes it down: Slot::read(), fill_again() and the holder (runtime/provenance/address_nodes.hpp), and
 // Ledger::wake(), in the model's words, in every execution.
-#include "explorer.hpp"
+#include "handed_out_again.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using namespace protocols;
 constexpr std::uint32_t version = 0, bytes = 1, id = 2, holder = 3, word = 4, told = 5, cells = 6;
 // In `holder`: the word, nobody, or the slot's own id.
 constexpr std::uint64_t by_word = 0, nobody = 1, itself = 2;
-constexpr std::uint64_t released = 9, others = 5, none = 99;
+constexpr std::uint64_t released = 9, others = 5;
 
 struct Shape {
     bool looks_at_word = true;
@@ -60,21 +60,11 @@ void look(Memory& memory, const Shape& shape) {
     memory.note(before % 2 != 0 || changed || !held ? none : 10 * found_id + found_bytes);
 }
 
-// The owner releases the memory, tells of it, and hands it out again.
 Exploration handed_out_again(const Shape& shape, bool reader_was_told) {
-    const auto owner = [=](Memory& memory) {
-        release(memory);
-        memory.store(told, 1, Order::ordered);
-        wake(memory, shape);
-    };
-    const auto reader = [=](Memory& memory) {
-        if (reader_was_told && memory.load(told, Order::ordered) != 1) memory.give_up();
-        look(memory, shape);
-    };
-    return explore(cells, {{Side::host, owner}, {Side::host, reader}});
+    return protocols::handed_out_again(
+        cells, told, reader_was_told, release, [=](Memory& memory) { wake(memory, shape); },
+        [=](Memory& memory) { look(memory, shape); });
 }
-const std::set<Outcome> first_second_or_none = {{{}, {0}}, {{}, {11}}, {{}, {none}}};
-const std::set<Outcome> second_or_none = {{{}, {11}}, {{}, {none}}};
 
 TEST(ParkedRecords, AReaderFindsOneOwnersRecordOrNone) {  // keeps M4, K12
     const Exploration all = handed_out_again({}, false);

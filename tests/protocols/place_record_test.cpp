@@ -2,7 +2,7 @@
 // A place of divided memory in the address map, whose record is its owner's words alone: Slot::read_place() and
 // PlaceOwner (runtime/provenance/address_map.hpp), Ledger::wake(), and an entry of the ledger that leaves a place and
 // has another one, in the model's words, in every execution.
-#include "explorer.hpp"
+#include "handed_out_again.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using namespace protocols;
 
 // The owner's words. The place is owned at the beginning: by identity 0, with facts 0, at address 0.
 constexpr std::uint32_t word = 0, first = 1, facts = 2, told = 3, cells = 4;
-constexpr std::uint64_t released = 9, elsewhere = 7, none = 99;
+constexpr std::uint64_t released = 9, elsewhere = 7;
 
 struct Shape {
     bool looks_twice = true;       // at the word
@@ -36,22 +36,15 @@ void look(Memory& memory, const Shape& shape) {
     memory.note(identity == released || still != identity || !here ? none : 10 * identity + found);
 }
 
-// The owner releases the place, tells of it, and hands it out again.
 Exploration handed_out_again(const Shape& shape, bool reader_was_told) {
-    const auto owner = [=](Memory& memory) {
-        release(memory);
-        memory.store(told, 1, Order::ordered);
-        memory.store(facts, 1, shape.fill);
-        memory.store(word, 1, shape.publish);
-    };
-    const auto reader = [=](Memory& memory) {
-        if (reader_was_told && memory.load(told, Order::ordered) != 1) memory.give_up();
-        look(memory, shape);
-    };
-    return explore(cells, {{Side::host, owner}, {Side::host, reader}});
+    return protocols::handed_out_again(
+        cells, told, reader_was_told, release,
+        [=](Memory& memory) {
+            memory.store(facts, 1, shape.fill);
+            memory.store(word, 1, shape.publish);
+        },
+        [=](Memory& memory) { look(memory, shape); });
 }
-const std::set<Outcome> first_second_or_none = {{{}, {0}}, {{}, {11}}, {{}, {none}}};
-const std::set<Outcome> second_or_none = {{{}, {11}}, {{}, {none}}};
 
 TEST(PlaceRecords, AReaderFindsOneOwnersRecordOrNone) {  // keeps M4, K12
     const Exploration all = handed_out_again({}, false);
