@@ -9,10 +9,10 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// For std::lock_guard and std::unique_lock. Not recursive, not fair. For locks of hot paths that are nearly always free
-// and whose holder may be blocked in the driver. A thread that does not get it looks again for about a microsecond and
-// then sleeps, so that a holder of lower priority can go on. The holder keeps the lock's object until unlock() has
-// returned.
+// For std::lock_guard and std::unique_lock. Not recursive, not fair. For locks of hot paths that are nearly always
+// free: one that is only tried (a lane's), or one whose holder may be blocked in the driver (a stream's). A thread that
+// does not get it looks again for about a microsecond and then sleeps, so that a holder of lower priority can go on.
+// The holder keeps the lock's object until unlock() has returned.
 class StoreLock {
 public:
     void lock() noexcept {

@@ -26,10 +26,6 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-std::size_t lane_of_thread() noexcept {
-    return process::thread_number() % rules::lane_count;
-}
-
 // Of the thread, whichever device it asks: no answer but how much more is asked for depends on it.
 constinit thread_local rules::Growth growth [[gnu::tls_model("initial-exec")]];
 

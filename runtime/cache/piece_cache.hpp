@@ -11,6 +11,7 @@
 #include "cache_rules.hpp"
 #include "lane_rules.hpp"
 #include "piece.hpp"
+#include "process.hpp"
 #include "small_slabs.hpp"
 
 #include <array>
@@ -93,6 +94,7 @@ public:
         std::atomic<std::uint64_t> largest{0};     // request that came to rest here since the last trim
     };
     std::array<InLane, rules::lane_count> in_lanes;
+    static std::size_t lane_of_thread() noexcept { return process::thread_number() % rules::lane_count; }
 
     // Small memory that shares pages. What is not cut of its slabs counts as kept.
     SmallSlabs small;

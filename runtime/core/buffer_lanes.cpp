@@ -19,10 +19,6 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-std::size_t lane_of_thread() noexcept {
-    return process::thread_number() % rules::lane_count;
-}
-
 using InLane = PieceCache::InLane;
 [[gnu::always_inline]] inline void change(std::atomic<std::uint64_t>& counted, std::uint64_t by) noexcept {
     counted.store(counted.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -50,10 +46,9 @@ void end_resting(DeviceState& device, const Resting& resting, StreamState* order
     end_resting(*resting.block, order, age);
 }
 
-// Whether memory that rests may serve a request: neither a capture nor a service is in its way, and nobody follows.
+// Whether memory that rests may serve a request.
 [[gnu::always_inline]] inline bool lanes_serve(const DeviceState& device) noexcept {
-    return !device.captures.any() && !device.services.any() && !device.unreturned.any_for_next_call() &&
-           !device.watched && device.usable();
+    return device.way_is_clear() && device.usable();
 }
 
 // The stream in whose order a request was made, where the buffer still holds it.
@@ -208,7 +203,7 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
 
 template <class Serving>
 BufferLanes::Exchanged BufferLanes::take_for_exchange(DeviceState& device, Serving serves) {
-    const std::size_t at = lane_of_thread();
+    const std::size_t at = PieceCache::lane_of_thread();
     Lane& lane = device.lanes.lanes_[at];
     if (!requests_change(device) || !lane.lock.try_lock()) return {};
     const std::lock_guard lock(lane.lock, std::adopt_lock);
@@ -334,7 +329,7 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
 
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
     if (!request || !lanes_serve(device) || (order != nullptr && order->others())) return nullptr;
-    const std::size_t own_lane = lane_of_thread();
+    const std::size_t own_lane = PieceCache::lane_of_thread();
     BufferLanes::Found found = BufferLanes::take(device, own_lane, request, BufferLanes::Whose::own);
     if (!found) found = BufferLanes::take_from_others(device, own_lane, request);
     StateBlock* const block = found.block;
@@ -347,7 +342,7 @@ std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::Share
 }
 
 bool requests_change(const DeviceState& device) noexcept {
-    const BufferLanes::Lane& lane = device.lanes.lanes_[lane_of_thread()];
+    const BufferLanes::Lane& lane = device.lanes.lanes_[PieceCache::lane_of_thread()];
     return lane.missed.load(std::memory_order_relaxed) >= rules::misses_that_change;
 }
 
@@ -451,7 +446,7 @@ void lay_down(StateBlock& block) noexcept {
     const StreamUses::Uses uses = unused ? StreamUses::Uses() : buffer.take_uses();
     if (!unused) buffer.first_use.end();
     const BufferLanes::Resting resting{request, &block, nullptr, order, BufferLanes::size_of(buffer.blocks())};
-    if (!BufferLanes::put(device, lane_of_thread(), resting)) end_resting(block, order);
+    if (!BufferLanes::put(device, PieceCache::lane_of_thread(), resting)) end_resting(block, order);
 }
 
 namespace {
@@ -465,14 +460,15 @@ namespace {
 }  // namespace
 
 Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
-    return opened(device, BufferLanes::take(device, lane_of_thread(), request, BufferLanes::Whose::own).piece, order);
+    return opened(
+        device, BufferLanes::take(device, PieceCache::lane_of_thread(), request, BufferLanes::Whose::own).piece, order);
 }
 
 Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order,
                   BufferLanes::Among lanes) {
     if (!lanes_serve(device)) return nullptr;
     if (lanes == BufferLanes::Among::own_lane) return wake_piece_here(device, request, order);
-    return opened(device, BufferLanes::take_from_others(device, lane_of_thread(), request).piece, order);
+    return opened(device, BufferLanes::take_from_others(device, PieceCache::lane_of_thread(), request).piece, order);
 }
 
 // Requests are recognized by their size, kind and placement. A coarser alignment than every source keeps is none of
@@ -492,7 +488,7 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool und
             part != nullptr ? rules::block_sort(block.kind, part->asked) : rules::block_sort_of_driver(block.kind);
         const BufferLanes::Resting resting{sort.request(block.bytes, order != nullptr ? order->id : 0), nullptr,
                                            &parked, order, BufferLanes::size_of(parked)};
-        if (sort && BufferLanes::put(device, lane_of_thread(), resting)) return;
+        if (sort && BufferLanes::put(device, PieceCache::lane_of_thread(), resting)) return;
     }
     keep_from_lane(device, parked, order);
 }

@@ -8,7 +8,7 @@
 
 #include "few.hpp"
 #include "lane_rules.hpp"
-#include "tried_lock.hpp"
+#include "store_lock.hpp"
 
 #include <array>
 #include <atomic>
@@ -81,7 +81,7 @@ private:
         explicit operator bool() const noexcept { return block != nullptr || piece != nullptr; }
     };
     struct alignas(128) Lane {
-        TriedLock lock;
+        StoreLock lock;
         bool closed = false;  // guarded by the lock, as what follows
         std::size_t count = 0;
         std::uint64_t large_bytes = 0;                            // of what is large (rules::is_large)

@@ -59,12 +59,14 @@ struct DeviceState final : DeviceSession {
     // By an observer or the order checker. Fixed at open.
     const bool watched;
 
-    // Kept memory may pass from one owner to the next without a look at anything else: the thread may call, the device
-    // is usable, and neither a capture, a service, a watcher nor memory that the driver has to be offered again is in
-    // the way.
+    // Neither a capture, a service, a watcher nor memory that the driver has to be offered again is in the way of
+    // memory that passes from one owner to the next.
+    [[gnu::always_inline]] bool way_is_clear() const noexcept {
+        return !captures.any() && !services.any() && !unreturned.any_for_next_call() && !watched;
+    }
+    // Kept memory may pass on without a look at anything else: the thread may call, and the device is usable.
     [[gnu::always_inline]] bool undisturbed() const noexcept {
-        return !process::here.taken() && !is_lost() && !forked() && !captures.any() && !services.any() &&
-               !unreturned.any_for_next_call() && !watched;
+        return !process::here.taken() && !is_lost() && !forked() && way_is_clear();
     }
 
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }

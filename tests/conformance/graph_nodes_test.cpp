@@ -78,6 +78,8 @@ TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
             Stream stream = device.create_stream().value();
             Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> in = device.allocate<std::int32_t>(count).value();
+            stream.fill(in, 1).value();
+            stream.fill(out, 1).value();
             Capture capture = stream.begin_capture().value();
             std::vector<ScaleNode> nodes;
             for (int made = 0; made < 8; ++made) {

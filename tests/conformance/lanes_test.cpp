@@ -395,7 +395,7 @@ TEST(Lanes, ABufferOfAnotherSizeTakesWhatRestsAlong) {  // keeps M2, M4, K8
         const auto draw = [&] {
             return static_cast<std::size_t>((state = state * 25214903917u + 11) >> 20) % 60000 + 600;
         };
-        for (int round = 0; round < 200; ++round) {
+        for (int round = 0; round < 60; ++round) {
             const std::size_t many = draw();
             const Result<MemoryBlock> block = allocator.allocate(block_of(many));
             if (!worked(block)) return;

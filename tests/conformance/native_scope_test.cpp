@@ -34,6 +34,9 @@ TEST(NativeScopes, WorkOnWhatTheHostWroteAndViewsSeeWhatTheyWrote) {
             set_all(out, 0);
             auto scope = stream.open_native_scope("inference", reads(in), writes(out)).value();
             EXPECT_EQ(scope.stream() == nullptr, device.is_cpu());
+            // A copy over two handles needs a current context, and memory in segments may lie in two.
+            std::optional<ForeignContext> current;
+            if (!device.is_cpu()) current.emplace(device);
             const std::int32_t* const from = scope.get<0>();
             std::int32_t* const to = scope.get<1>();
             gave(copy_numbers(scope.stream(), to, from, long_count / 2));
@@ -227,7 +230,11 @@ TEST(NativeScopes, MoveAndEndAnywhere) {
         auto holds = stream.open_native_scope("inference", updates(*dropped), updates(data)).value();
         dropped.reset();
         gave(set_numbers(holds.stream(), holds.get<0>(), count, 5));
-        gave(copy_numbers(holds.stream(), holds.get<1>(), holds.get<0>(), count));
+        {
+            std::optional<ForeignContext> current;
+            if (!device.is_cpu()) current.emplace(device);
+            gave(copy_numbers(holds.stream(), holds.get<1>(), holds.get<0>(), count));
+        }
         EXPECT_TRUE(worked(holds.close()));
         expect_all(data, 5);
     });

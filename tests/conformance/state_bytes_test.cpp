@@ -65,7 +65,7 @@ TEST(StateBytes, OfASmallBufferAreFew) {
             SCOPED_TRACE(isthmus::name(kind));
             const bool attached = kind == MemoryKind::managed && !device.is_cpu() &&
                                   device.capabilities().managed == ManagedModel::phase_guarded;
-            const double each = heap_bytes_each(number, kind, attached ? 2000 : 10000, false);
+            const double each = heap_bytes_each(number, kind, 2000, false);
             if (each < 0) continue;
             std::printf("%s: %.0f bytes of the heap\n", std::string(isthmus::name(kind)).c_str(), each);
             EXPECT_LE(each, attached ? most_bytes_attached : most_bytes);
@@ -79,7 +79,7 @@ TEST(StateBytes, OfASmallBufferThatAStreamUsesAreFew) {
     if (!counts_allocations()) GTEST_SKIP() << "malloc() cannot be replaced here";
     for (std::size_t number = 0; number < runtime().device_count(); ++number) {
         SCOPED_TRACE(runtime().device(number).value()->name());
-        const double each = heap_bytes_each(number, MemoryKind::pinned, 10000, true);
+        const double each = heap_bytes_each(number, MemoryKind::pinned, 2000, true);
         std::printf("used by a stream: %.0f bytes of the heap\n", each);
         EXPECT_LE(each, most_bytes_used);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that is released by block and handed out again without the ledger's lock, in every execution: LedgerEntry's
-// word (runtime/provenance/ledger_entries.hpp), Ledger::park() and wake(), the lock of a lane (runtime/core/
-// tried_lock.hpp), and the directory of entries, in the model's words.
+// word (runtime/provenance/ledger_entries.hpp), Ledger::park() and wake(), the lock of a lane (runtime/base/
+// store_lock.hpp), and the directory of entries, in the model's words.
 #include "explorer.hpp"
 
 #include <gtest/gtest.h>

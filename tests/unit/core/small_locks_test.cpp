@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolledLock, StoreLock and TriedLock: one holder at a time, also for threads that only try and for one that slept
-// meanwhile.
+// PolledLock and StoreLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
 #include "polled_lock.hpp"
 #include "store_lock.hpp"
-#include "tried_lock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +18,7 @@ namespace {
 
 template <class Lock>
 class SmallLocks : public testing::Test {};
-using Locks = testing::Types<PolledLock, StoreLock, TriedLock>;
+using Locks = testing::Types<PolledLock, StoreLock>;
 TYPED_TEST_SUITE(SmallLocks, Locks, );
 
 TYPED_TEST(SmallLocks, HaveOneHolderAtATime) {  // keeps M7
@@ -72,7 +70,7 @@ TYPED_TEST(SmallLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
             const std::lock_guard late(lock);
             EXPECT_TRUE(done);
         });
-        std::this_thread::sleep_for(2 * yielding);  // PolledLock sleeps from then on, the others have slept
+        std::this_thread::sleep_for(2 * yielding);  // PolledLock sleeps from then on, StoreLock has slept
         done = true;
     }
     waiting.join();

@@ -84,11 +84,12 @@ Result<std::uint64_t> Stream::enqueue_native(const char* name, F&& work, U... us
 // An open claim on buffers for other code, where one call is not enough: made by Stream::open_native_scope(name,
 // uses…), which claims, uploads and attaches as a kernel with these uses. While it is open, host views, launches,
 // copies, fills, graph launches, other scopes and releases that conflict with its uses are Code::in_use on every
-// thread; memory that belongs to one side at a time (staged; managed where attribute 89 is 0) is its alone. Give the
-// work to stream() before close(): later uses wait for what the stream has by then. Movable. Used by one thread at a
-// time; any thread may close or destroy it. Holds the memory, also of a buffer that goes out of scope. Its stream
-// cannot be captured meanwhile. Errors of opening: as Stream::launch(), and capture_error (the stream is captured: use
-// enqueue_native()), unsupported (LaunchMode::staged would have to copy a buffer).
+// thread; memory that belongs to one side at a time (staged; managed where attribute 89 is 0) is its alone. The current
+// context is the caller's, before and after: a copy over two handles of mapped memory needs one (cuMemcpyAsync answers
+// 1 without, H200). Give the work to stream() before close(): later uses wait for what the stream has by then. Movable.
+// Used by one thread at a time; any thread may close or destroy it. Holds the memory, also of a buffer that goes out of
+// scope. Its stream cannot be captured meanwhile. Errors of opening: as Stream::launch(), and capture_error (the stream
+// is captured: use enqueue_native()), unsupported (LaunchMode::staged would have to copy a buffer).
 template <class... U>
 class [[nodiscard]] NativeScope {
 public:
