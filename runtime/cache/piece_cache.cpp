@@ -277,8 +277,8 @@ void PieceCache::put(Shelves& shelves, const Kept& kept) {
 }
 
 void PieceCache::set_bytes(std::uint64_t bytes) noexcept {
+    beside_bytes_.fetch_add(bytes - bytes_, std::memory_order_relaxed);
     bytes_ = bytes;
-    shelved_bytes_.store(bytes, std::memory_order_relaxed);
 }
 
 std::uint64_t PieceCache::sum(const std::array<InLane, rules::lane_count>& lanes,
@@ -335,10 +335,11 @@ std::uint64_t PieceCache::most_kept(const rules::HandedOut& now) const noexcept 
     return rules::most_kept(now, limit_bytes_ - std::min(limit_bytes_, sum(in_lanes, &InLane::bytes)));
 }
 
-// An eighth of the limit is left whatever lies in lanes (rules::most_in_lanes): then the lanes of all threads are not
-// looked at.
+// Within what the shares of lanes leave beside what is large in them, the lanes of all threads are not looked at.
 void PieceCache::take_out_surplus(std::vector<Piece*>& out) {
-    if (bytes_ <= rules::most_kept(now(), limit_bytes_ - rules::most_in_lanes(limit_bytes_))) return;
+    const std::uint64_t most = rules::most_beside_shares(limit_bytes_);
+    const std::uint64_t large_bytes = beside_bytes() - bytes_;
+    if (bytes_ <= rules::most_kept(now(), most - std::min(most, large_bytes))) return;
     take_out_until(most_kept(now()), out);
 }
 

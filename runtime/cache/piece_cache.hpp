@@ -175,9 +175,18 @@ public:
     std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {});
     // So many pieces were released into lanes: what is kept here has waited for longer.
     void released_elsewhere(std::uint64_t releases);
-    // Of what lies in the lanes, and of what is kept outside them; may be out of date at once.
+    // Of what lies in the lanes; may be out of date at once, as the next one.
     std::uint64_t lanes_bytes() const noexcept { return sum(in_lanes, &InLane::bytes); }
-    std::uint64_t shelved_bytes() const noexcept { return shelved_bytes_.load(std::memory_order_relaxed); }
+    // Outside the shares of lanes: of what is kept here, and of what is large in lanes.
+    std::uint64_t beside_bytes() const noexcept { return beside_bytes_.load(std::memory_order_relaxed); }
+    // Of what is large and about to lie in a lane, or does not lie there any more. false: others have taken the room.
+    bool large_goes_to_lane(std::uint64_t bytes) noexcept {
+        const std::uint64_t beside = beside_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        if (beside <= rules::most_beside_shares(limit_bytes_)) return true;
+        large_left_lane(bytes);
+        return false;
+    }
+    void large_left_lane(std::uint64_t bytes) noexcept { beside_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
     // Takes pieces out, in the order of rules::goes_before(), until at most so many bytes are kept. What is handed out
     // now is the peak from then on.
     std::vector<Piece*> take_out(std::uint64_t keep_bytes);
@@ -259,7 +268,7 @@ private:
     rules::HandedOut handed_out_;
     std::array<std::array<std::uint32_t, shelf_count>, rules::kept_kind_count> out_{};  // its pieces
     std::uint64_t bytes_ = 0;
-    std::atomic<std::uint64_t> shelved_bytes_{0};  // bytes_, for readers without the lock
+    std::atomic<std::uint64_t> beside_bytes_{0};  // bytes_, and of what is large in lanes: for readers without the lock
     std::uint64_t pieces_ = 0;
     std::uint64_t releases_ = 0;
     bool crowded_ = false;  // rules::may_serve_alone()

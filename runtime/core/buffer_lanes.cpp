@@ -27,7 +27,7 @@ using InLane = PieceCache::InLane;
 [[gnu::always_inline]] inline rules::LaneNow now_of(const DeviceState& device, std::size_t lane, std::size_t buffers,
                                                     std::uint64_t large_bytes) noexcept {
     return {buffers, device.cache.in_lanes[lane].bytes.load(std::memory_order_relaxed) - large_bytes,
-            device.cache.shelved_bytes()};
+            device.cache.beside_bytes()};
 }
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
@@ -173,8 +173,10 @@ void BufferLanes::Lane::note_taken(const rules::SharedRequest& request, bool fou
     change(counted.asked_bytes, 0 - size.asked_bytes);
     change(counted.pieces, 0 - size.pieces);
     if (size.pool_bytes != 0) change(counted.pool_bytes, 0 - size.pool_bytes);
-    if (lane.large_bytes != 0 && rules::is_large(size.bytes, device.cache.limit_bytes()))
+    if (lane.large_bytes != 0 && rules::is_large(size.bytes, device.cache.limit_bytes())) {
         lane.large_bytes -= size.bytes;
+        device.cache.large_left_lane(size.bytes);
+    }
     --lane.count;
     if (one == lane.count) return;
     std::move(lane.resting.begin() + one + 1, lane.resting.begin() + lane.count + 1, lane.resting.begin() + one);
@@ -269,9 +271,9 @@ void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::
 // Whether a lane could take so much, if nothing of its own lay there.
 bool BufferLanes::may_take(const DeviceState& device, std::uint64_t bytes) noexcept {
     const std::uint64_t limit = device.cache.limit_bytes();
-    const std::uint64_t shelved = device.cache.shelved_bytes();
-    if (!rules::is_large(bytes, limit)) return rules::lane_has_room({0, 0, shelved}, bytes, limit);
-    return rules::lanes_have_room_for_large(device.cache.lanes_bytes(), bytes, shelved, limit);
+    const std::uint64_t beside = device.cache.beside_bytes();
+    if (!rules::is_large(bytes, limit)) return rules::lane_has_room({0, 0, beside}, bytes, limit);
+    return rules::lanes_have_room_for_large(device.cache.lanes_bytes(), bytes, beside, limit);
 }
 
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
@@ -285,6 +287,7 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
         const std::uint64_t limit = device.cache.limit_bytes();
         const bool large = rules::is_large(resting.size.bytes, limit);
         if (lane.closed || !may_take(device, resting.size.bytes)) return false;
+        if (large && !device.cache.large_goes_to_lane(resting.size.bytes)) return false;
         const auto has_room = [&] {
             if (large) return lane.count < rules::lane_buffers;
             return rules::lane_has_room(now_of(device, at, lane.count, lane.large_bytes), resting.size.bytes, limit);
@@ -298,6 +301,8 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
             } else {
                 device.cache.note_rest(device.cache.in_lanes[at], resting.size.asked_bytes);
             }
+        } else if (large) {
+            device.cache.large_left_lane(resting.size.bytes);
         }
     }
     keep_all(device, leaving, fresh);

@@ -146,34 +146,36 @@ inline constexpr std::uint8_t misses_that_change = 8;
 
 struct LaneNow {
     std::size_t buffers = 0;
-    std::uint64_t bytes = 0;          // of its pieces, without those that are large
-    std::uint64_t shelved_bytes = 0;  // that the device keeps outside its lanes
+    std::uint64_t bytes = 0;         // of its pieces, without those that are large
+    std::uint64_t beside_bytes = 0;  // that the device keeps beside the shares of lanes: outside lanes, and large
 };
 // The share of one lane: without what is large, all lanes together have at most half of what may be kept.
 constexpr std::uint64_t lane_bytes(std::uint64_t limit_bytes) noexcept {
     return limit_bytes / (2 * lane_count);
 }
+// As much lies beside the shares where lanes take memory: it has the half that the shares leave.
+constexpr std::uint64_t most_beside_shares(std::uint64_t limit_bytes) noexcept {
+    return limit_bytes / 2;
+}
 // Whether a lane has room for so many bytes more, where `limit_bytes` of released memory may be kept.
 constexpr bool lane_has_room(const LaneNow& lane, std::uint64_t bytes, std::uint64_t limit_bytes) noexcept {
     const std::uint64_t most = lane_bytes(limit_bytes);
     return lane.buffers < lane_buffers && bytes <= most && lane.bytes <= most - bytes &&
-           lane.shelved_bytes <= limit_bytes / 2;
+           lane.beside_bytes <= most_beside_shares(limit_bytes);
 }
 
 // Memory of more than a lane's share is large: it lies in a lane beside its share, where all lanes then have at most
-// three eighths of what may be kept. Together with their shares they have seven eighths at most.
+// three eighths of what may be kept. It takes room of what is kept outside the lanes, so that all that is kept stays
+// within the limit, however full the shares are.
 constexpr bool is_large(std::uint64_t bytes, std::uint64_t limit_bytes) noexcept {
     return bytes > lane_bytes(limit_bytes);
 }
-constexpr std::uint64_t most_in_lanes(std::uint64_t limit_bytes) noexcept {
-    return limit_bytes / 8 * 7;
-}
 // `lanes_bytes`: of what lies in all lanes.
-constexpr bool lanes_have_room_for_large(std::uint64_t lanes_bytes, std::uint64_t bytes, std::uint64_t shelved_bytes,
+constexpr bool lanes_have_room_for_large(std::uint64_t lanes_bytes, std::uint64_t bytes, std::uint64_t beside_bytes,
                                          std::uint64_t limit_bytes) noexcept {
     const std::uint64_t most = limit_bytes / 8 * 3;
     return is_large(bytes, limit_bytes) && bytes <= most && lanes_bytes <= most - bytes &&
-           shelved_bytes <= limit_bytes / 2;
+           beside_bytes <= most_beside_shares(limit_bytes) - bytes;
 }
 
 }  // namespace isthmus::rules

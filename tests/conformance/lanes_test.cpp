@@ -557,6 +557,32 @@ TEST(Lanes, ACaptureNeitherTakesABlockThatRestsNorLetsOneRest) {
     });
 }
 
+// What is large takes no room of the shares of lanes that others may fill yet.
+TEST(Lanes, AllThreadsTogetherKeepNoMoreThanTheLimit) {  // keeps M5
+    constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+    on_each_device_that_keeps(32 * mib, [](Device& device) {
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        const auto allocated = [&](std::size_t many, std::size_t bytes) {
+            std::vector<MemoryBlock> blocks;
+            for (std::size_t at = 0; at < many; ++at) blocks.push_back(allocator.allocate(request_of(bytes)).value());
+            return blocks;
+        };
+        const auto release = [&](const std::vector<MemoryBlock>& blocks) {
+            for (const MemoryBlock& block : blocks) EXPECT_TRUE(worked(allocator.release(block)));
+        };
+        const std::vector<MemoryBlock> outside = allocated(16, mib);
+        const std::vector<MemoryBlock> large = allocated(1, 11 * mib);
+        const std::vector<MemoryBlock> of_threads = allocated(32, mib);
+        release(outside);  // all but the last leave the lane
+        release(large);
+        for (const MemoryBlock& block : of_threads) {
+            std::thread([&] { release({block}); }).join();
+            EXPECT_LE(device.cache_usage().kept_bytes, 32 * mib);
+        }
+        EXPECT_TRUE(unless_fault(device.cache_usage().kept_bytes >= 24 * mib));
+    });
+}
+
 // Blocks that one thread allocates and another one releases, and stale ones that are released again beside that.
 TEST(Lanes, ThreadsThatReleaseEachOthersBlocksGetMemoryOfTheirOwn) {  // keeps M4, M7, K8
     on_each_device_that_keeps(plenty, [](Device& device) {

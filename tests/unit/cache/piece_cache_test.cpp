@@ -270,7 +270,7 @@ TEST(PieceCache, WhatLiesInLanesIsKeptAndNoPartOfThePeak) {  // keeps M5, M8
     lane.pieces.store(0);
     EXPECT_TRUE(cache.keep_from_lane(lying).empty());
     EXPECT_EQ(cache.usage().bytes, size);
-    EXPECT_EQ(cache.shelved_bytes(), size);
+    EXPECT_EQ(cache.beside_bytes(), size);
 }
 
 TEST(PieceCache, LanesAndShelvesShareTheLimit) {  // keeps M5

@@ -48,7 +48,7 @@ TEST(Lanes, ALaneKeepsFewBuffersAndItsShareOfTheLimit) {  // keeps M5
         }
     }
     EXPECT_FALSE(lane_has_room({}, 1, 0)) << "nothing is kept";
-    EXPECT_LE(lane_count * lane_bytes(limit) + limit / 2, limit);
+    EXPECT_LE(lane_count * lane_bytes(limit) + most_beside_shares(limit), limit);
 }
 
 TEST(Lanes, LargeMemoryLiesBesideTheSharesWhereAllLanesLeaveRoom) {  // keeps M5
@@ -58,15 +58,15 @@ TEST(Lanes, LargeMemoryLiesBesideTheSharesWhereAllLanesLeaveRoom) {  // keeps M5
          {std::uint64_t{1}, share, share + 1, most - 1, most, most + 1, std::numeric_limits<std::uint64_t>::max()}) {
         EXPECT_EQ(is_large(bytes, limit), bytes > share);
         for (const std::uint64_t lanes : {std::uint64_t{0}, std::uint64_t{1}, most - share - 1, most, limit}) {
-            for (const std::uint64_t shelved : {std::uint64_t{0}, limit / 2, limit / 2 + 1}) {
-                const bool room = bytes > share && bytes <= most && lanes <= most - bytes && shelved <= limit / 2;
-                EXPECT_EQ(lanes_have_room_for_large(lanes, bytes, shelved, limit), room);
+            for (const std::uint64_t beside : {std::uint64_t{0}, limit / 2 - most, limit / 2 - most + 1,
+                                               limit / 2 - share - 1, limit / 2 - share, limit / 2 + 1}) {
+                const bool room = bytes > share && bytes <= most && lanes <= most - bytes && beside <= limit / 2 &&
+                                  bytes <= limit / 2 - beside;
+                EXPECT_EQ(lanes_have_room_for_large(lanes, bytes, beside, limit), room);
             }
         }
     }
     EXPECT_FALSE(lanes_have_room_for_large(0, 1, 0, 0)) << "nothing is kept";
-    EXPECT_LE(lane_count * share + most, most_in_lanes(limit));
-    EXPECT_LT(most_in_lanes(limit), limit) << "what is kept outside the lanes has a part of its own";
 }
 
 // Each differs from the default in one field.
