@@ -16,8 +16,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// A thread counts as a sleeper until it has the lock, and every unlock before that wakes one: also a thread that was
-// woken and came too late is woken again.
+// A thread counts as a sleeper until it has the lock, and every unlock that looks before that wakes one: also a thread
+// that was woken and came too late is woken again.
 void StoreLock::lock_slowly() noexcept {
     constexpr int looks = 64;
     for (int look = 0; look < looks; ++look) {
@@ -34,8 +34,8 @@ void StoreLock::lock_slowly() noexcept {
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void StoreLock::wake_one() noexcept {
-    (void)::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+void StoreLock::wake_one(const void* word) noexcept {
+    (void)::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace detail

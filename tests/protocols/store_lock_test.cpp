@@ -51,26 +51,29 @@ TEST(StoreLocks, NeedTheirOperationAndBothOrders) {  // keeps M7
     EXPECT_NE(counted({.giving = Order::relaxed}), one_after_the_other);
 }
 
-// The holder notes whether it finds a sleeper to wake; the other thread, whether it would sleep: the kernel compares
-// the word in its own order.
-std::set<Outcome> gone_to_sleep(bool fenced) {
-    const auto holder = [=](Memory& memory) {
-        memory.store(word, 0, Order::ordered);
-        if (fenced) memory.fence(Fence::sequential);
-        memory.note(memory.load(sleepers, Order::relaxed));
+// How the holder gives the lock back, and notes whether it finds a sleeper to wake.
+enum class Giving : std::uint8_t { looks_first, looks_last, looks_behind_a_fence };
+
+void give_back(Memory& memory, std::uint64_t free, Giving how) {
+    std::uint64_t found = 0;
+    if (how == Giving::looks_first) found = memory.load(sleepers, Order::relaxed);
+    memory.store(word, free, Order::ordered);
+    if (how == Giving::looks_behind_a_fence) memory.fence(Fence::sequential);
+    if (how != Giving::looks_first) found = memory.load(sleepers, Order::relaxed);
+    memory.note(found);
+}
+
+// The other thread notes whether it would sleep: the kernel compares the word in its own order.
+std::set<Outcome> gone_to_sleep(Giving how) {
+    const auto held = [=](Memory& memory) {
+        memory.store(word, 1, Order::relaxed);  // the lock is held: 1 comes before the holder's 0
+        give_back(memory, 0, how);
     };
-    const auto waiter = [](Memory& memory) {
+    const auto waiting = [](Memory& memory) {
+        if (memory.load(word, Order::relaxed) != 1) memory.give_up();
         (void)memory.add(sleepers, 1, Ordered::both);
         memory.fence(Fence::sequential);
         memory.note(memory.load(word, Order::relaxed));
-    };
-    const auto began = [](Memory& memory) {  // the lock is held: 1 comes before the holder's 0
-        memory.store(word, 1, Order::relaxed);
-    };
-    const auto held = [=](Memory& memory) { began(memory), holder(memory); };
-    const auto waiting = [=](Memory& memory) {
-        if (memory.load(word, Order::relaxed) != 1) memory.give_up();
-        waiter(memory);
     };
     const Exploration all = explore(cells, {{Side::host, held}, {Side::host, waiting}});
     EXPECT_TRUE(all.whole);
@@ -78,11 +81,32 @@ std::set<Outcome> gone_to_sleep(bool fenced) {
 }
 
 TEST(StoreLocks, MayMissAThreadThatGoesToSleepWhoseSleepIsBounded) {  // keeps M7
-    const Outcome missed = {{0}, {1}};
-    EXPECT_EQ(gone_to_sleep(false).count(missed), 1u) << "without this, longest_sleep_ns were not needed";
-    EXPECT_EQ(gone_to_sleep(true).count(missed), 0u) << "what a fence in each unlock would change";
-    const Outcome woken = {{1}, {1}};
-    EXPECT_EQ(gone_to_sleep(false).count(woken), 1u);
+    const Outcome missed = {{0}, {1}}, woken = {{1}, {1}};
+    EXPECT_EQ(gone_to_sleep(Giving::looks_first).count(missed), 1u) << "without this, no bound were needed";
+    EXPECT_EQ(gone_to_sleep(Giving::looks_first).count(woken), 1u);
+    EXPECT_EQ(gone_to_sleep(Giving::looks_last).count(missed), 1u) << "nothing would be won";
+    EXPECT_EQ(gone_to_sleep(Giving::looks_behind_a_fence).count(missed), 0u) << "what a fence would change";
+}
+
+// The next holder ends what the lock is part of: a device whose last buffer was just laid into a lane. Held: 0,
+// free: 1.
+std::set<Outcome> ended_by_the_next_holder(Giving how) {
+    constexpr std::uint64_t gone = 9;
+    const auto holder = [=](Memory& memory) { give_back(memory, 1, how); };
+    const auto next = [](Memory& memory) {
+        if (memory.exchange(word, 2, Ordered::acquire) != 1) memory.give_up();
+        memory.store(sleepers, gone, Order::relaxed);
+    };
+    const Exploration all = explore(cells, {{Side::host, holder}, {Side::host, next}});
+    EXPECT_TRUE(all.whole);
+    return all.outcomes;
+}
+
+TEST(StoreLocks, AreNotReadAfterTheyAreGivenBack) {  // keeps M7
+    const Outcome fine = {{0}, {}}, read_too_late = {{9}, {}};
+    EXPECT_EQ(ended_by_the_next_holder(Giving::looks_first), std::set<Outcome>{fine});
+    EXPECT_EQ(ended_by_the_next_holder(Giving::looks_last).count(read_too_late), 1u);
+    EXPECT_EQ(ended_by_the_next_holder(Giving::looks_behind_a_fence).count(read_too_late), 1u);
 }
 
 }  // namespace

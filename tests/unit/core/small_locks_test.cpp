@@ -5,9 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -75,6 +83,50 @@ TYPED_TEST(SmallLocks, AreTakenByAThreadThatHasSleptMeanwhile) {
     }
     waiting.join();
     EXPECT_TRUE(lock.try_lock());
+}
+
+// The lock's two words lie on two pages. The second one is closed, so that the load of the sleepers comes to the
+// handler, which looks at the first.
+struct LockOnTwoPages {
+    static LockOnTwoPages* here;
+    std::byte* pages = nullptr;
+    std::size_t page_bytes = 0;
+    StoreLock* lock = nullptr;
+    bool held = false, asked = false;
+
+    static void look(int) noexcept {
+        std::uint32_t word = 0;
+        std::memcpy(&word, here->lock, sizeof word);
+        here->held = word != 0;
+        here->asked = true;
+        (void)::mprotect(here->pages + here->page_bytes, here->page_bytes, PROT_READ | PROT_WRITE);
+    }
+};
+LockOnTwoPages* LockOnTwoPages::here = nullptr;
+
+TEST(StoreLocks, AreNotReadAfterTheyAreGivenBack) {  // keeps M7
+    LockOnTwoPages test;
+    LockOnTwoPages::here = &test;
+    test.page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const pages =
+        ::mmap(nullptr, 2 * test.page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    test.pages = static_cast<std::byte*>(pages);
+    static_assert(sizeof(StoreLock) == 8 && alignof(StoreLock) == 4);
+    test.lock = ::new (test.pages + test.page_bytes - 4) StoreLock;
+    test.lock->lock();
+
+    struct sigaction before {
+    }, handler{};
+    handler.sa_handler = LockOnTwoPages::look;
+    ASSERT_EQ(::sigaction(SIGSEGV, &handler, &before), 0);
+    ASSERT_EQ(::mprotect(test.pages + test.page_bytes, test.page_bytes, PROT_NONE), 0);
+    test.lock->unlock();
+    ASSERT_EQ(::sigaction(SIGSEGV, &before, nullptr), 0);
+    EXPECT_TRUE(test.asked);
+    EXPECT_TRUE(test.held) << "the next holder may have ended the lock";
+    EXPECT_TRUE(test.lock->try_lock());
+    ::munmap(pages, 2 * test.page_bytes);
 }
 
 TEST(StoreLocks, WakeEveryThreadThatWaits) {  // keeps M7
