@@ -279,6 +279,8 @@ bool BufferLanes::may_take(const DeviceState& device, std::uint64_t bytes) noexc
 // Where the lane is full, its oldest buffers make room: a program may never ask for those again.
 bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting& resting) {
     Lane& lane = device.lanes.lanes_[at];
+    // What leaves needs the device, which a buffer that is put here may be the last to hold: it is the lane's then.
+    std::shared_ptr<DeviceSession> kept;
     AllLeaving leaving;
     std::uint64_t fresh = 0;
     bool room = true;
@@ -294,6 +296,7 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
         };
         while (room && lane.count != 0 && !has_room()) room = take_out(device, at, 0, leaving);
         if (!leaving.empty()) fresh = lane.tell();
+        if (room && !leaving.empty()) kept = device.weak_from_this().lock();
         if (room) {
             add(device, at, resting);
             if (large) {
