@@ -72,7 +72,7 @@ Result<bool> join(StreamState& stream, const HeldRecord& last, const std::shared
 
 }  // namespace
 
-Result<bool> record_in_capture(StreamState& stream, EventState& event) {
+Result<bool> record_in_capture(StreamState& stream, EventState& event, std::shared_ptr<StreamState>& before) {
     Result<HeldCapture> held = stream.capture();
     if (!held) return std::move(held).error();
     if (!*held) return false;
@@ -93,7 +93,7 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
     record->recording_id = (*held)->id;
     if (const CaptureBranch* branch = (*held)->branch_of(stream.id)) record->behind = branch->tail;
     event.captured = std::move(record);
-    event.leave_stream();
+    event.leave_stream(before);
     event.position = 0;
     event.is_fence = false;
     event.complete.store(false, std::memory_order_release);

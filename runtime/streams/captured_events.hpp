@@ -31,7 +31,8 @@ struct CapturedRecord {
 // driver is called (its error code): in a capture, waiting for an event outside it (905; 900 for an interprocess event)
 // or of another capture (902: both are lost), and recording an interprocess event (900); anywhere, waiting for an event
 // of a capture that is over (1).
-Result<bool> record_in_capture(StreamState& stream, EventState& event);
+// `before`: as EventState::record_on().
+Result<bool> record_in_capture(StreamState& stream, EventState& event, std::shared_ptr<StreamState>& before);
 // A stream that is not captured joins the event's capture. Expects a record; `of_event`: the event's device.
 Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last, const DeviceState& of_event);
 // The error of a host query about an event of a capture.

@@ -94,9 +94,9 @@ EventState::~EventState() {
     }
 }
 
-void EventState::leave_stream() {
+void EventState::leave_stream(std::shared_ptr<StreamState>& before) {
     if (keeps_device == nullptr) keeps_device = device->shared_from_this();
-    stream = nullptr;
+    before = std::exchange(stream, nullptr);
 }
 
 Result<FenceEvent*> EventState::next_to_record() {
@@ -120,10 +120,12 @@ void EventState::abandon(FenceEvent* next) noexcept {
     if (next != taken && next != home) device->drop_event(next);
 }
 
-[[gnu::always_inline]] inline void EventState::note(const std::shared_ptr<StreamState>& on, bool fence) {
+[[gnu::always_inline]] inline void EventState::note(const std::shared_ptr<StreamState>& on, bool fence,
+                                                    std::shared_ptr<StreamState>& before) {
     // The state itself: the event must not hold the wrapper of an external stream. Two statements: a conditional
     // expression of both would be constant, and count a reference twice.
     if (stream.get() != on.get()) {
+        before = std::move(stream);
         if (on->external) {
             stream = on->weak_from_this().lock();
         } else {
@@ -137,7 +139,7 @@ void EventState::abandon(FenceEvent* next) noexcept {
     if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
 }
 
-Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
+Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on, std::shared_ptr<StreamState>& before) {
     FenceEvent* next = taken;
     if (taken->shared()) {
         const Result<FenceEvent*> other = next_to_record();
@@ -148,14 +150,15 @@ Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     if (!fence) return abandon(next), fence.error();
     recorded(next);
     if (captured) captured = nullptr;
-    return note(on, *fence), Result<void>();
+    return note(on, *fence, before), Result<void>();
 }
 
 Result<void> EventState::record_first_on(const std::shared_ptr<StreamState>& on) {
     const Result<bool> fence = on->record_user_event(*taken);
     if (!fence) return fence.error();
     ++records;
-    return note(on, *fence), Result<void>();
+    std::shared_ptr<StreamState> none;
+    return note(on, *fence, none), Result<void>();
 }
 
 void EventState::share() noexcept {

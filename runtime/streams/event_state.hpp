@@ -58,8 +58,9 @@ struct EventState {
     Result<FenceEvent*> next_to_record();
     void recorded(FenceEvent* next) noexcept;
     void abandon(FenceEvent* next) noexcept;
-    // The same, and the stream's mutex to be held and its handle to be open.
-    Result<void> record_on(const std::shared_ptr<StreamState>& on);
+    // The same, and the stream's mutex to be held and its handle to be open. The stream of the last record may end with
+    // this one, for which other streams' locks are taken: `before` has it until the caller has given its locks back.
+    Result<void> record_on(const std::shared_ptr<StreamState>& on, std::shared_ptr<StreamState>& before);
     // The same for an event of make_to_record(). note_first(): what is left of it where the stream is its own and owes
     // no fence, and the driver has taken the record.
     Result<void> record_first_on(const std::shared_ptr<StreamState>& on);
@@ -71,13 +72,13 @@ struct EventState {
         const bool over = kind != platform::EventKind::timing && !on->others() && on->reached(position);
         complete.store(over, std::memory_order_release);
     }
-    // Names no stream any more. The device is kept without one.
-    void leave_stream();
+    // Names no stream any more: `before` has it. The device is kept without one.
+    void leave_stream(std::shared_ptr<StreamState>& before);
     // Expects `mutex` to be held.
     void share() noexcept;
 
 private:
-    void note(const std::shared_ptr<StreamState>& on, bool fence);
+    void note(const std::shared_ptr<StreamState>& on, bool fence, std::shared_ptr<StreamState>& before);
 };
 
 // A snapshot of an event's last record. While it is held, the runtime does not record the driver event again, except

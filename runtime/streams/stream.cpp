@@ -56,11 +56,11 @@ bool is_plain(const StreamState& stream) noexcept {
 }
 
 // Expects the stream's mutex. `of_event`: the event's lock; nullptr if no other thread has the event. The device takes
-// the call, and is the event's.
+// the call, and is the event's. `before`: as EventState::record_on().
 Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::EventState& event,
-                          detail::PolledLock* of_event) {
+                          detail::PolledLock* of_event, std::shared_ptr<StreamState>& before) {
     if (stream->recording != nullptr) {
-        Result<bool> captured = detail::record_in_capture(*stream, event);
+        Result<bool> captured = detail::record_in_capture(*stream, event, before);
         if (!captured) return std::move(captured).error();
         if (*captured) return {};
     }
@@ -72,7 +72,7 @@ Result<void> record_event(const std::shared_ptr<StreamState>& stream, detail::Ev
     }
     if (of_event == nullptr) return event.record_first_on(stream);
     const std::lock_guard lock_of_event(*of_event);
-    return event.record_on(stream);
+    return event.record_on(stream, before);
 }
 
 }  // namespace
@@ -92,13 +92,14 @@ Result<Event> Stream::record(EventOptions options) {
     }
     std::shared_ptr<detail::EventState> event = detail::EventState::make_to_record(device, taken);
     {
+        std::shared_ptr<StreamState> none;
         const std::lock_guard lock(state_->mutex);
         if (is_plain(*state_)) {
             state_->gives("the record of an event");
             const platform::Status status = device.execution.record_event(taken->handle, state_->handle);
             if (!status.ok()) return device.failure(status, "recording an event");
             event->note_first(state_);
-        } else if (Result<void> recorded = record_event(state_, *event, nullptr); !recorded) {
+        } else if (Result<void> recorded = record_event(state_, *event, nullptr, none); !recorded) {
             return std::move(recorded).error();
         }
     }
@@ -110,8 +111,9 @@ Result<void> Stream::record(Event& event) {
     if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
     detail::EventState& recorded = *event.state();
     if (recorded.device != &device) return make_error<errors::event_of_another_device>();
+    std::shared_ptr<StreamState> before;  // until the locks are given back
     const std::lock_guard lock(state_->mutex);
-    return record_event(state_, recorded, &recorded.mutex);
+    return record_event(state_, recorded, &recorded.mutex, before);
 }
 
 Result<void> Stream::wait(const Event& event) {

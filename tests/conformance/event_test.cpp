@@ -3,9 +3,12 @@
 #include "scenario.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace conformance {
@@ -343,6 +346,45 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
         (void)device.create_stream().value();
         EXPECT_TRUE(unless_fault(switches() > before)) << "the count counts";
     });
+}
+
+// keeps M3: the stream of the last record ends with the next record, on another stream. What rested in its order takes
+// the place of what is kept behind the other one, which goes back behind that: its lock must be free.
+TEST(Events, LetTheirLastStreamGoWithoutTheLockOfTheNext) {
+    std::vector<std::string> lines;
+    RuntimeOptions options;
+    options.cache_bytes = std::uint64_t{256} << 20;
+    options.wait_timeout = std::chrono::milliseconds(200);
+    options.log = [&](Severity, std::string_view line) { lines.emplace_back(line); };
+    Runtime own = Runtime::open(options).value();
+    for (std::size_t at = 0; at < own.device_count(); ++at) {
+        Device& device = *own.device(at).value();
+        SCOPED_TRACE(device.name());
+        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) continue;
+        const Allocator allocator = device.allocator(MemoryKind::pool);
+        std::optional<Stream> last = device.create_stream().value();
+        Stream next = device.create_stream().value();
+        const auto block_of = [&](Stream& stream) {
+            AllocationRequest request;
+            request.bytes = std::size_t{512} << 10;
+            request.stream = &stream;
+            return allocator.allocate(request);
+        };
+        const Result<MemoryBlock> of_last = block_of(*last), of_next = block_of(next);
+        if (!worked(of_last) || !worked(of_next)) continue;
+        EXPECT_TRUE(worked(allocator.release(*of_next, &next)));
+        EXPECT_TRUE(worked(device.trim_cache(options.cache_bytes.value())));  // out of the lane
+        EXPECT_TRUE(worked(allocator.release(*of_last, &*last)));
+        Result<Event> event = last->record();
+        if (!worked(event)) continue;
+        last.reset();
+        lines.clear();
+        const long given_back = driver_calls("cuMemFreeAsync");
+        EXPECT_TRUE(worked(next.record(*event)));
+        EXPECT_TRUE(unless_fault(driver_calls("cuMemFreeAsync") != given_back || given_back < 0));
+        EXPECT_TRUE(unless_fault(lines.empty())) << lines.front();
+        EXPECT_TRUE(worked(next.synchronize()));
+    }
 }
 
 }  // namespace
