@@ -5,6 +5,7 @@
 #include <platform/os.hpp>
 
 #include "device_state.hpp"
+#include "exhausted_memory.hpp"
 #include "memory_budget.hpp"
 #include "memory_errors.hpp"
 #include "piece_release.hpp"
@@ -39,16 +40,16 @@ rules::MemoryNow memory_now(DeviceState& device, bool ask_driver, platform::Stat
 }
 
 Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, const Error& last) {
-    const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
+    const bool of_host = rules::takes_host_memory(kind, device.capabilities.memory);
     const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
     platform::Status asked;  // if not asked, the driver's code is 0
-    const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
+    const rules::MemoryNow now = memory_now(device, !of_host && device.usable(), asked);
     const std::uint64_t put_off =
         device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes() + device.dropped.bytes();
     // A refusal by the budget makes no driver call and carries its own remedy.
     const bool advised = last.call().empty() && !last.remedy().empty();
     const std::string_view remedy = advised ? last.remedy() : "release memory, ask for less";
-    return make_error<errors::memory_exhausted>(bytes, name(kind), shared ? now.host_available : now.device_free,
+    return make_error<errors::memory_exhausted>(bytes, name(kind), of_host ? now.host_available : now.device_free,
                                                 amounts.cached_bytes + device.cache.usage().bytes,
                                                 amounts.pending_bytes + put_off, last.message(), remedy)
         .from_call(last.call(), last.driver_code());

@@ -2,6 +2,7 @@
 // How much memory can be allocated: every row × kind × amount around the limit, and which source decides.
 #include "some_devices.hpp"
 
+#include <exhausted_memory.hpp>
 #include <memory_budget.hpp>
 #include <platform/capability_table.hpp>
 
@@ -267,6 +268,21 @@ TEST(Budget, AnswersHaveNames) {
     EXPECT_EQ(name(V::uncounted), "uncounted");
     EXPECT_EQ(name(S::device_and_host), "device_and_host");
     EXPECT_EQ(name(static_cast<S>(99)), "unknown");
+}
+
+// keeps K19
+TEST(Budget, ARefusalNamesTheFreeBytesOfTheMemoryThatIsShort) {
+    using M = MemoryModel;
+    for (const M memory : {M::host, M::separate, M::shared_dram, M::coherent_node, M::coherent_hidden}) {
+        const bool one_memory = memory == M::host || memory == M::shared_dram;
+        for (const K kind : {K::host, K::host_numa, K::pinned, K::write_combined, K::registered}) {
+            EXPECT_TRUE(takes_host_memory(kind, memory)) << name(kind) << " " << name(memory);
+        }
+        for (const K kind :
+             {K::unknown, K::device, K::pool, K::managed, K::managed_pool, K::graph, K::vmm, K::imported}) {
+            EXPECT_EQ(takes_host_memory(kind, memory), one_memory) << name(kind) << " " << name(memory);
+        }
+    }
 }
 
 }  // namespace
