@@ -9,6 +9,7 @@
 #include "composed.hpp"
 #include "counter_list.hpp"
 #include "current_scopes.hpp"
+#include "device_errors.hpp"
 #include "device_state.hpp"
 #include "export_finding_rules.hpp"
 #include "front_errors.hpp"
@@ -234,6 +235,7 @@ const std::optional<Error>& Runtime::cuda_absence() const noexcept {
 
 Result<Seal> Runtime::seal(const SealOptions& options) {
     if (!state_) return make_error<errors::runtime_moved_from>("Runtime::seal");
+    if (state_->config->forked()) return make_error<errors::runtime_of_the_parent>("sealing a runtime");
     std::vector<std::shared_ptr<detail::DeviceState>> devices;
     for (const std::unique_ptr<Device>& device : state_->devices) devices.push_back(device->state());
     return detail::begin_seal(options, state_->books, std::move(devices));

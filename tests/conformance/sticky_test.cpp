@@ -97,7 +97,7 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
         module.reset();
         const bool refused = modules_refused && device.allocate<std::int32_t>(4).code() == Code::forked &&
                              device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
-                             buffer.read_on_host().code() == Code::forked;
+                             buffer.read_on_host().code() == Code::forked && own->seal().code() == Code::forked;
         device.set_allocator({});
         device.set_out_of_memory_handler({});
         const bool nothing_known = device.cache_usage().limit_bytes == 0 && own->counters().empty() &&
