@@ -176,6 +176,8 @@ def test_scopes_that_conflict_are_refused_and_readers_go_together(device):
 
 def test_rows_are_a_part_of_their_own(device, numpy):
     buffer = device.allocate_shared((6, 4), 'i2')
+    with pytest.raises(TypeError, match='slice'):
+        buffer.host('r', rows=2)
     with buffer.host('w') as scope:
         scope[:] = numpy.zeros((6, 4), 'i2')
     with buffer.host('rw', rows=slice(1, 3)) as some, buffer.host('rw', rows=slice(3, 6)) as others:

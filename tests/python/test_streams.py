@@ -25,6 +25,13 @@ def test_wrong_copies_and_fills_are_refused(device, stream):
         stream.copy(b, a)
     with pytest.raises(isthmus.InvalidArgument, match='byte'):
         stream.fill(a, 256)
+    for other in (None, bytearray(64)):
+        with pytest.raises(TypeError, match='adopt'):
+            stream.copy(a, other)
+        with pytest.raises(TypeError, match='adopt'):
+            stream.copy(other, a)
+        with pytest.raises(TypeError, match='adopt'):
+            stream.fill(other, 1)
 
 
 def test_streams_wait_for_events_and_streams(device, stream, kernels):

@@ -64,6 +64,8 @@ class Buffer(Owner):
     def _rows(self, rows: slice) -> tuple[int, tuple[int, ...]]:
         if not self.shape:
             raise InvalidArgument('rows of a buffer without dimensions')
+        if not isinstance(rows, slice):
+            raise TypeError(f'rows={rows!r}: a slice is needed, such as slice(10, 20)')
         first, end, step = rows.indices(self.shape[0])
         if step != 1 or end <= first:
             raise InvalidArgument(f'{rows} is no range of the {self.shape[0]} rows', 'slice(first, end) with rows in it')

@@ -25,6 +25,12 @@ from .scopes import DeviceScopes, Use, open_scopes
 _free_stream, _free_event = free_of('stream'), free_of('event')
 
 
+def _need_buffers(call: str, *buffers: Any) -> None:
+    for each in buffers:
+        if not isinstance(each, Buffer):
+            raise TypeError(f'{call}: a {type(each).__name__} is no isthmus.Buffer; device.adopt() makes one of other memory')
+
+
 class Event(Owner):
     """A place in a stream's work; made by `Stream.record()`."""
 
@@ -68,6 +74,7 @@ class Stream(Owner):
 
     def copy(self, to: Buffer, source: Buffer) -> None:
         """Copies all of `source` into `to`, of the same size, in the order of the stream."""
+        _need_buffers('copy', to, source)
         if to.nbytes != source.nbytes:
             raise InvalidArgument(f'a copy of {source.nbytes} bytes into a buffer of {to.nbytes}', 'buffers of one size')
         self._refuse_readonly(to)
@@ -75,6 +82,7 @@ class Stream(Owner):
 
     def fill(self, buffer: Buffer, value: int) -> None:
         """Sets every byte of the buffer to `value` (0 to 255), in the order of the stream."""
+        _need_buffers('fill', buffer)
         if not 0 <= index(value) <= 255:
             raise InvalidArgument(f'fill with {value}', 'a byte, 0 to 255; every byte of the buffer gets it')
         self._refuse_readonly(buffer)
