@@ -66,6 +66,7 @@ BY_HAND = {
     ('device', 'take'): 'refuses nothing: in a forked child the block comes from the heap, without the lock',
     ('device', 'trim'): NO_DRIVER,
     ('front', 'counters'): FORK_LOCKS,
+    ('front', 'seal'): 'allowed on a lost device, in a capture and within a call: a fork alone refuses it',
     ('graph', 'end'): FAILED,
     ('graph', 'update_in_place'): FAILED,
     ('graph', 'wait_for'): FAILED,
