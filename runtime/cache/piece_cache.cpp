@@ -352,11 +352,12 @@ std::vector<Piece*> PieceCache::keep(Piece& piece, Behind* behind) {
     return out;
 }
 
-std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std::optional<std::uint64_t> age) {
+std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std::optional<std::uint64_t> age,
+                                               bool surplus) {
     std::vector<Piece*> out;
     const std::lock_guard lock(mutex_);
     shelve(piece, behind, age);
-    take_out_surplus(out);
+    if (surplus) take_out_surplus(out);
     return out;
 }
 

@@ -172,7 +172,9 @@ public:
     }
     // Keeps a piece that is closed already, as keep() does. `age`: it was released into a lane, so many releases ago,
     // of all of which released_elsewhere() told; without it, it is released now.
-    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {});
+    // `surplus`: what is too much goes now. Otherwise it goes with the next piece that is kept.
+    std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {},
+                                       bool surplus = true);
     // So many pieces were released into lanes: what is kept here has waited for longer.
     void released_elsewhere(std::uint64_t releases);
     // Of what lies in the lanes; may be out of date at once, as the next one.

@@ -271,8 +271,11 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 }  // namespace
 
+// A stream may end while the thread holds the lock of another one, which uses a buffer next: no memory goes back then,
+// because it may be kept behind that stream, whose lock its return takes.
 void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age) {
-    free_all(device, device.cache.keep_from_lane(piece, behind != nullptr ? &behind->kept_behind : nullptr, age));
+    PieceCache::Behind* const order = behind != nullptr ? &behind->kept_behind : nullptr;
+    free_all(device, device.cache.keep_from_lane(piece, order, age, !process::here.on_stream));
 }
 
 Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,
