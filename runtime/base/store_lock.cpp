@@ -24,6 +24,7 @@ void StoreLock::lock_slowly() noexcept {
         if (try_lock()) return;
         cpu_pause();
     }
+    const int before = errno;  // a call that succeeds changes no errno
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (!try_lock()) {
         constexpr timespec longest{0, longest_sleep_ns};
@@ -32,6 +33,7 @@ void StoreLock::lock_slowly() noexcept {
         if (!may_sleep) std::this_thread::yield();  // a filter of system calls refuses the sleep
     }
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    errno = before;
 }
 
 void StoreLock::wake_one(const void* word) noexcept {

@@ -297,10 +297,10 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
         // Memory for other processes, for a thread with an open capture and for an uncached device is the driver's own.
         const bool in_segment = keeps && kind_ == MemoryKind::device && device_->segment.enabled() &&
                                 !device_->books->captures.any() && !device_->services.any();
-        if (in_segment) make_way_in_segment(*device_, whole.bytes);
         const Amounts amounts{request.bytes, whole.bytes};
         AllocationRequest obtained = whole;
         obtained.bytes += headroom;
+        if (in_segment) make_way_in_segment(*device_, obtained.bytes);
         if (Result<void> made = within_memory(obtained, amounts, block, piece, in_segment); !made) {
             return std::move(made).error();
         }

@@ -43,10 +43,11 @@ struct MemoryBlock {
 
 // Concept of an allocator: the memory kinds of a device, pools, adaptors, and user-defined allocators (K17).
 //   allocate()  is never called for 0 bytes. The caller gets an Error unchanged.
-//   release()   takes a block of this allocator. `after`: stream-ordered allocators free the block behind the work of
-//               that stream; nullptr: the caller has waited for every use. Blocks of the kinds pool and managed_pool
-//               come with a stream while work still uses them; blocks of other kinds never do. An Error says that the
-//               block was not taken and may be released again: Buffer::release() returns it and keeps the block.
+//   release()   takes a block of this allocator, which id and addresses name; bytes and kind are not compared. `after`:
+//               stream-ordered allocators free the block behind the work of that stream; nullptr: the caller has waited
+//               for every use. Blocks of the kinds pool and managed_pool come with a stream while work still uses them;
+//               blocks of other kinds never do. An Error says that the block was not taken and may be released again:
+//               Buffer::release() returns it and keeps the block.
 // Both may be called from several threads at once.
 template <class A>
 concept MemoryAllocator = requires(A& allocator, const AllocationRequest& request, const MemoryBlock& block,
