@@ -49,7 +49,7 @@ TEST(Mailbox, MessagesGoBothWaysWhileTheKernelRuns) {
             // If the launch failed, no kernel answers: the wait ends the scenario.
             const bool full = sent == messages || sent - received == 4;
             if (full) {
-                expect_answer(mailbox.receive(Wait::at_most(std::chrono::seconds(60))).value(), received++);
+                expect_answer(mailbox.receive(Wait::at_most(std::chrono::seconds(15))).value(), received++);
             } else if (const std::optional<Answer> answer = mailbox.try_receive().value()) {
                 expect_answer(*answer, received++);
             }

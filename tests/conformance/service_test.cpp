@@ -22,7 +22,7 @@ using Answering = Service<Question, Answer>;
 using Mail = Mailbox<Question, Answer>;
 
 Wait soon() {
-    return Wait::at_most(std::chrono::seconds(60));
+    return Wait::at_most(std::chrono::seconds(20));
 }
 template <class T>
 bool names_the_kernel(const Result<T>& result, std::string_view kernel) {
@@ -427,7 +427,7 @@ TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFre
         }  // freed once the kernel has ended
         Result<void> waited = fresh.synchronize(soon());
         const auto begin = std::chrono::steady_clock::now();
-        while (waited.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60)) {
+        while (waited.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
             std::this_thread::yield();
             waited = fresh.synchronize(soon());
         }
@@ -492,7 +492,7 @@ TEST_F(Services, WhatWaitedForAnEndedOneIsDoneBeforeAccessIsSwitchedAndMayStartO
     }
     Result<void> switched = here.enable_peer_access(there);
     const auto begin = std::chrono::steady_clock::now();
-    while (switched.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60)) {
+    while (switched.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
         std::this_thread::yield();
         switched = here.enable_peer_access(there);
     }
