@@ -348,9 +348,11 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
     });
 }
 
-// keeps M3: a buffer forgets streams that have ended while another stream uses it. What rested in their order takes the
-// place of what is kept behind that one, whose lock the launch holds: it stays until that is free.
-TEST(Streams, ThatEndInALaunchOfAnotherLetNothingGoBehindThat) {
+// What rests in the order of a stream that ends takes the place of what is kept behind another one. Calls
+// scenario(device, last, next, lines) for each GPU with pools, where `last` has such memory, `next` is the other
+// stream, and `lines` is the log.
+template <class Scenario>
+void with_memory_behind_two_streams(Scenario scenario) {
     std::vector<std::string> lines;
     RuntimeOptions options;
     options.cache_bytes = std::uint64_t{256} << 20;
@@ -362,8 +364,6 @@ TEST(Streams, ThatEndInALaunchOfAnotherLetNothingGoBehindThat) {
         SCOPED_TRACE(device.name());
         if (device.is_cpu() || !device.capabilities().has(Feature::pools)) continue;
         const Allocator allocator = device.allocator(MemoryKind::pool);
-        auto data = device.allocate<std::int32_t>(64, MemoryKind::pinned).value();
-        set_all(data, 0);
         std::optional<Stream> last = device.create_stream().value();
         Stream next = device.create_stream().value();
         const auto block_of = [&](Stream& stream) {
@@ -377,57 +377,46 @@ TEST(Streams, ThatEndInALaunchOfAnotherLetNothingGoBehindThat) {
         EXPECT_TRUE(worked(allocator.release(*of_next, &next)));
         EXPECT_TRUE(worked(device.trim_cache(options.cache_bytes.value())));  // out of the lane
         EXPECT_TRUE(worked(allocator.release(*of_last, &*last)));
-        EXPECT_TRUE(worked(last->launch(add_one, 64, data)));
-        EXPECT_TRUE(worked(last->synchronize()));
-        last.reset();  // the buffer holds it
-        lines.clear();
-        const long ended = driver_calls("cuStreamDestroy_v2");
-        EXPECT_TRUE(worked(next.launch(add_one, 64, data)));
-        EXPECT_TRUE(unless_fault(driver_calls("cuStreamDestroy_v2") != ended || ended < 0));
-        EXPECT_TRUE(unless_fault(lines.empty())) << lines.front();
-        EXPECT_TRUE(worked(next.synchronize()));
-        expect_all(data, 2);
-        EXPECT_TRUE(worked(device.trim_cache(0)));
+        scenario(device, last, next, lines);
     }
 }
 
-// keeps M3: the stream of the last record ends with the next record, on another stream. What rested in its order takes
-// the place of what is kept behind the other one, which goes back behind that: its lock must be free.
+// keeps M3: a buffer forgets streams that have ended while another stream uses it, whose lock the launch holds: what is
+// kept behind that one stays until the lock is free.
+TEST(Streams, ThatEndInALaunchOfAnotherLetNothingGoBehindThat) {
+    with_memory_behind_two_streams(
+        [](Device& device, std::optional<Stream>& last, Stream& next, std::vector<std::string>& lines) {
+            auto data = device.allocate<std::int32_t>(64, MemoryKind::pinned).value();
+            set_all(data, 0);
+            EXPECT_TRUE(worked(last->launch(add_one, 64, data)));
+            EXPECT_TRUE(worked(last->synchronize()));
+            last.reset();  // the buffer holds it
+            lines.clear();
+            const long ended = driver_calls("cuStreamDestroy_v2");
+            EXPECT_TRUE(worked(next.launch(add_one, 64, data)));
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamDestroy_v2") != ended || ended < 0));
+            EXPECT_TRUE(unless_fault(lines.empty())) << lines.front();
+            EXPECT_TRUE(worked(next.synchronize()));
+            expect_all(data, 2);
+            EXPECT_TRUE(worked(device.trim_cache(0)));
+        });
+}
+
+// keeps M3: the stream of the last record ends with the next record, on another stream. What is kept behind that one
+// goes back behind it: its lock must be free.
 TEST(Events, LetTheirLastStreamGoWithoutTheLockOfTheNext) {
-    std::vector<std::string> lines;
-    RuntimeOptions options;
-    options.cache_bytes = std::uint64_t{256} << 20;
-    options.wait_timeout = std::chrono::milliseconds(200);
-    options.log = [&](Severity, std::string_view line) { lines.emplace_back(line); };
-    Runtime own = Runtime::open(options).value();
-    for (std::size_t at = 0; at < own.device_count(); ++at) {
-        Device& device = *own.device(at).value();
-        SCOPED_TRACE(device.name());
-        if (device.is_cpu() || !device.capabilities().has(Feature::pools)) continue;
-        const Allocator allocator = device.allocator(MemoryKind::pool);
-        std::optional<Stream> last = device.create_stream().value();
-        Stream next = device.create_stream().value();
-        const auto block_of = [&](Stream& stream) {
-            AllocationRequest request;
-            request.bytes = std::size_t{512} << 10;
-            request.stream = &stream;
-            return allocator.allocate(request);
-        };
-        const Result<MemoryBlock> of_last = block_of(*last), of_next = block_of(next);
-        if (!worked(of_last) || !worked(of_next)) continue;
-        EXPECT_TRUE(worked(allocator.release(*of_next, &next)));
-        EXPECT_TRUE(worked(device.trim_cache(options.cache_bytes.value())));  // out of the lane
-        EXPECT_TRUE(worked(allocator.release(*of_last, &*last)));
-        Result<Event> event = last->record();
-        if (!worked(event)) continue;
-        last.reset();
-        lines.clear();
-        const long given_back = driver_calls("cuMemFreeAsync");
-        EXPECT_TRUE(worked(next.record(*event)));
-        EXPECT_TRUE(unless_fault(driver_calls("cuMemFreeAsync") != given_back || given_back < 0));
-        EXPECT_TRUE(unless_fault(lines.empty())) << lines.front();
-        EXPECT_TRUE(worked(next.synchronize()));
-    }
+    with_memory_behind_two_streams(
+        [](Device&, std::optional<Stream>& last, Stream& next, std::vector<std::string>& lines) {
+            Result<Event> event = last->record();
+            if (!worked(event)) return;
+            last.reset();
+            lines.clear();
+            const long given_back = driver_calls("cuMemFreeAsync");
+            EXPECT_TRUE(worked(next.record(*event)));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemFreeAsync") != given_back || given_back < 0));
+            EXPECT_TRUE(unless_fault(lines.empty())) << lines.front();
+            EXPECT_TRUE(worked(next.synchronize()));
+        });
 }
 
 }  // namespace

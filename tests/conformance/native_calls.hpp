@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,14 @@ inline int copy_numbers(void* cu_stream, std::int32_t* to, const std::int32_t* f
     auto* const copy = driver_function<int(std::uint64_t, std::uint64_t, std::size_t, void*)>("cuMemcpyDtoDAsync_v2");
     return copy(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), count * sizeof *to,
                 cu_stream);
+}
+// The same outside of enqueue_native(), which leaves no context current: a copy over two handles needs one, and memory
+// in segments may lie in two.
+inline int copy_in_context(const isthmus::Device& device, void* cu_stream, std::int32_t* to, const std::int32_t* from,
+                           std::size_t count) {
+    std::optional<ForeignContext> current;
+    if (cu_stream != nullptr) current.emplace(device);
+    return copy_numbers(cu_stream, to, from, count);
 }
 // Ends the scenario where such a call failed by plan.
 inline void gave(int code) {

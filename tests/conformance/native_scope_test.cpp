@@ -34,13 +34,10 @@ TEST(NativeScopes, WorkOnWhatTheHostWroteAndViewsSeeWhatTheyWrote) {
             set_all(out, 0);
             auto scope = stream.open_native_scope("inference", reads(in), writes(out)).value();
             EXPECT_EQ(scope.stream() == nullptr, device.is_cpu());
-            // A copy over two handles needs a current context, and memory in segments may lie in two.
-            std::optional<ForeignContext> current;
-            if (!device.is_cpu()) current.emplace(device);
             const std::int32_t* const from = scope.get<0>();
             std::int32_t* const to = scope.get<1>();
-            gave(copy_numbers(scope.stream(), to, from, long_count / 2));
-            gave(copy_numbers(scope.stream(), to + long_count / 2, from, long_count / 2));
+            gave(copy_in_context(device, scope.stream(), to, from, long_count / 2));
+            gave(copy_in_context(device, scope.stream(), to + long_count / 2, from, long_count / 2));
             const std::uint64_t position = scope.close().value();
             EXPECT_EQ(scope.close().value(), position) << "closed again: the same answer";
             EXPECT_TRUE(!device.is_cpu() || stream.completed(position));
@@ -230,11 +227,7 @@ TEST(NativeScopes, MoveAndEndAnywhere) {
         auto holds = stream.open_native_scope("inference", updates(*dropped), updates(data)).value();
         dropped.reset();
         gave(set_numbers(holds.stream(), holds.get<0>(), count, 5));
-        {
-            std::optional<ForeignContext> current;
-            if (!device.is_cpu()) current.emplace(device);
-            gave(copy_numbers(holds.stream(), holds.get<1>(), holds.get<0>(), count));
-        }
+        gave(copy_in_context(device, holds.stream(), holds.get<1>(), holds.get<0>(), count));
         EXPECT_TRUE(worked(holds.close()));
         expect_all(data, 5);
     });
