@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/scripts/test-totals with results that are written here: it counts cases, and names those that failed.
+"""tools/scripts/test-totals with results that are written here: it counts cases, names those that failed, and repeats what a failed test said last.
 
     totals_test.py TEST_TOTALS
 """
@@ -17,7 +17,8 @@ def main(totals):
             logs = os.path.join(folder, name, 'meson-logs')
             os.makedirs(logs)
             with open(os.path.join(logs, 'testlog.json'), 'w', encoding='utf-8') as file:
-                file.writelines(json.dumps({'name': test, 'result': result}) + '\n' for test, result in by_meson)
+                file.writelines(json.dumps({'name': test, 'result': result, **dict(zip(['stdout'], said))}) + '\n'
+                                for test, result, *said in by_meson)
             with open(os.path.join(logs, 'testlog.junit.xml'), 'w', encoding='utf-8') as file:
                 file.write('<testsuites><testsuite name="unit">')
                 file.writelines(f'<testcase classname="Suite" name="{case}">{inside}</testcase>' for case, inside in cases)
@@ -37,9 +38,12 @@ def main(totals):
         assert 'bad: a: FAIL' in lines and 'bad: Suite.One: x_test.cpp:7 Expected: 1' in lines, lines
         hung = results('hung', [('a', 'TIMEOUT')], [('One', '')])  # no case of it failed
         assert run(hung) == (1, ['hung: a: TIMEOUT', '1 passed, 1 failed, 0 skipped'])
-        many = results('many', [(str(each), 'FAIL') for each in range(30)], [])
+        script = results('script', [('p', 'FAIL', 'one\n\n' * 9 + 'last\n'), ('g', 'FAIL', '[==========] 1 test ran')], [('One', failure)])
+        code, lines = run(script)
+        assert lines[:9] == ['script: p: FAIL', *['    one'] * 7, '    last'] and lines[9] == 'script: g: FAIL', lines
+        many = results('many', [(str(each), 'FAIL') for each in range(50)], [])
         code, lines = run(many, os.path.join(folder, 'nothing'))
-        assert code == 1 and lines[-2:] == ['and 10 lines more', '0 passed, 30 failed, 0 skipped'] and len(lines) == 22
+        assert code == 1 and lines[-2:] == ['and 10 lines more', '0 passed, 50 failed, 0 skipped'] and len(lines) == 42
 
 
 main(*sys.argv[1:])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process tests one machine: $ISTHMUS_TEST_MACHINE, a simulated one, 'cpu', or 'here' (this machine's own driver)."""
+import contextlib
+import ctypes
 import gc
 import os
 import pathlib
@@ -8,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import pytest
 
@@ -42,22 +43,6 @@ def stream(device):
 
 
 @pytest.fixture
-def ticks():
-    """A list to which another thread adds once in a millisecond, while it may run."""
-    made, ended = [], threading.Event()
-
-    def tick():
-        while not ended.is_set():
-            made.append(time.monotonic())
-            time.sleep(0.001)
-    thread = threading.Thread(target=tick)
-    thread.start()
-    yield made
-    ended.set()
-    thread.join()
-
-
-@pytest.fixture
 def kernels():
     """The module, with the kernels of kernels.cpp."""
     path = os.environ.get('ISTHMUS_TEST_KERNELS')
@@ -65,6 +50,39 @@ def kernels():
         pytest.skip('the kernels of the tests are not built ($ISTHMUS_TEST_KERNELS)')
     isthmus.kernels.load(path)
     return isthmus.kernels
+
+
+class Gate:
+    """Work of a stream that ends when the test opens the gate, so that no test depends on how long work takes."""
+
+    def __init__(self, kernels):
+        self.kernels, self.word = kernels, (ctypes.c_uint32 * 1)()
+
+    def hold(self, stream, words):
+        """Launches the work, which uses `words`. It gives up after some seconds, so that a failure is not a hang."""
+        self.kernels.wait_for_gate(stream, 1, ctypes.addressof(self.word), words, 1 << 33)
+
+    def open(self):
+        self.word[0] = 1
+
+    @contextlib.contextmanager
+    def open_later(self):
+        """Another thread opens the gate 50 ms from now. A wait for the work that keeps the interpreter's lock lasts until
+        the work gives up, and the gate is shut behind it."""
+        timer = threading.Timer(0.05, self.open)
+        timer.start()
+        yield
+        assert self.word[0]
+        timer.join()
+
+
+@pytest.fixture
+def gate(kernels):
+    if MACHINE == 'here':
+        pytest.skip('not every GPU reads all memory of the process')
+    made = Gate(kernels)
+    yield made
+    made.open()
 
 
 @pytest.fixture

@@ -18,3 +18,13 @@ ISTHMUS_KERNEL(churn, isthmus::Index i, isthmus::View<std::uint32_t> words, std:
     for (std::uint64_t round = 0; round < rounds; ++round) word = word * 1664525u + 1013904223u;
     words[i] = word;
 }
+
+// Reads the word at the address `gate` until the host sets it, at most `rounds` times; then `words` hold it. One item.
+// Simulated machines read each address of the process.
+ISTHMUS_KERNEL(wait_for_gate, isthmus::Index, std::uint64_t gate, isthmus::View<std::uint32_t> words,
+               std::uint64_t rounds) {
+    const volatile std::uint32_t &word = *reinterpret_cast<const std::uint32_t *>(gate);
+    std::uint32_t seen = word;
+    for (std::uint64_t round = 0; seen == 0 && round < rounds; ++round) seen = word;
+    words[0] = seen;
+}

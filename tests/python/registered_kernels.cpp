@@ -7,7 +7,8 @@
 
 namespace {
 const bool registered = isthmus::register_kernel("test.brighten", brighten).ok() &&
-                        isthmus::register_kernel(scale).ok() && isthmus::register_kernel(churn).ok();
+                        isthmus::register_kernel(scale).ok() && isthmus::register_kernel(churn).ok() &&
+                        isthmus::register_kernel(wait_for_gate).ok();
 }
 
 // Whether all of them were.

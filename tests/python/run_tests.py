@@ -85,7 +85,7 @@ def main():
                         'ASAN_OPTIONS': f'{options}:detect_leaks=0'.lstrip(':')}
     os.chdir(HERE)
     python = str(folder / 'bin' / 'python')
-    os.execve(python, [python, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-r', 's', *(more or ['.'])], environment)
+    os.execve(python, [python, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-r', 'sfE', *(more or ['.'])], environment)
 
 
 if __name__ == '__main__':

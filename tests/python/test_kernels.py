@@ -27,7 +27,7 @@ def test_kernels_of_two_dimensions_and_of_several_types(device, stream, kernels,
 
 
 def test_kernels_are_listed_and_say_what_they_take(kernels):
-    assert {'test.brighten', 'scale', 'churn'} <= set(kernels.names())
+    assert {'test.brighten', 'scale', 'churn', 'wait_for_gate'} <= set(kernels.names())
     assert re.search(r'View<.*> pixels, int by', repr(kernels.find('test.brighten')))
     assert [one.split()[-1] for one in kernels.scale.parameters] == ['out', 'in', 'by', 'width']
 

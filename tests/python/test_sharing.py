@@ -401,8 +401,8 @@ def test_ctrl_c_ends_a_wait_for_a_frame(device, meeting_place):
     with ring_on(device, 64, at=meeting_place):
         reader = started('''
             with opened() as runtime, isthmus.SharedReader(sys.argv[1], runtime.default_device) as reader:
-                print('there', flush=True)
                 try:
+                    print('there', flush=True)
                     reader.next()
                 except KeyboardInterrupt:
                     print('interrupted')
@@ -422,9 +422,9 @@ def test_ctrl_c_ends_a_wait_for_readers(device, meeting_place):
             device = runtime.default_device
             with isthmus.SharedRing(device, 64, at=sys.argv[1], policy='wait', reader_deadline=120) as ring:
                 with isthmus.SharedReader(sys.argv[1], device):
-                    print('there', flush=True)
                     begun = time.monotonic()
                     try:
+                        print('there', flush=True)
                         while True:
                             ring.frame(wait=60).publish()
                     except KeyboardInterrupt:
@@ -736,7 +736,7 @@ def test_a_worker_finishes_a_frame_while_another_thread_uses_the_reader(device, 
         assert reader.next(wait=10).finish()
 
 
-def test_other_threads_use_a_reader_while_one_waits_for_the_device(device, meeting_place, kernels):   # keeps I6, Y3
+def test_other_threads_use_a_reader_while_one_waits_for_the_device(device, meeting_place, gate):   # keeps I6, Y3
     if device.is_cpu:
         pytest.skip('its launches wait')
     stream, words = device.create_stream(), device.allocate_shared(1, 'u4')
@@ -744,12 +744,13 @@ def test_other_threads_use_a_reader_while_one_waits_for_the_device(device, meeti
         ring.frame().publish()
         frame, whole = reader.next(wait=10), []
         with frame.device(stream, 'r'):
-            kernels.churn(stream, 1, words, 1 << 28)   # work of the frame's scope, as its end takes it
+            gate.hold(stream, words)   # work of the frame's scope, as its end takes it
         thread = threading.Thread(target=lambda: whole.append(frame.finish(wait=60)))
         thread.start()
         time.sleep(0.1)
         with reader._turn.lock:
             assert not frame.closed and not stream.finished
+        gate.open()
         thread.join()
         assert whole == [True] and frame.closed
 
