@@ -31,19 +31,21 @@ using InLane = PieceCache::InLane;
 }
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
-// whose work may still use it; nullptr: none.
-void end_resting(StateBlock& block, StreamState* order, std::optional<std::uint64_t> age = {}) noexcept {
+// whose work may still use it; nullptr: none. Answers as keep_from_lane().
+std::uint64_t end_resting(StateBlock& block, StreamState* order, std::optional<std::uint64_t> age = {}) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
+    std::uint64_t went_bytes = 0;
     buffer.blocks().for_each_piece(
-        [&](Piece& piece, const MemoryBlock&) { keep_from_lane(*device, piece, order, age); });
+        [&](Piece& piece, const MemoryBlock&) { went_bytes += keep_from_lane(*device, piece, order, age); });
     block.end_state();
     block.from().give_back(&block);
+    return went_bytes;
 }
 template <class Resting>
-void end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age) noexcept {
+std::uint64_t end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age) noexcept {
     if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order, age);
-    end_resting(*resting.block, order, age);
+    return end_resting(*resting.block, order, age);
 }
 
 // Whether memory that rests may serve a request.
@@ -250,10 +252,13 @@ bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one,
     return true;
 }
 
-// What lies in the cache has waited for `fresh` releases more, of which those that leave the lane are some.
-void BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh) {
+// What lies in the cache has waited for `fresh` releases more, of which those that leave the lane are some. Answers how
+// many bytes went back.
+std::uint64_t BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh) {
     if (fresh != 0) device.cache.released_elsewhere(fresh);
-    for (const Leaving& one : leaving) end_resting(device, one.resting, one.order.get(), one.age);
+    std::uint64_t went_bytes = 0;
+    for (const Leaving& one : leaving) went_bytes += end_resting(device, one.resting, one.order.get(), one.age);
+    return went_bytes;
 }
 
 [[gnu::always_inline]] inline bool BufferLanes::put(DeviceState& device, std::size_t at, const Resting& resting) {
@@ -313,9 +318,9 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
 }
 
 // One thread at a time: who finds no memory and comes here waits until what others take out is in the cache.
-std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
+EmptiedLanes BufferLanes::empty(DeviceState& device, bool for_good) {
     const std::lock_guard emptying(device.lanes.emptying_);
-    std::uint64_t bytes = 0;
+    EmptiedLanes emptied;
     for (std::size_t at = 0; at < rules::lane_count; ++at) {
         Lane& lane = device.lanes.lanes_[at];
         const InLane& counted = device.cache.in_lanes[at];
@@ -327,12 +332,12 @@ std::uint64_t BufferLanes::empty(DeviceState& device, bool for_good) {
             fresh = lane.tell();
             const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
             for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
-            bytes += before - counted.bytes.load(std::memory_order_relaxed);
+            emptied.bytes += before - counted.bytes.load(std::memory_order_relaxed);
             lane.closed = lane.closed || for_good;
         }
-        keep_all(device, leaving, fresh);
+        emptied.went_bytes += keep_all(device, leaving, fresh);
     }
-    return bytes;
+    return emptied;
 }
 
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {
@@ -501,7 +506,7 @@ void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool und
     keep_from_lane(device, parked, order);
 }
 
-std::uint64_t empty_lanes(DeviceState& device) {
+EmptiedLanes empty_lanes(DeviceState& device) {
     return BufferLanes::empty(device, false);
 }
 

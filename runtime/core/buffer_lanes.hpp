@@ -31,6 +31,11 @@ struct OtherBuffer;
 struct StateBlock;
 struct StreamState;
 
+struct EmptiedLanes {
+    std::uint64_t bytes = 0;       // have left the lanes
+    std::uint64_t went_bytes = 0;  // to the driver and the system, of these and of what the cache had
+};
+
 // Of one device. A thread uses the lane of its number: it takes no lock that another thread holds, unless there are
 // more threads than lanes, and never waits for one. What rests is kept memory: closed to every access, parked in the
 // ledger and nobody's; only work of the stream in whose order it was allocated may still use it. Thread-safe, without
@@ -56,7 +61,7 @@ private:
     friend Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request, StreamState* order);
     friend Piece* wake_piece(DeviceState& device, const rules::SharedRequest& request, StreamState* order, Among lanes);
     friend void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool undisturbed);
-    friend std::uint64_t empty_lanes(DeviceState& device);
+    friend EmptiedLanes empty_lanes(DeviceState& device);
     friend void empty_lanes_of(StreamState& stream);
     friend void close_lanes(DeviceState& device);
 
@@ -124,7 +129,7 @@ private:
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
     static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
-    static void keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh);
+    static std::uint64_t keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh);
     // false: the lane has no room for it, or another thread has the lane.
     static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
     // put() where older ones have to make room. Expects the lane's lock, and gives it back.
@@ -133,7 +138,7 @@ private:
     static bool may_take(const DeviceState& device, std::uint64_t bytes) noexcept;
     static Size size_of(const HeldBlocks& held) noexcept;
     static Size size_of(const Piece& piece) noexcept;
-    static std::uint64_t empty(DeviceState& device, bool for_good);
+    static EmptiedLanes empty(DeviceState& device, bool for_good);
 
     std::mutex emptying_;
     std::array<Lane, rules::lane_count> lanes_;
@@ -174,8 +179,8 @@ Piece* wake_piece_here(DeviceState& device, const rules::SharedRequest& request,
 // Keeps a parked piece for a later allocation: in the lane of the thread, where it has room, otherwise in the cache.
 // `order`: the stream whose work may still use it. `undisturbed`: the caller has found the device so.
 void keep_piece(DeviceState& device, Piece& parked, StreamState* order, bool undisturbed = false);
-// All that rests goes to the cache; answers how many bytes. Expects no lock.
-std::uint64_t empty_lanes(DeviceState& device);
+// All that rests goes to the cache, and what is too much there goes back. Expects no lock.
+EmptiedLanes empty_lanes(DeviceState& device);
 // What rests in the order of a stream goes to the cache, behind the stream's work. For the end of the stream, to which
 // nobody has a reference.
 void empty_lanes_of(StreamState& stream);

@@ -196,7 +196,7 @@ Result<void> BufferState::may_have_parts(std::string_view what) {
         return (there != nullptr || device->buffer_extras->any_idle()) && device->buffer_parts->any_idle();
     };
     if (kept()) return {};
-    if (empty_lanes(*device) != 0 && kept()) return {};
+    if (empty_lanes(*device).bytes != 0 && kept()) return {};
     return device->allow_now(SealedAct::use_heap, "operator new", what);
 }
 

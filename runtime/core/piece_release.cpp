@@ -273,9 +273,9 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 // A stream may end while the thread holds the lock of another one, which uses a buffer next: no memory goes back then,
 // because it may be kept behind that stream, whose lock its return takes.
-void keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age) {
+std::uint64_t keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age) {
     PieceCache::Behind* const order = behind != nullptr ? &behind->kept_behind : nullptr;
-    free_all(device, device.cache.keep_from_lane(piece, order, age, !process::here.on_stream));
+    return free_all(device, device.cache.keep_from_lane(piece, order, age, !process::here.on_stream));
 }
 
 Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,
@@ -293,8 +293,8 @@ void keep_closed_again(DeviceState& device, Piece& parked, StreamState* order) {
 
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
     return_unreturned(device);
-    (void)empty_lanes(device);
-    const std::uint64_t bytes = free_all(device, device.cache.take_out(keep_bytes));
+    std::uint64_t bytes = empty_lanes(device).went_bytes;
+    bytes += free_all(device, device.cache.take_out(keep_bytes));
     if (!device.usable() || device.books->captures.any()) return bytes;
     if (const auto call = device.services.enter(rules::DriverUse::change_mapping)) device.segment.trim();
     return bytes;
@@ -302,8 +302,8 @@ std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes) {
 
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind) {
     return_unreturned(device);
-    (void)empty_lanes(device);
-    return free_all(device, device.cache.take_out_kind(kind));
+    const std::uint64_t bytes = empty_lanes(device).went_bytes;
+    return bytes + free_all(device, device.cache.take_out_kind(kind));
 }
 
 // Also of a stream that never had a handle: the cache knows each that took kept memory in its order.

@@ -143,7 +143,7 @@ bool keeps_state(const DeviceState& device, Beside beside) {
 // Otherwise it comes from the heap: a sealed scope refuses that.
 Result<void> has_state(DeviceState& device, Beside beside) {
     if (device.sealed_by() == nullptr || keeps_state(device, beside)) return {};
-    if (empty_lanes(device) != 0 && keeps_state(device, beside)) return {};
+    if (empty_lanes(device).bytes != 0 && keeps_state(device, beside)) return {};
     return device.allow_now(SealedAct::use_heap, "operator new", "making a buffer");
 }
 

@@ -268,6 +268,27 @@ TEST_F(Sources, ShortOfMemoryTheHandlerIsAskedUntilItGivesUp) {  // keeps K19
     EXPECT_FALSE(held);
 }
 
+// A large piece that served a small request is too much as soon as it has left its lane.
+TEST(KeptSources, ShortOfMemoryWhatOnlyALaneKeptMakesRoom) {  // keeps M5
+    FakeWorld world;
+    FakeRuntime runtime;
+    runtime.config->cache_bytes = 256 << 20;
+    Device device(runtime.open(world));
+    const Allocator allocator = device.allocator(MemoryKind::pinned);
+    const Allocator uncached = isthmus::detail::MemorySource(device.state(), MemoryKind::device).uncached();
+    ASSERT_TRUE(allocator.release(allocator.allocate(bytes(4 << 20)).value()).ok());
+    const MemoryBlock small = allocator.allocate(bytes(8192)).value();
+    ASSERT_EQ(device.trim_cache().value(), 0u);
+    ASSERT_TRUE(allocator.release(small).ok());
+    ASSERT_EQ(device.cache_usage().kept_bytes, 4u << 20);
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::out_of_memory;
+    const Result<MemoryBlock> made = uncached.allocate(bytes(64));
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    EXPECT_EQ(device.cache_usage().kept_bytes, 0u);
+    EXPECT_TRUE(uncached.release(*made).ok());
+}
+
 // Small buffers share a slab, whose size is nothing that the program asked for.
 TEST(SmallSources, ShortOfMemoryForASlabTheSizeThatWasAskedForIsNamed) {  // keeps K19
     FakeWorld world;
