@@ -6,6 +6,7 @@
 #include "trace_writer.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,6 +51,23 @@ Error cannot_write(const std::string& file, const char* call, int error) {
         .from_call(call, error);
 }
 
+// Whether close() may write the file, by what can be asked without making or opening it: a program may end without a
+// trace, and a pipe's reader sees each open. Room for it, and what a dangling link names, show when it is written.
+Result<void> may_be_written(const std::string& file) {
+    struct stat found = {};
+    if (::stat(file.c_str(), &found) == 0) {
+        if (S_ISDIR(found.st_mode)) return cannot_write(file, "stat", EISDIR);
+        if (::eaccess(file.c_str(), W_OK) != 0) return cannot_write(file, "eaccess", errno);
+        return {};
+    }
+    if (errno != ENOENT) return cannot_write(file, "stat", errno);
+    if (::lstat(file.c_str(), &found) == 0) return {};
+    const std::size_t slash = file.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+    if (::eaccess(folder.c_str(), W_OK | X_OK) != 0) return cannot_write(file, "eaccess", errno);
+    return {};
+}
+
 Result<void> write_file(const std::string& file, const std::string& text) {
     const int out = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out < 0) return cannot_write(file, "open", errno);
@@ -73,6 +91,7 @@ Result<ChromeTrace> ChromeTrace::open(std::string file, const ChromeTraceOptions
         return Error(Code::invalid_argument, "a trace needs the name of a file, and room for a thread and an event",
                      "name a file, and leave ChromeTraceOptions as they are");
     }
+    if (Result<void> writable = may_be_written(file); !writable) return std::move(writable).error();
     std::unique_ptr<State> made(new (std::nothrow) State);
     if (made == nullptr || !made->blocks.make(options.threads, options.events_per_thread)) {
         return Error(Code::out_of_memory, "there is no memory for the blocks of a trace",

@@ -134,8 +134,10 @@ static void a_trace_is_written(const char* file) {
     isthmus_runtime_free(runtime);
     isthmus_runtime_free(other);
 
-    WORKS(isthmus_trace_open("/nonexistent/trace.json", &trace, ERR));
-    REFUSED(ISTHMUS_SYSTEM_ERROR, "/nonexistent/trace.json", isthmus_trace_close(trace, ERR));
+    REFUSED(ISTHMUS_SYSTEM_ERROR, "/nonexistent/trace.json: No such file or directory",
+            isthmus_trace_open("/nonexistent/trace.json", &trace, ERR));
+    WORKS(isthmus_trace_open("/dev/full", &trace, ERR));
+    REFUSED(ISTHMUS_SYSTEM_ERROR, "/dev/full", isthmus_trace_close(trace, ERR));
     isthmus_trace_free(trace);
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "name of a file", isthmus_trace_open("", &trace, ERR));
     REFUSED(ISTHMUS_INVALID_ARGUMENT, "`trace` is NULL", isthmus_trace_open(file, NULL, ERR));

@@ -73,10 +73,12 @@ def test_a_trace_is_written_when_the_runtime_is_closed(tmp_path):   # keeps O2, 
     events = json.loads(file.read_text())['traceEvents']
     names = {event['name'] for event in events}
     assert any('fill' in name for name in names) and any('refused' in str(event) for event in events)
-    nowhere = opened(trace='/nonexistent/trace.json')
-    with pytest.raises(isthmus.Error, match='/nonexistent/trace.json'):
-        nowhere.close()
-    nowhere.close()
+    with pytest.raises(isthmus.Error, match='/nonexistent/trace.json: No such file'):
+        opened(trace='/nonexistent/trace.json')
+    full = opened(trace='/dev/full')
+    with pytest.raises(isthmus.Error, match='/dev/full'):
+        full.close()
+    full.close()
     with pytest.raises(isthmus.InvalidArgument, match='name of a file'):
         opened(trace='')
 

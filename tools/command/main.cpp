@@ -125,6 +125,7 @@ struct Recording {
     const ObserverCallbacks* begin(const ObserverCallbacks* next) {
         if (trace) return trace.callbacks(next);
         Result<ChromeTrace> made = file.empty() ? ChromeTrace::from_environment() : ChromeTrace::open(file);
+        if (made.code() == Code::system_error) bad_input(one_line(made.error().text()));
         if (!made) cannot(std::string(made.error().message()));
         trace = std::move(made).value();
         return trace.callbacks(next);

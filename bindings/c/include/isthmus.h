@@ -295,7 +295,8 @@ typedef struct isthmus_observer {
     { sizeof(isthmus_observer), NULL, NULL, NULL, NULL }
 /* Records what runtimes do (isthmus_runtime_options.trace) for ui.perfetto.dev and `isthmus trace`. `file` is written
  * by isthmus_trace_close(); NULL: the file that ISTHMUS_TRACE names in the environment, and without it nothing is
- * recorded. Recording takes no lock and allocates nothing. Errors: invalid_argument, out_of_memory. */
+ * recorded. Recording takes no lock and allocates nothing. Errors: invalid_argument, out_of_memory, system_error (the
+ * file may not be written, or its directory is not there; no file is made). */
 ISTHMUS_C_API isthmus_code isthmus_trace_open(const char* file, isthmus_trace** trace, isthmus_error** error);
 /* Ends the recording and writes the file: after the work that it shall hold. Later calls do nothing; runtimes work on.
  * Errors: system_error, forked (in a child of the process that opened it: the file is the parent's). */

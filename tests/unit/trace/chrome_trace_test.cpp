@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -144,14 +147,70 @@ TEST_F(TraceFile, IsRefusedWithoutANameOrRoom) {
     EXPECT_EQ(ChromeTrace::open("").code(), Code::invalid_argument);
     EXPECT_EQ(ChromeTrace::open(file_, {.events_per_thread = 0, .threads = 1}).code(), Code::invalid_argument);
     EXPECT_EQ(ChromeTrace::open(file_, {.events_per_thread = 1, .threads = 0}).code(), Code::invalid_argument);
-    Result<ChromeTrace> nowhere = ChromeTrace::open(folder_ / "missing" / "trace.json");
+}
+
+// What the file system forbids is said before anything is recorded, and makes no file.
+TEST_F(TraceFile, ThatMayNotBeWrittenIsRefusedWhenItIsOpened) {
+    const auto why_not = [](const std::string& file) {
+        const Result<ChromeTrace> refused = ChromeTrace::open(file);
+        EXPECT_EQ(refused.code(), Code::system_error) << file;
+        if (refused) return 0;
+        EXPECT_NE(refused.error().message().find(file + ": " + std::strerror(refused.error().driver_code())),
+                  std::string_view::npos)
+            << refused.error().text();
+        return refused.error().driver_code();
+    };
+    EXPECT_EQ(why_not(folder_ / "missing" / "trace.json"), ENOENT);
+    EXPECT_EQ(why_not(folder_ / "missing" / ""), ENOENT);
+    EXPECT_EQ(why_not("missing/trace.json"), ENOENT);
+    EXPECT_EQ(why_not(folder_), EISDIR);
+    EXPECT_EQ(why_not(folder_ / std::string(300, 'a')), ENAMETOOLONG);
+    std::ofstream(file_) << "earlier";
+    EXPECT_EQ(why_not(file_ + "/trace.json"), ENOTDIR);
+    if (::geteuid() != 0) {  // root may write everywhere
+        std::filesystem::permissions(file_, std::filesystem::perms::owner_read);
+        EXPECT_EQ(why_not(file_), EACCES);
+        std::filesystem::permissions(folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+        EXPECT_EQ(why_not(folder_ / "new.json"), EACCES);
+        std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(TraceFile, IsNotTouchedBeforeItIsWritten) {
+    const auto opens_and_writes = [&](const std::string& file) {
+        const auto bytes = [&] { return std::filesystem::exists(file_) ? std::filesystem::file_size(file_) : 0; };
+        const std::uintmax_t before = bytes();
+        Result<ChromeTrace> trace = ChromeTrace::open(file);
+        if (!trace) return testing::AssertionFailure() << trace.error().text();
+        if (bytes() != before) return testing::AssertionFailure() << "it was touched";
+        return trace->close() ? testing::AssertionSuccess() : testing::AssertionFailure();
+    };
+    EXPECT_TRUE(opens_and_writes(file_));
+    std::filesystem::remove(file_);
+    std::filesystem::create_symlink("trace.json", folder_ / "link.json");
+    EXPECT_TRUE(opens_and_writes(folder_ / "link.json")) << "the link names no file yet";
+    std::ofstream(file_) << "earlier";
+    EXPECT_TRUE(opens_and_writes(file_));
+    EXPECT_EQ(written()["otherData"]["recorded"], 0);
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder_);
+    EXPECT_TRUE(opens_and_writes("here.json"));
+    std::filesystem::current_path(before);
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "here.json"));
+}
+
+TEST_F(TraceFile, ThatIsFullOrGoneIsAnErrorWhenItIsWritten) {
+    std::filesystem::create_directory(folder_ / "gone");
+    Result<ChromeTrace> nowhere = ChromeTrace::open(folder_ / "gone" / "trace.json");
     ASSERT_TRUE(nowhere);
+    std::filesystem::remove(folder_ / "gone");
     launch(*nowhere->callbacks());
     const Result<void> closed = nowhere->close();
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.code(), Code::system_error);
     EXPECT_EQ(closed.error().call(), "open");
-    EXPECT_NE(closed.error().message().find("missing"), std::string::npos);
+    EXPECT_NE(closed.error().message().find("gone"), std::string::npos);
     Result<ChromeTrace> full = ChromeTrace::open("/dev/full");
     ASSERT_TRUE(full);
     launch(*full->callbacks());

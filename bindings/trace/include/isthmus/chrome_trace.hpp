@@ -30,7 +30,8 @@ struct ChromeTraceCounts {
 class ISTHMUS_API ChromeTrace {
 public:
     ChromeTrace() noexcept = default;  // records nothing
-    // `file` is opened by close(). Errors: invalid_argument (no file name, no room), out_of_memory.
+    // `file` is made by close(). Errors: invalid_argument (no file name, no room), out_of_memory, system_error (the
+    // file may not be written, or its directory is not there; that the disk is full shows at close()).
     static Result<ChromeTrace> open(std::string file, const ChromeTraceOptions& options = {});
     // Of the file that ISTHMUS_TRACE names; empty where it is not set, and in set-user-ID programs.
     static Result<ChromeTrace> from_environment(const ChromeTraceOptions& options = {});
