@@ -25,6 +25,21 @@ bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
     return true;
 }
 
+// Of nodes with CPUs: others are memory of GPUs. A record without nodes states no limit.
+bool host_has_room(const Driver& d, std::uint64_t bytes) {
+    std::uint64_t host_bytes = 0;
+    for (const NumaNode& node : d.machine.record().facts.numa_nodes) {
+        if (node.cpu_count > 0) host_bytes += node.memory_bytes;
+    }
+    return host_bytes == 0 || (bytes <= host_bytes && d.pinned_bytes <= host_bytes - bytes);
+}
+
+std::uint64_t pinned_bytes_of(const Region& region) {
+    constexpr unsigned io_memory = 4;
+    const bool registered = region.kind == Kind::registered && (region.flags & io_memory) == 0;
+    return registered || region.kind == Kind::pinned ? region.bytes : 0;
+}
+
 }  // namespace
 
 bool has_room(const Driver& d, int device, std::size_t bytes) {
@@ -78,7 +93,7 @@ Region* allocate_managed(Driver& d, int device, Context* context, std::size_t by
 }
 
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags) {
-    if (bytes >= absurd_bytes) return nullptr;
+    if (bytes >= absurd_bytes || !host_has_room(d, bytes)) return nullptr;
     Region region;
     region.host = d.protection.map(bytes, region.mapped_bytes, Protection::InChild::copied);
     if (!region.host) return nullptr;
@@ -96,12 +111,16 @@ Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t byt
     region.device = device;
     region.context = context;
     region.flags = flags;
+    d.pinned_bytes += bytes;
     return d.regions.add(region);
 }
 
 Region* add_registered(Driver& d, int device, Context* context, void* host, std::size_t bytes, unsigned flags) {
     Region region;
     region.kind = Kind::registered;
+    region.bytes = bytes;
+    region.flags = flags;
+    if (!host_has_room(d, pinned_bytes_of(region))) return nullptr;
     region.host = host;
     region.base = reinterpret_cast<Address>(host);
     // One visible device that cannot use host pointers makes device addresses differ for all (PLATFORMS §1).
@@ -109,10 +128,9 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
     for (int any = 0; d.valid(any); ++any)
         differs = differs || d.fact(any, attribute::host_pointer_for_registered) == 0;
     if (differs && !reserve_alias(d, region, bytes)) return nullptr;
-    region.bytes = bytes;
     region.device = device;
     region.context = context;
-    region.flags = flags;
+    d.pinned_bytes += pinned_bytes_of(region);
     return d.regions.add(region);
 }
 
@@ -125,6 +143,7 @@ void release_region(Driver& d, Region* region) {
     } else if (region->kind == Kind::array || region->kind == Kind::heap) {
         d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     }
+    d.pinned_bytes -= pinned_bytes_of(*region);
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);
     void* const host = region->host;

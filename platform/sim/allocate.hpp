@@ -17,6 +17,8 @@ void close_to_host(Driver& d, Region* region);
 // nullptr: the device or the system has no memory left. Device memory is closed to the CPU.
 Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes);
 Region* allocate_managed(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
+// The next two: no more than the host's memory by the record, over all devices. Memory of other hardware
+// (CU_MEMHOSTREGISTER_IOMEMORY) is none of it.
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
 Region* add_registered(Driver& d, int device, Context* context, void* host, std::size_t bytes, unsigned flags);
 void release_region(Driver& d, Region* region);

@@ -140,6 +140,7 @@ public:
     Regions regions;
     Protection protection;
     std::vector<DeviceState> devices;
+    std::uint64_t pinned_bytes = 0;  // of the host's memory, by all devices
     Handles<Context> contexts;
     Handles<Stream> streams;
     Handles<Event> events;

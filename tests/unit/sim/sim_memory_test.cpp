@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -37,6 +38,55 @@ TEST(SimMemory, AbsurdSizesAndMoreThanTheDeviceHasAreOutOfMemory) {
         REQUIRE_CODE(cuMemFree_v2(address), 0);
         REQUIRE_CODE(cuMemGetInfo_v2(&left, &total_bytes), 0);
         REQUIRE_THAT(left == free_bytes);
+    });
+}
+
+// By the record: the memory of nodes that have CPUs.
+std::uint64_t host_bytes() {
+    char nodes[4096] = {};
+    REQUIRE_THAT(isthmus_sim_fact("numa_nodes", nodes, sizeof nodes) != 0);
+    std::uint64_t bytes = 0;
+    int taken = 0;
+    for (const char* at = nodes; *at != 0; at += taken) {
+        int id = 0, cpus = 0;
+        unsigned long long of_node = 0;
+        REQUIRE_THAT(std::sscanf(at, "%d:%d:%llu%n", &id, &cpus, &of_node, &taken) == 3);
+        if (cpus > 0) bytes += of_node;
+        if (at[taken] == ',') ++taken;
+    }
+    return bytes;
+}
+
+TEST(SimMemory, NoMoreIsPinnedThanTheHostHas) {  // keeps K19's ground
+    in_own_process([] {
+        open_device();
+        constexpr std::size_t page = 4096;
+        constexpr unsigned io_memory = 4;
+        const std::size_t half = host_bytes() / 2;
+        alignas(page) static char memory[page];
+        const bool registers = fact(attribute::host_register) != 0;
+        void* first = nullptr;
+        void* second = nullptr;
+        void* refused = memory;
+        REQUIRE_THAT(half > page);
+        REQUIRE_CODE(cuMemHostAlloc(&refused, 2 * half + page, 0), 2);
+        REQUIRE_THAT(refused == nullptr);
+        REQUIRE_CODE(cuMemHostAlloc(&first, half, 0), 0);
+        REQUIRE_CODE(cuMemHostAlloc(&refused, half + page, 0), 2);
+        REQUIRE_CODE(cuMemAllocHost_v2(&second, half), 0);
+        REQUIRE_CODE(cuMemAllocHost_v2(&refused, page), 2);
+        REQUIRE_CODE(cuMemHostRegister_v2(memory, page, 0), registers ? 2 : 801);
+        REQUIRE_CODE(cuMemHostRegister_v2(memory, page, io_memory), registers ? 0 : 801);  // not the host's
+        REQUIRE_CODE(cuMemHostUnregister(memory), registers ? 0 : 713);
+        REQUIRE_CODE(cuMemAllocHost_v2(&refused, page), 2);
+        REQUIRE_CODE(cuMemFreeHost(first), 0);
+        REQUIRE_CODE(cuMemHostRegister_v2(memory, page, 0), registers ? 0 : 801);
+        REQUIRE_CODE(cuMemHostAlloc(&first, half, 0), registers ? 2 : 0);
+        REQUIRE_CODE(cuMemHostUnregister(memory), registers ? 0 : 713);
+        if (registers) REQUIRE_CODE(cuMemHostAlloc(&first, half, 0), 0);
+        REQUIRE_CODE(cuMemFreeHost(first), 0);
+        REQUIRE_CODE(cuMemFreeHost(second), 0);
+        REQUIRE_CODE(cuMemHostAlloc(&first, 2 * half, 0), 0);
     });
 }
 
