@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers that are dropped while work uses them: the drop does not wait, and nobody gets their memory before.
+#include "gate.hpp"
 #include "keeping.hpp"
 
 #include <array>
@@ -28,25 +29,23 @@ TEST(Dropped, TheDropDoesNotWaitAndTheMemoryServesWhenItsWorkHasEnded) {
         Stream stream = device.create_stream().value();
         for (const MemoryKind kind : kinds) {
             SCOPED_TRACE(isthmus::name(kind));
-            bool ended_early = false;
-            {
-                auto made = shared_of(device, kind);
-                if (made.code() == Code::unsupported || !worked(made)) continue;
-                Buffer<std::int32_t> buffer = std::move(made).value();
-                if (buffer.path() == LaunchPath::attach) continue;
-                set_all(buffer, 1);
-                (void)stream.launch(churn, count, buffer, 2000).value();
-                const std::uint64_t position = stream.mark().value();
-                const std::uint64_t kept = device.cache_usage().kept_pieces;
-                { const Buffer<std::int32_t> dropped = std::move(buffer); }
-                ended_early = stream.completed(position);
-                EXPECT_TRUE(unless_fault(ended_early || device.cache_usage().kept_pieces == kept)) << "in use";
-            }
-            EXPECT_FALSE(ended_early) << "the drop waited";
+            auto made = shared_of(device, kind);
+            if (made.code() == Code::unsupported || !worked(made)) continue;
+            Buffer<std::int32_t> buffer = std::move(made).value();
+            if (buffer.path() == LaunchPath::attach) continue;
+            set_all(buffer, 1);
+            Gate gate(device);
+            (void)stream.launch(when_raised, 1, gate.words(), buffer, 1).value();
+            const std::uint64_t kept = device.cache_usage().kept_pieces;
+            const long calls = driver_calls();
+            { const Buffer<std::int32_t> dropped = std::move(buffer); }
+            ASSERT_TRUE(unless_fault(!gate.holds() || driver_calls() == calls)) << "it waited, until its deadline";
+            EXPECT_TRUE(unless_fault(!gate.holds() || device.cache_usage().kept_pieces == kept)) << "in use";
             // Another stream's buffer of this size, while the work runs: its content is its own.
             auto other = shared_of(device, kind);
             if (!worked(other)) continue;
             set_all(*other, 5);
+            gate.raise();
             stream.synchronize().value();
             expect_all(*other, 5);
             EXPECT_TRUE(worked(other->release()));

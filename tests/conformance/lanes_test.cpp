@@ -668,9 +668,10 @@ TEST(Lanes, MemoryOfAStreamIsThereAtOnceInItsOrderAndNowhereElse) {
         Stream other = device.create_stream().value();
         EXPECT_TRUE(worked(one.synchronize()));
         EXPECT_TRUE(worked(other.synchronize()));
+        Gate gate(device);
         {
             Buffer<std::int32_t> used = one.allocate<std::int32_t>(count).value();
-            EXPECT_TRUE(worked(one.launch(churn, count, used, 2000)));
+            EXPECT_TRUE(worked(one.launch(when_raised, 1, gate.words(), used, 1)));
         }
         CacheUsage before = device.cache_usage();
         EXPECT_TRUE(unless_fault(before.kept_pieces > 0)) << "behind the work of the stream";
@@ -683,6 +684,7 @@ TEST(Lanes, MemoryOfAStreamIsThereAtOnceInItsOrderAndNowhereElse) {
             // Another stream gets memory of its own.
             Buffer<std::int32_t> elsewhere = other.allocate<std::int32_t>(count).value();
             EXPECT_TRUE(worked(other.fill(elsewhere, 7)));
+            gate.raise();
             Buffer<std::int32_t> seen = pinned(device, count, 0);
             EXPECT_TRUE(worked(one.copy(seen, again)));
             expect_all(seen, 5);
@@ -693,14 +695,16 @@ TEST(Lanes, MemoryOfAStreamIsThereAtOnceInItsOrderAndNowhereElse) {
             EXPECT_TRUE(worked(one.synchronize()));
         }
         (void)device.trim_cache().value();
+        Gate behind(device);
         {
             Buffer<std::int32_t> used = one.allocate<std::int32_t>(count).value();
-            EXPECT_TRUE(worked(other.launch(churn, count, used, 2000)));
+            EXPECT_TRUE(worked(other.launch(when_raised, 1, behind.words(), used, 1)));
         }
         // The other stream used it last: it is kept behind that one's work.
         before = device.cache_usage();
         Buffer<std::int32_t> last = other.allocate<std::int32_t>(count).value();
         EXPECT_TRUE(unless_fault(device.cache_usage().missed == before.missed));
+        behind.raise();
         EXPECT_TRUE(worked(other.synchronize()));
     });
 }
