@@ -153,7 +153,7 @@ TEST_F(FullQueue, ABufferThatIsDroppedMeanwhileEndsWhenItsWorkHasEnded) {  // ke
     EXPECT_EQ(device().cache_usage().kept_pieces, 0u);
     release();
     stands.join();
-    device().synchronize().value();
+    device().synchronize(long_enough).value();
     EXPECT_EQ(device().cache_usage().kept_pieces, 1u);
     EXPECT_EQ(other.read_on_host(long_enough).value()[0], 2);
 }

@@ -655,7 +655,7 @@ TEST(Core, ABufferThatAnotherDeviceUsedEndsInAForkedChildWithoutALock) {  // kee
     std::thread holder([&] {
         user.state()->books->far_buffers.visit([&](isthmus::detail::BufferState&) {
             held.set_value();
-            const auto waited = ended.get_future().wait_for(std::chrono::seconds(5));
+            const auto waited = ended.get_future().wait_for(std::chrono::seconds(20));
             ended_meanwhile = waited == std::future_status::ready;
         });
     });
