@@ -221,7 +221,9 @@ TEST(SimStreamWords, TheCpuFaultsOnDeviceMemoryWhileAStreamWaits) {  // keeps A6
         const Address word = in_host_memory ? w.device : memory;
         REQUIRE_CODE(cuMemsetD32_v2(memory, 0, 1024), 0);
         REQUIRE_CODE(cuStreamWaitValue32_v2(w.scene.stream, word, 1, equal), 0);
-        for (int looks = 0; looks < 2000; ++looks) {  // memory is open for each look alone
+        // Memory is open for each look alone.
+        for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+             std::chrono::steady_clock::now() < end;) {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
             static_cast<void>(*as_pointer(memory + 64));
         }
