@@ -154,11 +154,11 @@ TEST(Transport, TheSenderNoticesThatTheReceiverIsGone) {  // keeps N3
 
 TEST(Transport, SilenceEndsAnEndThatDoesNotStep) {  // keeps N3
     ucx::ConnectionOptions options;
-    options.silence = 300ms;
+    options.silence = 800ms;  // signs of life are due after a quarter of it: a thread may stand still for 0.5 s
     Pair pair(4096, SlowReaderPolicy::overwrite, options);
     const auto begin = std::chrono::steady_clock::now();
     // Signs of life keep an idle connection.
-    while (std::chrono::steady_clock::now() - begin < 700ms) {
+    while (std::chrono::steady_clock::now() - begin < 900ms) {
         ASSERT_TRUE(pair.sender->step(10ms));
         ASSERT_TRUE(pair.receiver->step(10ms));
     }
@@ -166,29 +166,28 @@ TEST(Transport, SilenceEndsAnEndThatDoesNotStep) {  // keeps N3
     EXPECT_EQ(pair.sent.code(), Code::peer_lost);
 }
 
-// Frames that come while the sender waits for them, after more than `silence` without one.
+// A frame that comes while the sender waits for it, after more than `silence` without one.
 TEST(Transport, AFrameBehindALongPauseArrives) {  // keeps N3
     for (const std::size_t bytes : {std::size_t{4096}, std::size_t{1} << 20}) {
         ucx::ConnectionOptions options;
-        options.silence = 300ms;
+        options.silence = 800ms;  // signs of life are due after a quarter of it: a thread may stand still for 0.5 s
         Pair pair(bytes, SlowReaderPolicy::wait, options);
         std::atomic<bool> over{false};
         std::thread receives([&] {
             while (!over && pair.received) pair.received = pair.receiver->step(10ms);
         });
         std::thread publishes([&] {
-            for (int value = 1; value <= 3; ++value) {
-                std::this_thread::sleep_for(700ms);
-                pair.publish(value);
-            }
+            pair.publish(1);
+            std::this_thread::sleep_for(1s);
+            pair.publish(2);
         });
         const auto end = std::chrono::steady_clock::now() + 20s;
-        while (pair.sent && pair.sender->counts().frames < 3 && std::chrono::steady_clock::now() < end) {
+        while (pair.sent && pair.sender->counts().frames < 2 && std::chrono::steady_clock::now() < end) {
             pair.sent = pair.sender->step(100ms);
         }
         EXPECT_TRUE(pair.sent) << bytes << ": " << pair.sent.error().text();
         publishes.join();
-        for (int value = 1; pair.sent && value <= 3; ++value) EXPECT_EQ(pair.next(), value) << bytes;
+        for (int value = 1; pair.sent && value <= 2; ++value) EXPECT_EQ(pair.next(), value) << bytes;
         over = true;
         receives.join();
         EXPECT_TRUE(pair.received) << bytes;
