@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and fills of every kind, shape and device: data arrives, or the refusal names the reason.
 #include "scenario.hpp"
+#include "gate.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -227,13 +228,14 @@ TEST(Copies, OfPinnedMemoryTheyReturnBeforeTheyAreDone) {  // keeps K22, S1
     const Settled settled(device);  // a copy from a span does not hold its memory
     for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
     stream.fill_bytes(busy, 0).value();
-    (void)stream.launch(churn, count, busy, rounds(200000)).value();
+    Gate gate(device);
+    (void)stream.launch(when_raised, 1, gate.words(), busy, 1).value();
     const std::span<const std::int32_t> span(view.data(), count);
     stream.copy_from_host(target, span).value();
-    const auto still = stream.synchronize(Wait::never());
-    if (!still) {
-        EXPECT_TRUE(refused_as(still, Code::not_ready));
+    if (gate.holds()) {
+        EXPECT_TRUE(refused_while_it_lasts(stream.synchronize(Wait::never()), Code::not_ready));
     }
+    gate.raise();
     stream.synchronize().value();
     EXPECT_EQ(content(stream, target)[count - 1], static_cast<std::int32_t>(count - 1));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events.
 #include "scenario.hpp"
+#include "gate.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -117,16 +118,16 @@ TEST(Streams, WaitsHaveDeadlines) {  // keeps S9, R5
         in_place.kind = MemoryKind::pinned;
         Buffer<std::int32_t> a = device.allocate_shared<std::int32_t>(count, in_place).value();
         { (void)a.write_on_host().value(); }
-        (void)device.stream().launch(churn, count, a, busy(2000000)).value();
-        const auto refused = a.read_on_host(Wait::never());
-        if (!refused) {
-            EXPECT_TRUE(refused_as(refused, Code::not_ready));
-            EXPECT_NE(refused.error().message().find("churn"), std::string_view::npos);
+        Gate gate(device);
+        (void)device.stream().launch(when_raised, 1, gate.words(), a, 1).value();
+        if (gate.holds()) {
+            const auto refused = a.read_on_host(Wait::never());
+            ASSERT_TRUE(refused_while_it_lasts(refused, Code::not_ready));
+            EXPECT_TRUE(unless_fault(refused.error().message().find("when_raised") != std::string_view::npos));
+            const Wait briefly = Wait::at_most(std::chrono::microseconds(1));
+            EXPECT_TRUE(refused_while_it_lasts(device.stream().synchronize(briefly), Code::timed_out));
         }
-        const auto late = device.stream().synchronize(Wait::at_most(std::chrono::microseconds(1)));
-        if (!late) {
-            EXPECT_TRUE(refused_as(late, Code::timed_out));
-        }
+        gate.raise();
         EXPECT_TRUE(worked(device.synchronize()));
         EXPECT_TRUE(worked(a.read_on_host(Wait::never())));
     });
