@@ -356,7 +356,7 @@ void with_memory_behind_two_streams(Scenario scenario) {
     std::vector<std::string> lines;
     RuntimeOptions options;
     options.cache_bytes = std::uint64_t{256} << 20;
-    options.wait_timeout = std::chrono::seconds(20);  // work ends before it on a slow machine, too
+    options.wait_timeout = std::chrono::seconds(10);  // work ends before it on a slow machine, too
     options.log = [&](Severity, std::string_view line) { lines.emplace_back(line); };
     Runtime own = Runtime::open(options).value();
     for (std::size_t at = 0; at < own.device_count(); ++at) {

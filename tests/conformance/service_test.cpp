@@ -441,7 +441,9 @@ TEST_F(Services, WhatEndsWithinASynchronisationMayStartOne) {
     on_every_server([](Device& device) {
         bool over = false;
         std::optional<Result<void>> served;
-        Runtime own = Runtime::open({}).value();
+        RuntimeOptions impatient;
+        impatient.wait_timeout = std::chrono::seconds(10);  // below the deadline of a planned fault
+        Runtime own = Runtime::open(impatient).value();
         const Closing closing{over};
         Device& fresh = *own.device(device.index()).value();
         const auto serve = [&](Device* on) {
