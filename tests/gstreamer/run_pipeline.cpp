@@ -300,19 +300,34 @@ void run(Json& document, GstElement* pipeline, const Options& options) {
     gst_object_unref(bus);
 }
 
-void cycle(Json& document, GstElement* pipeline, unsigned cycles) {
-    unsigned done = 0;
-    for (; done < cycles; ++done) {
-        for (const GstState state : {GST_STATE_PAUSED, GST_STATE_PLAYING, GST_STATE_NULL}) {
-            gst_element_set_state(pipeline, state);
-            if (gst_element_get_state(pipeline, nullptr, nullptr, longest) == GST_STATE_CHANGE_FAILURE) {
-                document["end"] = "error";
-                return;
-            }
-        }
+// Whether the pipeline has reached the state. gst_element_get_state() also fails without an error where the pipeline's
+// own threads change the state meanwhile.
+bool reach(Json& document, GstElement* pipeline, GstBus* bus, GstState state) {
+    gst_element_set_state(pipeline, state);
+    const gint64 until = g_get_monotonic_time() + static_cast<gint64>(longest / 1000);
+    while (g_get_monotonic_time() < until) {
+        const GstStateChangeReturn reached = gst_element_get_state(pipeline, nullptr, nullptr, longest);
+        if (reached == GST_STATE_CHANGE_SUCCESS || reached == GST_STATE_CHANGE_NO_PREROLL) return true;
+        GstMessage* const message = gst_bus_timed_pop_filtered(bus, GST_MSECOND, GST_MESSAGE_ERROR);
+        if (message == nullptr) continue;
+        add_error(document, message);
+        gst_message_unref(message);
+        break;
     }
-    document["end"] = "cycles";
+    return false;
+}
+
+void cycle(Json& document, GstElement* pipeline, unsigned cycles) {
+    GstBus* const bus = gst_element_get_bus(pipeline);
+    unsigned done = 0;
+    while (done < cycles && reach(document, pipeline, bus, GST_STATE_PAUSED) &&
+           reach(document, pipeline, bus, GST_STATE_PLAYING) && reach(document, pipeline, bus, GST_STATE_NULL)) {
+        ++done;
+    }
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    document["end"] = done == cycles ? "cycles" : "error";
     document["cycles"] = done;
+    gst_object_unref(bus);
 }
 
 }  // namespace
