@@ -23,7 +23,7 @@ ISTHMUS_KERNEL(churn, isthmus::Index i, isthmus::View<std::uint32_t> words, std:
 // Simulated machines read each address of the process.
 ISTHMUS_KERNEL(wait_for_gate, isthmus::Index, std::uint64_t gate, isthmus::View<std::uint32_t> words,
                std::uint64_t rounds) {
-    const volatile std::uint32_t &word = *reinterpret_cast<const std::uint32_t *>(gate);
+    const volatile std::uint32_t& word = *reinterpret_cast<const std::uint32_t*>(gate);
     std::uint32_t seen = word;
     for (std::uint64_t round = 0; seen == 0 && round < rounds; ++round) seen = word;
     words[0] = seen;
