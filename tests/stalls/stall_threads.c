@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets threads stand still at random, one at a time, as on a virtual machine that gets no time: for LD_PRELOAD
 // (`meson test --setup stalled`). Each stall ends by itself. A test that fails depends on how long something takes.
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
