@@ -498,13 +498,16 @@ protected:
     }
 };
 
-TEST_F(SealedFaults, ALostDeviceEndsEachWaitWithoutTheHeap) {  // keeps T2, R2
+// GoogleTest runs suites of this ending first: the children start in a process that has opened no driver.
+using SealedFaultsDeathTest = SealedFaults;
+
+TEST_F(SealedFaultsDeathTest, ALostDeviceEndsEachWaitWithoutTheHeap) {  // keeps T2, R2
     expect_all_end(lost_devices);
 }
-TEST_F(SealedFaults, AServiceThatHangsEndsEachWaitAtItsDeadlineWithoutTheHeap) {  // keeps T2, R5
+TEST_F(SealedFaultsDeathTest, AServiceThatHangsEndsEachWaitAtItsDeadlineWithoutTheHeap) {  // keeps T2, R5
     expect_all_end(hung_services);
 }
-TEST_F(SealedFaults, AnotherProcessThatDiesEndsEachWaitWithoutTheHeap) {  // keeps T2, I6
+TEST_F(SealedFaultsDeathTest, AnotherProcessThatDiesEndsEachWaitWithoutTheHeap) {  // keeps T2, I6
     expect_all_end(dead_processes);
 }
 
