@@ -84,7 +84,8 @@ private:
     std::optional<Runtime> runtime_;
 };
 
-// Memory whose owner unmaps it when the release callback reports it unused, and maps ordinary memory in its place.
+// Memory whose owner unmaps it when the release callback reports it unused, and maps ordinary memory in its place. It stays
+// mapped until the process ends: the driver may have it registered still, and later memory must not get its addresses.
 class Owned {
 public:
     Owned() : data_(map(nullptr)) {
@@ -92,9 +93,6 @@ public:
     }
     Owned(const Owned&) = delete;
     Owned& operator=(const Owned&) = delete;
-    ~Owned() {
-        if (told_ < 2) (void)::munmap(data_, bytes);
-    }
     AdoptOptions options() {
         AdoptOptions made;
         made.use.kind = MemoryKind::registered;
