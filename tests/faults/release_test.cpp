@@ -84,8 +84,9 @@ private:
     std::optional<Runtime> runtime_;
 };
 
-// Memory whose owner unmaps it when the release callback reports it unused, and maps ordinary memory in its place. It stays
-// mapped until the process ends: the driver may have it registered still, and later memory must not get its addresses.
+// Memory whose owner unmaps it when the release callback reports it unused, and maps ordinary memory in its place. It
+// stays mapped until the process ends: the driver may have it registered still, and later memory must not get its
+// addresses.
 class Owned {
 public:
     Owned() : data_(map(nullptr)) {
