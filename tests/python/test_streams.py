@@ -87,12 +87,10 @@ def test_a_deadline_ends_a_wait_and_not_the_work(device, stream, gate):
 @pytest.mark.parametrize('waiting', ['stream', 'device', 'host scope'])
 def test_waits_let_other_threads_run(device, stream, gate, waiting):   # keeps Y3
     buffer = device.allocate_shared(1, 'u4', kind=None if device.is_cpu else 'pinned')
+    waits = {'stream': stream.synchronize, 'device': device.synchronize, 'host scope': lambda: buffer.host('r').close()}
     with gate.open_later():
         gate.hold(stream, buffer)   # on the CPU device the launch itself waits
-        if waiting == 'host scope':
-            buffer.host('r').close()
-        else:
-            {'stream': stream, 'device': device}[waiting].synchronize()
+        waits[waiting]()
 
 
 def test_threads_use_streams_and_buffers_together(device):   # keeps Y3
