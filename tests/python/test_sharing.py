@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -280,6 +281,31 @@ def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
         assert reader.next(wait=10).finish()
         with pytest.raises(isthmus.Ended):
             reader.next(wait=10)
+
+
+def test_a_ring_that_is_dropped_while_a_reader_is_admitted_ends_with_its_thread(device, meeting_place, monkeypatch):   # keeps Y3
+    from isthmus import meeting
+    ring = ring_on(device, 64, at=meeting_place)
+    alive, sending, dropped = weakref.ref(ring), threading.Event(), []
+    send = meeting.call
+
+    def send_behind_the_drop(function, *arguments):
+        if function is meeting.c.isthmus_channel_send:
+            sending.set()
+            until = time.monotonic() + 5
+            while alive() is not None and time.monotonic() < until:
+                time.sleep(0.001)
+            dropped.append(alive() is None)
+        return send(function, *arguments)
+    monkeypatch.setattr(meeting, 'call', send_behind_the_drop)
+    channel = meeting.Share(meeting.make(meeting.c.isthmus_channel_connect, os.fsencode(meeting_place)),
+                            meeting.free_of('channel'))
+    assert sending.wait(10)
+    del ring
+    gc.collect()
+    assert dropped == [True]
+    assert 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+    del channel
 
 
 def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, meeting_place):   # keeps Y3

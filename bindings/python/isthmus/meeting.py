@@ -93,12 +93,12 @@ class Doorkeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, which gives up the directory."""
+        """Ends the thread, which gives up the directory, and waits for it: 10 s at most."""
         if os.getpid() != self._process:   # the thread is the parent's
             return
         self._stopped.set()
         if threading.current_thread() is not self._thread:
-            self._thread.join(2)
+            self._thread.join(10)
 
 
 def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer]], stopped: threading.Event) -> None:
@@ -125,6 +125,7 @@ def _send(channel: Share, offer: weakref.WeakMethod[Callable[[], Offer]]) -> Non
     if make_offer is None:   # stop() comes next
         return
     made = make_offer()
+    del make_offer   # the ring may be dropped while this thread sends: its last owner then waits for this thread
     try:
         kind, message = told(made.frames, made.descriptor)
         files = (c_int32 * max(len(made.files), 1))(*made.files)
