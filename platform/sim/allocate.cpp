@@ -35,8 +35,7 @@ bool host_has_room(const Driver& d, std::uint64_t bytes) {
 }
 
 std::uint64_t pinned_bytes_of(const Region& region) {
-    constexpr unsigned io_memory = 4;
-    const bool registered = region.kind == Kind::registered && (region.flags & io_memory) == 0;
+    const bool registered = region.kind == Kind::registered && (region.flags & register_io_memory) == 0;
     return registered || region.kind == Kind::pinned ? region.bytes : 0;
 }
 

@@ -79,12 +79,11 @@ Result allocate_host(Driver& d, Context& context, void** pointer, std::size_t by
 }
 
 Result register_host(Driver& d, Context& context, void* pointer, std::size_t bytes, unsigned flags) {
-    constexpr unsigned io_memory = 4, read_only = 8;
     if (!pointer || bytes == 0 || flags > 15) return result::invalid_value;
     // Observed (580, H100). For 2^62 bytes a driver answers 801, for 2^46 bytes 2; here both are 1.
     if (reinterpret_cast<std::uintptr_t>(pointer) > UINTPTR_MAX - bytes) return result::invalid_value;
     if (d.fact(context.device, attribute::host_register) == 0) return result::not_supported;
-    if ((flags & read_only) != 0 && d.fact(context.device, attribute::read_only_register) == 0) {
+    if ((flags & register_read_only) != 0 && d.fact(context.device, attribute::read_only_register) == 0) {
         return result::not_supported;
     }
     if (const Result code = d.engine().unsafe_call()) return code;
@@ -96,8 +95,8 @@ Result register_host(Driver& d, Context& context, void* pointer, std::size_t byt
         return host ? result::already_registered : result::invalid_value;
     }
     const Pages pages = pages_of(pointer, bytes);
-    if (pages == Pages::missing && (flags & io_memory) == 0) return result::invalid_value;
-    if (pages == Pages::readable && (flags & read_only) == 0) return result::invalid_value;
+    if (pages == Pages::missing && (flags & register_io_memory) == 0) return result::invalid_value;
+    if (pages == Pages::readable && (flags & register_read_only) == 0) return result::invalid_value;
     return add_registered(d, context.device, &context, pointer, bytes, flags) ? result::ok : result::out_of_memory;
 }
 

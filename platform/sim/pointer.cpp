@@ -30,8 +30,7 @@ bool of_host(const Region& region) {
 unsigned access_flags(const Region& region, const Context* current) {
     const GpuAgent agent = {current ? current->device : region.device, current, engine::StreamId::none};
     if (check_reach(region, agent, true).empty()) {
-        constexpr unsigned read_only = 8;
-        return region.kind == Kind::registered && (region.flags & read_only) != 0 ? 1 : 3;
+        return region.kind == Kind::registered && (region.flags & register_read_only) != 0 ? 1 : 3;
     }
     return check_reach(region, agent, false).empty() ? 1 : 0;
 }

@@ -42,6 +42,9 @@ const char* name(Kind kind) noexcept;
 
 struct Physical;
 
+// Flags of cuMemHostRegister: device memory; the GPU may only read it.
+inline constexpr unsigned register_io_memory = 4, register_read_only = 8;
+
 struct Region {
     Kind kind = Kind::device;
     Address base = 0;      // as the GPU names it

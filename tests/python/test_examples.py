@@ -69,6 +69,8 @@ def test_the_overlay_of_a_clip(tmp_path):
 
 def test_frames_over_iceoryx2():   # keeps Y2
     pytest.importorskip('iceoryx2', reason='iceoryx2 is not installed, and PyPI did not give it')
+    if 'stall_threads' in os.environ.get('LD_PRELOAD', ''):
+        pytest.skip('send() of iceoryx2 0.10 takes a sleep that a signal interrupts for an error')
     said = ran(EXAMPLES / 'iceoryx2_frames.py', '--frames', '40', '--machine', MACHINE if NAMED else 'cpu')
     read, adopted = said.strip().splitlines()[-2:]
     assert read == '40 frames read'
