@@ -90,6 +90,16 @@ def numpy():
     return pytest.importorskip('numpy')
 
 
+@pytest.fixture
+def from_dlpack(numpy):
+    return getattr(numpy, 'from_dlpack', None) or pytest.skip('numpy.from_dlpack came with NumPy 1.22')
+
+
+def asks_for_versions(numpy):
+    """Whether NumPy's from_dlpack() takes read-only memory, which the unversioned protocol cannot say."""
+    return tuple(int(part) for part in numpy.__version__.split('.')[:2]) >= (2, 1)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left():
     """A test's objects do not live on into the next one."""

@@ -6,17 +6,20 @@ usage: run_tests.py MACHINE WHEEL_TXT ENVIRONMENT KERNELS [FILE OR ARGUMENT OF P
 
 WHEEL_TXT names the wheel (bindings/python/make_wheel.py). The environment is made once, with NumPy, pytest and
 array-api-strict from PyPI, or without network from what the system has. Exit code 77 (skipped) where neither works.
+ISTHMUS_TEST_NUMPY asks PyPI for another NumPy than the newest one (for instance numpy<2), in another environment.
 ISTHMUS_TEST_PRELOAD names the runtime of AddressSanitizer, for libraries that were built with it. Leaks are not looked for:
 Python leaves objects behind at its end. Python's own memory comes from malloc() then, so that the sanitizer knows it.
 """
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
-WANTED = ['numpy', 'pytest', 'array-api-strict']
+NUMPY = os.environ.get('ISTHMUS_TEST_NUMPY', 'numpy')
+WANTED = [NUMPY, 'pytest', 'array-api-strict']
 OPTIONAL = ['iceoryx2']   # without it its example is skipped
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -47,6 +50,9 @@ def make(folder):
     if installed:
         ran(*pip, *OPTIONAL, timeout=180)
         return
+    if NUMPY != 'numpy':
+        shutil.rmtree(folder, ignore_errors=True)
+        skip(f'PyPI did not give {NUMPY}: {said.strip()[-300:]}')
     new_environment(folder, '--system-site-packages')   # without network
     if not ran(folder / 'bin' / 'python', '-c', 'import numpy, pytest')[0]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -73,7 +79,7 @@ def prepare(folder, wheel):
 
 def main():
     machine, wheel_text, folder, kernels, *more = sys.argv[1:]
-    folder = pathlib.Path(folder)
+    folder = pathlib.Path(folder + ('' if NUMPY == 'numpy' else '-' + re.sub(r'\W', '_', NUMPY)))
     prepare(folder, pathlib.Path(pathlib.Path(wheel_text).read_text(encoding='utf-8').strip()))
     environment = {name: value for name, value in os.environ.items()
                    if name not in ('PYTHONPATH', 'ISTHMUS_SIM', 'ISTHMUS_CUDA_LIBRARY', 'ISTHMUS_PYTHON_LIBRARIES')}

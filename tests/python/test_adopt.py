@@ -56,6 +56,28 @@ def test_arrays_are_adopted_with_shape_and_type(device, stream, numpy):   # keep
     buffer.close()
 
 
+@pytest.mark.parametrize('refusal', [TypeError, NotImplementedError])
+def test_a_producer_of_the_older_protocol_is_adopted(device, numpy, refusal):
+    class Older:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **more):
+            if more:
+                raise refusal('max_version')
+            return self.array.__dlpack__()
+    source = numpy.arange(6, dtype='i4')
+    buffer = device.adopt(Older(source))
+    with buffer.host('rw') as scope:
+        assert scope.tobytes() == source.tobytes()
+        scope[2] = 100
+    device.synchronize()
+    assert source[2] == 100
+
+
 def test_a_strict_array_is_adopted(device):
     strict = pytest.importorskip('array_api_strict')
     source = strict.asarray([[1, 2], [3, 4]], dtype=strict.int32)
@@ -116,7 +138,7 @@ def test_the_object_is_kept_by_tensors_and_work(device, stream, numpy):   # keep
     gone = weakref.ref(memory)
     buffer = device.adopt(memory)
     del memory
-    kept = numpy.from_dlpack(buffer.host('r'))
+    kept = numpy.asarray(buffer.host('r'))
     buffer.close()
     del buffer
     gc.collect()

@@ -27,7 +27,7 @@ def made():
     buffer = device.allocate_shared(256)
     stream.fill(buffer, 7)
     return {'runtime': runtime, 'device': device, 'stream': stream, 'event': stream.record(), 'buffer': buffer,
-            'array': numpy.from_dlpack(buffer.host('r'))}
+            'array': numpy.asarray(buffer.host('r'))}
 
 
 @pytest.mark.parametrize('first', PARTS)
@@ -49,7 +49,7 @@ def test_arrays_outlive_all_else(in_new_process):   # keeps Y3
             with opened() as runtime:
                 buffer = runtime.default_device.allocate_shared(1 << 20)
                 runtime.default_device.stream.fill(buffer, 9)
-                return numpy.from_dlpack(buffer.host('rw'))
+                return numpy.asarray(buffer.host('rw'))
         array = work()
         gc.collect()
         array[5] = 1
@@ -70,7 +70,8 @@ def test_the_interpreter_ends_with_everything_open(in_new_process, holder):   # 
         adopted = device.adopt(numpy.zeros(4096, 'u1'))
         buffer = device.allocate_shared(4096)
         things = [runtime, stream, adopted, buffer, stream.record(), buffer.host('r'), memoryview(buffer.host('r')),
-                  numpy.from_dlpack(buffer.host('r')), adopted.host('r').__dlpack__(max_version=(1, 0)),
+                  numpy.asarray(buffer.host('r')), adopted.host('r').__dlpack__(max_version=(1, 0)),
+                  getattr(numpy, 'from_dlpack', numpy.asarray)(device.allocate_shared(64).host('rw')),
                   device.allocate_shared(64).device(stream, 'rw')]
         stream.fill(device.allocate_shared(64), 1)
         if holder == 'thread':
@@ -279,7 +280,7 @@ def test_the_last_array_waits_without_the_interpreters_lock(gate, numpy):   # ke
     runtime = opened()
     if runtime.default_device.is_cpu:
         pytest.skip('its launches wait')
-    array = numpy.from_dlpack(runtime.default_device.allocate_shared(64).host('r'))
+    array = numpy.asarray(runtime.default_device.allocate_shared(64).host('r'))
     words, stream = runtime.default_device.allocate_shared(1, 'u4'), runtime.default_device.create_stream()
     gate.hold(stream, words)
     del words, stream, runtime

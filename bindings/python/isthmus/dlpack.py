@@ -56,8 +56,9 @@ def exported(pointer: int, shape: tuple[int, ...], dtype: DType, device: tuple[i
         share, pointer = Share.of_copy(pointer, count_of(shape) * dtype.itemsize)
         flags = IS_COPIED
     elif readonly and not versioned:
-        raise BufferError("isthmus: this scope is for reading ('r'), which the unversioned DLPack protocol cannot say. "
-                          "Try: a consumer that passes max_version=(1, 0), a scope for 'rw', or copy=True")
+        raise BufferError("isthmus: this scope is for reading ('r'), which the unversioned DLPack protocol cannot say. Try: "
+                          f"{'numpy.asarray(scope), ' if device[0] == CPU else ''}a consumer that passes "
+                          "max_version=(1, 0), a scope for 'rw', or copy=True")
     like = tensor_of(pointer, shape, dtype, device)
     managed = glue_locked.isthmus_python_export(ctypes.byref(like), versioned, flags, share.pointer)
     if not managed:
@@ -80,7 +81,7 @@ def imported(producer: Any, stream: Callable[[], int | None]) -> tuple[structure
     arguments: dict[str, Any] = {'stream': stream()} if kind in (CUDA, CUDA_MANAGED) else {}
     try:
         capsule = producer.__dlpack__(max_version=(1, 0), copy=False, **arguments)
-    except TypeError:   # made for the array API before 2023.12
+    except (TypeError, NotImplementedError):   # made for the array API before 2023.12
         capsule = producer.__dlpack__(**arguments)
     if _is_valid(capsule, VERSIONED):
         pointer = _get_pointer(capsule, VERSIONED)

@@ -5,7 +5,7 @@
         pixels[:] = frame                # bytes, arrays, memoryviews; slices and arithmetic as NumPy has them
     with buffer.host('r') as pixels:
         total = numpy.asarray(pixels).sum()
-    kept = numpy.from_dlpack(buffer.host('r'))   # the scope lasts as long as the array
+    kept = numpy.asarray(buffer.host('r'))   # the scope lasts as long as the array
 
 A scope has the buffer protocol and `__dlpack__`, so that NumPy, memoryview, OpenCV and PyTorch use its memory without
 copying. Using a closed scope raises. Closing a scope while an array of it lives raises `isthmus.ArrayAlive`, and the
@@ -73,7 +73,7 @@ class _Bytes(BufferSource):
 
 class HostScope(OfThisProcess, BufferSource):
     """A buffer, or some of its rows, opened for the CPU; made by `Buffer.host()`. Use it in a `with` or give it to
-    `numpy.from_dlpack`. It has the buffer protocol, `__dlpack__`, `[…]` and len(); one thread at a time uses it."""
+    `numpy.asarray`. It has the buffer protocol, `__dlpack__`, `[…]` and len(); one thread at a time uses it."""
 
     __slots__ = ('_share', '_once', '_pointer', '_base', 'shape', 'dtype', 'mode', '__weakref__')
     shape: tuple[int, ...]
@@ -128,7 +128,7 @@ class HostScope(OfThisProcess, BufferSource):
             raise ArrayAlive(
                 f"an array or tensor made of this scope of {self._title()} lives, so that the scope stays open until it is "
                 'gone', 'let go of it inside the `with` (`del array`), use the scope itself (`scope[:] = …`), keep a copy '
-                '(`numpy.array(scope)`), or let the array be the scope: `numpy.from_dlpack(buffer.host(…))`')
+                '(`numpy.array(scope)`), or let the array be the scope: `numpy.asarray(buffer.host(…))`')
 
     def __enter__(self) -> HostScope:
         self._require()
@@ -186,8 +186,11 @@ class HostScope(OfThisProcess, BufferSource):
         import numpy
         if self._has_memoryviews:
             array: Any = numpy.asarray(self._exported)
-        elif self.dtype.name == 'bfloat16' or not self.nbytes:
+        elif self.dtype.name == 'bfloat16':
             array = numpy.from_dlpack(self)   # type: ignore[arg-type]
+        elif not self.nbytes:
+            array = numpy.empty(self.shape, self.dtype.typestr)
+            array.flags.writeable = self.mode != 'r'
         else:   # not by DLPack: before NumPy 2.2 its arrays are read-only
             array = numpy.asarray(_Bytes(self._raw())).view(self.dtype.typestr).reshape(self.shape)
         if dtype is not None and array.dtype != dtype:
