@@ -92,7 +92,12 @@ def numpy():
 
 @pytest.fixture
 def from_dlpack(numpy):
-    return getattr(numpy, 'from_dlpack', None) or pytest.skip('numpy.from_dlpack came with NumPy 1.22')
+    return getattr(numpy, 'from_dlpack', None) or pytest.skip('NumPy has DLPack since 1.22')
+
+
+@pytest.fixture
+def strict(from_dlpack):
+    return pytest.importorskip('array_api_strict')
 
 
 def asks_for_versions(numpy):

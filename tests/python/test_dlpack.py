@@ -113,8 +113,7 @@ def test_a_capsule_is_consumed_once(device, from_dlpack):
     buffer.host('rw').close()
 
 
-def test_a_strict_consumer_takes_scopes(device, from_dlpack):   # keeps Y2
-    strict = pytest.importorskip('array_api_strict')
+def test_a_strict_consumer_takes_scopes(device, strict):   # keeps Y2
     buffer = device.allocate_shared((2, 3), 'f4')
     with buffer.host('w') as scope:
         scope[:] = b''.join(ctypes.c_float(value) for value in range(6))
@@ -125,8 +124,7 @@ def test_a_strict_consumer_takes_scopes(device, from_dlpack):   # keeps Y2
     buffer.host('w').close()
 
 
-def test_the_array_apis_types_name_element_types(device):
-    strict = pytest.importorskip('array_api_strict')
+def test_the_array_apis_types_name_element_types(device, strict):
     assert str(device.allocate_shared(4, strict.int16).dtype) == 'int16'
 
 
@@ -164,7 +162,7 @@ def test_bfloat16_goes_by_dlpack_alone(device):
             memoryview(scope)
 
 
-def test_names_of_capsules_outlive_the_interpreters_objects(device, numpy):   # keeps Y3
+def test_names_of_capsules_outlive_the_interpreters_objects(device, numpy, from_dlpack):   # keeps Y3
     """The interpreter's end drops them after the bytes of Python: the names are in the library in C."""
     with open('/proc/self/maps', encoding='ascii') as file:
         places = [tuple(int(end, 16) for end in line.split()[0].split('-')) for line in file
