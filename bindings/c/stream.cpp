@@ -5,10 +5,32 @@
 #include "calls.hpp"
 #include "handles.hpp"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
+#include <string>
 
 using namespace isthmus;
+
+namespace {
+
+template <std::size_t size>
+struct Element {
+    std::byte bytes[size];
+};
+
+template <std::size_t size>
+Result<void> fill_elements(isthmus_stream& stream, const isthmus_buffer& buffer, std::size_t offset, std::size_t bytes,
+                           const void* element) {
+    Element<size> value;
+    std::memcpy(&value, element, size);
+    Buffer<Element<size>> elements(buffer.cpp.state());  // the same memory, by its elements
+    return stream.cpp.fill_region(elements, {offset / size, 0, 0}, {bytes / size, 1, 1}, value);
+}
+
+}  // namespace
 
 void isthmus_stream_free(isthmus_stream* stream) {
     delete stream;
@@ -110,6 +132,32 @@ isthmus_code isthmus_stream_fill(isthmus_stream* stream, isthmus_buffer* buffer,
         ISTHMUS_TRY(call.needs({{"stream", stream}, {"buffer", buffer}}));
         ISTHMUS_TRY(const std::size_t size, c::size_in(call, *buffer, offset, bytes));
         return stream->cpp.fill_region(buffer->cpp, {offset, 0, 0}, {size, 1, 1}, std::byte{value});
+    });
+}
+
+isthmus_code isthmus_stream_fill_elements(isthmus_stream* stream, isthmus_buffer* buffer, uint64_t offset,
+                                          uint64_t bytes, const void* element, uint64_t element_bytes,
+                                          isthmus_error** error) {
+    return c::guarded("isthmus_stream_fill_elements", error, [&](const c::Call& call) -> Result<void> {
+        ISTHMUS_TRY(call.needs({{"stream", stream}, {"buffer", buffer}, {"element", element}}));
+        if (!std::has_single_bit(element_bytes) || element_bytes > 16) {
+            return call.refuse("element_bytes", "is " + std::to_string(element_bytes), "1, 2, 4, 8 or 16");
+        }
+        ISTHMUS_TRY(const std::size_t size, c::size_in(call, *buffer, offset, bytes));
+        const std::string multiples = "a multiple of element_bytes, " + std::to_string(element_bytes);
+        if (offset % element_bytes != 0) return call.refuse("offset", "is " + std::to_string(offset), multiples);
+        if (size % element_bytes != 0) return call.refuse("bytes", "are " + std::to_string(size), multiples);
+        if (reinterpret_cast<std::uintptr_t>(buffer->adopted) % element_bytes != 0) {
+            return call.refuse("buffer", "is adopted memory that does not begin at a multiple of element_bytes",
+                               "isthmus_stream_fill(), or memory of another alignment");
+        }
+        switch (element_bytes) {
+            case 1: return fill_elements<1>(*stream, *buffer, offset, size, element);
+            case 2: return fill_elements<2>(*stream, *buffer, offset, size, element);
+            case 4: return fill_elements<4>(*stream, *buffer, offset, size, element);
+            case 8: return fill_elements<8>(*stream, *buffer, offset, size, element);
+            default: return fill_elements<16>(*stream, *buffer, offset, size, element);
+        }
     });
 }
 

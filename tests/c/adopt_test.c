@@ -51,7 +51,7 @@ static void adopted_memory_is_released_once(isthmus_device* device) {
     REFUSED(ISTHMUS_IN_USE, "", isthmus_device_adopt(device, memory + 4096, 4096, &options, &second, ERR));
     CHECK(second == NULL && atomic_load(&released.calls) == 0);
 
-    WORKS(isthmus_stream_fill(stream, buffer, 0, ISTHMUS_REST, 8, ERR));
+    WORKS(isthmus_stream_fill_elements(stream, buffer, 0, ISTHMUS_REST, "\10\10\10\10\10\10\10\10", 8, ERR));
     isthmus_host_view* view = NULL;
     void* data = NULL;
     WORKS(isthmus_buffer_open_on_host(buffer, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view, &data, ERR));
@@ -65,6 +65,22 @@ static void adopted_memory_is_released_once(isthmus_device* device) {
     isthmus_buffer_free(ready);
     isthmus_stream_free(stream);
     free(memory);
+}
+
+static void elements_are_filled_where_the_memory_is_aligned_for_them(isthmus_device* device) {
+    _Alignas(16) static unsigned char memory[8192];
+    isthmus_buffer* buffer = NULL;
+    const isthmus_code code = isthmus_device_adopt(device, memory + 2, 4096, NULL, &buffer, NULL);
+    CHECK(code == ISTHMUS_OK || !isthmus_device_is_cpu(device));
+    if (code != ISTHMUS_OK) return;
+    isthmus_stream* stream = isthmus_device_stream(device);
+    const uint32_t element = 0x01010101;
+    WORKS(isthmus_stream_fill_elements(stream, buffer, 0, ISTHMUS_REST, &element, 2, ERR));
+    check_bytes(buffer, 0, 4096, 1);
+    REFUSED(ISTHMUS_INVALID_ARGUMENT, "does not begin at a multiple",
+            isthmus_stream_fill_elements(stream, buffer, 0, ISTHMUS_REST, &element, 4, ERR));
+    isthmus_stream_free(stream);
+    isthmus_buffer_free(buffer);
 }
 
 static void bad_memory_is_refused(isthmus_device* device) {
@@ -99,6 +115,7 @@ int main(void) {
     isthmus_runtime* runtime = open_runtime();
     for (size_t at = 0; at < isthmus_runtime_device_count(runtime); ++at) {
         adopted_memory_is_released_once(isthmus_runtime_device(runtime, at));
+        elements_are_filled_where_the_memory_is_aligned_for_them(isthmus_runtime_device(runtime, at));
         bad_memory_is_refused(isthmus_runtime_device(runtime, at));
     }
     isthmus_runtime_free(runtime);

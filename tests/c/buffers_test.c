@@ -82,6 +82,43 @@ static void conflicting_views_are_refused(isthmus_device* device) {
     isthmus_buffer_free(buffer);
 }
 
+/* keeps Y1 */
+static void elements_of_each_size_are_filled(isthmus_device* device) {
+    const unsigned char element[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    isthmus_stream* stream = isthmus_device_stream(device);
+    isthmus_buffer* buffer = shared_buffer(device, 4096);
+    for (uint64_t size = 1; size <= 16; size *= 2) {
+        WORKS(isthmus_stream_fill(stream, buffer, 0, ISTHMUS_REST, 99, ERR));
+        WORKS(isthmus_stream_fill_elements(stream, buffer, 3 * size, 4096 - 5 * size, element, size, ERR));
+        isthmus_host_view* view = NULL;
+        void* data = NULL;
+        WORKS(isthmus_buffer_open_on_host(buffer, 0, ISTHMUS_REST, ISTHMUS_READ, ISTHMUS_WAIT_DEFAULT, &view, &data,
+                                          ERR));
+        uint64_t wrong = 0;
+        for (uint64_t at = 0; at < 4096; ++at) {
+            const int filled = at >= 3 * size && at < 4096 - 2 * size;
+            wrong += ((const unsigned char*)data)[at] != (filled ? element[at % size] : 99);
+        }
+        CHECK(wrong == 0);
+        isthmus_host_view_free(view);
+        REFUSED(ISTHMUS_INVALID_ARGUMENT, "beyond the end",
+                isthmus_stream_fill_elements(stream, buffer, 4096, size, element, size, ERR));
+        if (size == 1) continue;
+        REFUSED(ISTHMUS_INVALID_ARGUMENT, "`offset` is 1",
+                isthmus_stream_fill_elements(stream, buffer, 1, size, element, size, ERR));
+        REFUSED(ISTHMUS_INVALID_ARGUMENT, "`bytes` are",
+                isthmus_stream_fill_elements(stream, buffer, 0, size + 1, element, size, ERR));
+    }
+    WORKS(isthmus_stream_fill_elements(stream, buffer, 4096, ISTHMUS_REST, element, 16, ERR));
+    const uint64_t other[] = {0, 3, 32, UINT64_MAX};
+    for (int at = 0; at < 4; ++at) {
+        REFUSED(ISTHMUS_INVALID_ARGUMENT, "`element_bytes` is",
+                isthmus_stream_fill_elements(stream, buffer, 0, ISTHMUS_REST, element, other[at], ERR));
+    }
+    isthmus_buffer_free(buffer);
+    isthmus_stream_free(stream);
+}
+
 static void kinds_are_allocated_or_refused(isthmus_device* device) {
     int made = 0;
     for (int32_t kind = 0; kind <= ISTHMUS_KIND_IMPORTED; ++kind) {
@@ -182,6 +219,7 @@ int main(void) {
         shared_buffers_hold_what_is_written(device);
         ranges_beyond_the_end_are_refused(device);
         conflicting_views_are_refused(device);
+        elements_of_each_size_are_filled(device);
         kinds_are_allocated_or_refused(device);
         owners_share_a_buffer(device);
     }

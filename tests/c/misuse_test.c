@@ -95,6 +95,9 @@ static void null_is_refused_by_name(isthmus_runtime* runtime) {
     IS_NULL(isthmus_stream_copy_to_host, "to", stream, NULL, buffer, 0, 1);
     IS_NULL(isthmus_stream_fill, "stream", NULL, buffer, 0, 1, 1);
     IS_NULL(isthmus_stream_fill, "buffer", stream, NULL, 0, 1, 1);
+    IS_NULL(isthmus_stream_fill_elements, "stream", NULL, buffer, 0, 1, &byte, 1);
+    IS_NULL(isthmus_stream_fill_elements, "buffer", stream, NULL, 0, 1, &byte, 1);
+    IS_NULL(isthmus_stream_fill_elements, "element", stream, buffer, 0, 1, NULL, 1);
     IS_NULL(isthmus_event_finished, "event", NULL, &flag);
     IS_NULL(isthmus_event_finished, "finished", event, NULL);
     IS_NULL(isthmus_event_synchronize, "event", NULL, 0);

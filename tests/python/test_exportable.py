@@ -34,7 +34,7 @@ def test_exportable_memory_leaves_as_a_dma_buf(device, stream, seen_by):   # kee
     stream.copy(plain, buffer)
     with plain.host('r') as scope:
         assert bytes(memoryview(scope)) == bytes(6000)   # zero from the start
-    stream.fill(buffer, 7)
+    stream.fill(buffer, 0x0707)
     stream.synchronize()
     if MACHINE != 'here':   # a driver's dma-buf has no mapping for the CPU; the simulator's has
         with mmap.mmap(one, 6000, mmap.MAP_SHARED, mmap.PROT_READ) as memory:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams, events, copies, and that waits let other Python threads run."""
+import sys
 import threading
 
 import pytest
@@ -19,11 +20,51 @@ def test_copies_and_fills_are_in_the_order_of_the_stream(device, stream):
         assert first.tobytes() == b'\4' * 64 and second.tobytes() == b'\3' * 64
 
 
+@pytest.mark.parametrize('dtype, value', [
+    ('bool', True), ('int8', -128), ('uint8', 255), ('int16', -300), ('uint16', 65535), ('int32', -5), ('uint32', 1 << 31),
+    ('int64', -(1 << 63)), ('uint64', (1 << 64) - 1), ('float16', 0.5), ('float32', 1.25), ('float64', 0.1),
+    ('float32', float('inf')), ('complex64', 1 - 2j), ('complex128', 0.1 + 3j), ('float32', 3)])
+def test_fills_set_elements(device, stream, numpy, dtype, value):   # keeps Y2
+    buffer = device.allocate_shared((5, 7), dtype)
+    stream.fill(buffer, value)
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == numpy.full((5, 7), value, dtype).tobytes()
+    stream.fill(buffer, numpy.full(1, value, dtype)[0])   # a scalar of NumPy
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == numpy.full((5, 7), value, dtype).tobytes()
+    stream.fill(device.allocate_shared(0, dtype), value)
+
+
+@pytest.mark.parametrize('value, bits', [(1, 0x3f80), (-2.5, 0xc020), (1 + 2**-8, 0x3f80), (1 + 3 * 2**-8, 0x3f82),
+                                         (1 + 2**-8 + 2**-20, 0x3f81), (3.4e38, 0x7f80), (float('-inf'), 0xff80)])
+def test_fills_round_to_bfloat16(device, stream, value, bits):
+    buffer = device.allocate_shared(3, 'bfloat16')
+    stream.fill(buffer, value)
+    with buffer.host('r') as scope:
+        assert scope.tobytes() == bits.to_bytes(2, sys.byteorder) * 3
+    stream.fill(buffer, float('nan'))
+    with buffer.host('r') as scope:
+        assert int.from_bytes(scope.tobytes()[:2], sys.byteorder) & 0x7fff > 0x7f80
+
+
+@pytest.mark.parametrize('dtype, value', [('uint8', -1), ('uint8', 256), ('int8', 128), ('int64', 1 << 63), ('float16', 1e6),
+                                          ('float32', 1e39), ('complex64', 1e39j)])
+def test_values_that_no_element_has_are_refused(device, stream, dtype, value):
+    buffer = device.allocate_shared(4, dtype)
+    with pytest.raises(isthmus.InvalidArgument, match=dtype):
+        stream.fill(buffer, value)
+    with pytest.raises(TypeError):
+        stream.fill(buffer, 'text' if 'int' in dtype else [])
+    if 'int' in dtype:
+        with pytest.raises(TypeError):
+            stream.fill(buffer, 1.5)
+
+
 def test_wrong_copies_and_fills_are_refused(device, stream):
     a, b = device.allocate_shared(64), device.allocate_shared(32)
     with pytest.raises(isthmus.InvalidArgument, match='64'):
         stream.copy(b, a)
-    with pytest.raises(isthmus.InvalidArgument, match='byte'):
+    with pytest.raises(isthmus.InvalidArgument, match='uint8'):
         stream.fill(a, 256)
     for other in (None, bytearray(64)):
         with pytest.raises(TypeError, match='adopt'):
@@ -43,7 +84,7 @@ def test_streams_wait_for_events_and_streams(device, stream, kernels):
     other.wait(stream)
     other.fill(buffer, 9)
     with buffer.host('r') as scope:
-        assert scope.tobytes() == b'\x09' * 4
+        assert memoryview(scope).tolist() == [9]
 
 
 def test_streams_compare_by_what_they_are(device, stream):

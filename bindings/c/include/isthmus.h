@@ -592,6 +592,12 @@ ISTHMUS_C_API isthmus_code isthmus_stream_copy_to_host(isthmus_stream* stream, v
 /* Sets `bytes` bytes (or ISTHMUS_REST), in the order of the stream. Errors: as isthmus_stream_copy(). */
 ISTHMUS_C_API isthmus_code isthmus_stream_fill(isthmus_stream* stream, isthmus_buffer* buffer, uint64_t offset,
                                                uint64_t bytes, uint8_t value, isthmus_error** error);
+/* The same with an element of 1, 2, 4, 8 or 16 bytes, such as a float: one driver call for up to 4 bytes, and for those
+ * that repeat. `offset` and `bytes` count bytes and are multiples of `element_bytes`. Also invalid_argument: another
+ * size, no multiple, adopted memory that does not begin at one. */
+ISTHMUS_C_API isthmus_code isthmus_stream_fill_elements(isthmus_stream* stream, isthmus_buffer* buffer, uint64_t offset,
+                                                        uint64_t bytes, const void* element, uint64_t element_bytes,
+                                                        isthmus_error** error);
 /* Frees an event; streams that wait for it go on waiting. */
 ISTHMUS_C_API void isthmus_event_free(isthmus_event* event);
 /* Whether all work before the record has ended: 1 or 0. Does not wait. Errors: device_lost. */

@@ -116,7 +116,7 @@ FALLIBLE: dict[str, list[object]] = {
     'stream_finished': [P, POINTER(c_int32)],
     'stream_synchronize': [P, c_int64],
     'stream_copy': [P, P, c_uint64, P, c_uint64, c_uint64],
-    'stream_fill': [P, P, c_uint64, c_uint64, c_uint8],
+    'stream_fill_elements': [P, P, c_uint64, c_uint64, c_char_p, c_uint64],
     'event_finished': [P, POINTER(c_int32)],
     'event_synchronize': [P, c_int64],
     'event_native_handle': [P, PP],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import struct
 import sys
 from typing import Any
 
@@ -28,8 +29,31 @@ class DType:
         order = '|' if self.itemsize == 1 else ('<' if sys.byteorder == 'little' else '>')
         return f'{order}{letter}{self.itemsize}'
 
+    def bytes_of(self, value: Any) -> bytes:
+        """An element with this value."""
+        try:
+            if self.code == BOOL:
+                return bytes([bool(value)])
+            if self.code == COMPLEX:
+                number = complex(value)
+                return struct.pack({8: '=2f', 16: '=2d'}[self.itemsize], number.real, number.imag)
+            if self.code == BFLOAT:
+                return _bfloat16(float(value))
+            if self.code == FLOAT:
+                return struct.pack('=' + (self.format or 'e'), float(value))
+            return operator.index(value).to_bytes(self.itemsize, sys.byteorder, signed=self.code == INT)
+        except OverflowError:
+            raise InvalidArgument(f'{value} is no {self.name}', 'a number that the element type has') from None
+
     def __str__(self) -> str:
         return self.name
+
+
+def _bfloat16(value: float) -> bytes:
+    """The nearest one; of two the one whose last bit is 0."""
+    bits, = struct.unpack('=I', struct.pack('=f', value))
+    rounded = bits + 0x7fff + (bits >> 16 & 1) if value == value else bits | 0x400000
+    return struct.pack('=H', rounded >> 16)
 
 
 _all = [DType('bool', BOOL, 1, '?'), DType('bfloat16', BFLOAT, 2, ''), DType('float16', FLOAT, 2, ''),

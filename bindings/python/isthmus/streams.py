@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from ctypes import byref, c_int32
-from operator import index
 from typing import Any
 
 from . import _structures as structures
@@ -80,13 +79,12 @@ class Stream(Owner):
         self._refuse_readonly(to)
         call(c.isthmus_stream_copy, self._handle, to._handle, 0, source._handle, 0, source.nbytes)
 
-    def fill(self, buffer: Buffer, value: int) -> None:
-        """Sets every byte of the buffer to `value` (0 to 255), in the order of the stream."""
+    def fill(self, buffer: Buffer, value: complex) -> None:
+        """Sets every element of the buffer to `value`, a number that its element type has, in the order of the stream."""
         _need_buffers('fill', buffer)
-        if not 0 <= index(value) <= 255:
-            raise InvalidArgument(f'fill with {value}', 'a byte, 0 to 255; every byte of the buffer gets it')
+        element = buffer.dtype.bytes_of(value)
         self._refuse_readonly(buffer)
-        call(c.isthmus_stream_fill, self._handle, buffer._handle, 0, structures.REST, value)
+        call(c.isthmus_stream_fill_elements, self._handle, buffer._handle, 0, structures.REST, element, len(element))
 
     def record(self) -> Event:
         """An event behind what the stream has been given so far."""
