@@ -3,14 +3,7 @@
 #include "store_lock.hpp"
 
 #include "cpu_pause.hpp"
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <ctime>
-#include <thread>
+#include "futex.hpp"
 
 namespace isthmus {
 inline namespace v0 {
@@ -24,20 +17,13 @@ void StoreLock::lock_slowly() noexcept {
         if (try_lock()) return;
         cpu_pause();
     }
-    const int before = errno;  // a call that succeeds changes no errno
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    while (!try_lock()) {
-        constexpr timespec longest{0, longest_sleep_ns};
-        const long slept = ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 1, &longest, nullptr, 0);
-        const bool may_sleep = slept == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT;
-        if (!may_sleep) std::this_thread::yield();  // a filter of system calls refuses the sleep
-    }
+    while (!try_lock()) sleep_while(&word_, 1, std::chrono::nanoseconds(longest_sleep_ns));
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    errno = before;
 }
 
 void StoreLock::wake_one(const void* word) noexcept {
-    (void)::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    wake_sleepers(word, 1);
 }
 
 }  // namespace detail

@@ -4,18 +4,12 @@
 
 #include "concurrent_errors.hpp"
 #include "device_state.hpp"
+#include "futex.hpp"
 #include "wait_pause.hpp"
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <climits>
-#include <ctime>
-#include <thread>
 
 namespace isthmus {
 inline namespace v0 {
@@ -85,7 +79,7 @@ public:
             if (done) break;
             const std::chrono::nanoseconds waited = Clock::now() - begin;
             if (waited >= timeout) break;
-            sleep_while(seen, std::min(timeout - waited, longest));
+            sleep_while(&moves_, seen, std::min(timeout - waited, longest));
         }
         count_.fetch_sub(1, std::memory_order_relaxed);
         return done;
@@ -93,19 +87,12 @@ public:
     void wake() noexcept {
         if (count_.load(std::memory_order_seq_cst) == 0) return;
         moves_.fetch_add(1, std::memory_order_release);  // pairs with the acquire in sleep()
-        (void)::syscall(SYS_futex, &moves_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+        wake_sleepers(&moves_, INT_MAX);
     }
 
 private:
     // A thread that could not be woken looks again after this time.
     static constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds(100);
-
-    void sleep_while(std::uint32_t seen, std::chrono::nanoseconds most) noexcept {
-        constexpr std::int64_t second = 1'000'000'000;
-        const timespec time{static_cast<time_t>(most.count() / second), static_cast<long>(most.count() % second)};
-        if (::syscall(SYS_futex, &moves_, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0) == 0) return;
-        if (errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) std::this_thread::yield();
-    }
 
     std::atomic<std::uint32_t> moves_{0};  // a futex
     static_assert(sizeof(moves_) == 4);

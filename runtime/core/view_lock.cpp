@@ -2,13 +2,9 @@
 // ViewLock: waiting for the lock, and unlocking.
 #include "view_lock.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "futex.hpp"
 
-#include <cerrno>
-#include <ctime>
-#include <thread>
+#include <chrono>
 
 namespace isthmus {
 inline namespace v0 {
@@ -17,13 +13,8 @@ namespace {
 
 static_assert(sizeof(std::atomic<rules::ViewWord::Bits>) == 4);  // the size of a futex word
 
-// The waits and notifications of std::atomic throw if the system call fails. Here a failure only costs time: a thread
-// that could not sleep looks again, and sleeps are capped at 2 ms, so that a lost wake-up cannot hang.
-void sleep_while(std::atomic<rules::ViewWord::Bits>& word, rules::ViewWord::Bits seen) noexcept {
-    constexpr timespec longest{0, 2'000'000};
-    if (::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &longest, nullptr, 0) == 0) return;
-    if (errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) std::this_thread::yield();
-}
+// Sleeps are bounded, so that a wake-up that is lost cannot hang.
+constexpr std::chrono::nanoseconds longest_sleep = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -41,14 +32,14 @@ void ViewLock::lock_slowly() noexcept {
         } else if ((seen & Word::contended) != 0 ||
                    word_.compare_exchange_weak(seen, seen | Word::contended, std::memory_order_relaxed)) {
             slept = Word::contended;
-            sleep_while(word_, seen | Word::contended);
+            sleep_while(&word_, seen | Word::contended, longest_sleep);
             seen = word_.load(std::memory_order_relaxed);
         }
     }
 }
 
 void ViewLock::wake_one() noexcept {
-    (void)::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    wake_sleepers(&word_, 1);
 }
 
 bool ViewLock::unlock_without_others() noexcept {

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // PolledLock and StoreLock: one holder at a time, also for threads that only try and for one that slept meanwhile.
+// Sleeps that a filter of system calls refuses.
 #include "polled_lock.hpp"
 #include "store_lock.hpp"
+#include "view_lock.hpp"
 
 #include <gtest/gtest.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -147,6 +154,70 @@ TEST(StoreLocks, WakeEveryThreadThatWaits) {  // keeps M7
     lock.unlock();
     for (std::thread& one : waiting) one.join();
     EXPECT_EQ(turns, 800);
+}
+
+// For the calling thread: futexes at this address are refused, and sched_yield() is a signal. false: such filters are
+// not to be had here.
+bool refuse_futex(const void* word) {
+    const auto address = reinterpret_cast<std::uintptr_t>(word);
+    const auto low = static_cast<std::uint32_t>(address);
+    constexpr auto first_argument = static_cast<std::uint32_t>(offsetof(seccomp_data, args));
+    sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offsetof(seccomp_data, nr))),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, first_argument),  // its lower half: little-endian
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, low, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof steps / sizeof *steps, steps};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
+
+std::atomic<long> yields{0};
+void count_yield(int) {
+    yields.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Lock>
+class RefusedSleeps : public testing::Test {};
+using SleepingLocks = testing::Types<StoreLock, ViewLock>;
+TYPED_TEST_SUITE(RefusedSleeps, SleepingLocks, );
+
+// keeps M7: of a real-time priority, a thread that yields leaves the core to no holder of a lower one.
+TYPED_TEST(RefusedSleeps, LeaveTheCoreToTheHolder) {
+    struct sigaction before {
+    }, handler{};
+    handler.sa_handler = count_yield;
+    ASSERT_EQ(::sigaction(SIGSYS, &handler, &before), 0);
+    yields = 0;
+    TypeParam lock;
+    std::atomic<int> begun{0};  // 1: locks next; -1: cannot be tried here
+    bool done = false;
+    std::thread waiting;
+    {
+        const std::lock_guard held(lock);
+        waiting = std::thread([&] {
+            const bool refused = refuse_futex(&lock);
+            begun = refused ? 1 : -1;
+            if (!refused) return;
+            errno = 77;
+            const std::lock_guard late(lock);
+            EXPECT_EQ(errno, 77);
+            EXPECT_TRUE(done);
+        });
+        while (begun == 0) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        done = true;
+    }
+    waiting.join();
+    ASSERT_EQ(::sigaction(SIGSYS, &before, nullptr), 0);
+    if (begun < 0) GTEST_SKIP() << "no filters of system calls";
+    EXPECT_EQ(yields, 0);
+    EXPECT_TRUE(lock.try_lock());
 }
 
 }  // namespace
