@@ -4,9 +4,7 @@
 
 #include <pthread.h>
 
-#include <mutex>
 #include <utility>
-#include <vector>
 
 namespace isthmus::process {
 
@@ -31,11 +29,16 @@ void in_child() {
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, in_child);
 }  // namespace
 
+// Without a lock, which another thread of the parent might have held at a fork. Never freed: exit handlers must not.
 void keep_until_exit(std::shared_ptr<void> held) {
-    static std::mutex mutex;
-    static auto* kept = new std::vector<std::shared_ptr<void>>;  // never destroyed: exit handlers must not free it
-    const std::lock_guard lock(mutex);
-    kept->push_back(std::move(held));
+    struct Kept {
+        std::shared_ptr<void> held;
+        Kept* next;
+    };
+    static constinit std::atomic<Kept*> all{nullptr};
+    auto* const kept = new Kept{std::move(held), all.load(std::memory_order_relaxed)};
+    while (!all.compare_exchange_weak(kept->next, kept, std::memory_order_release, std::memory_order_relaxed)) {
+    }
 }
 
 }  // namespace isthmus::process
