@@ -25,7 +25,13 @@ bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
     return true;
 }
 
-// Of nodes with CPUs: others are memory of GPUs. A record without nodes states no limit.
+std::uint64_t pinned_bytes_of(const Region& region) {
+    const bool registered = region.kind == Kind::registered && (region.flags & register_io_memory) == 0;
+    return registered || region.kind == Kind::pinned ? region.bytes : 0;
+}
+
+}  // namespace
+
 bool host_has_room(const Driver& d, std::uint64_t bytes) {
     std::uint64_t host_bytes = 0;
     for (const NumaNode& node : d.machine.record().facts.numa_nodes) {
@@ -33,13 +39,6 @@ bool host_has_room(const Driver& d, std::uint64_t bytes) {
     }
     return host_bytes == 0 || (bytes <= host_bytes && d.pinned_bytes <= host_bytes - bytes);
 }
-
-std::uint64_t pinned_bytes_of(const Region& region) {
-    const bool registered = region.kind == Kind::registered && (region.flags & register_io_memory) == 0;
-    return registered || region.kind == Kind::pinned ? region.bytes : 0;
-}
-
-}  // namespace
 
 bool has_room(const Driver& d, int device, std::size_t bytes) {
     const DeviceState& state = d.devices[static_cast<std::size_t>(device)];

@@ -9,6 +9,9 @@ namespace isthmus::sim {
 // Sizes of which no program has so much memory; they are refused at once.
 inline constexpr std::size_t absurd_bytes = std::size_t{1} << 46;
 
+// Whether the host has that much memory left that can be pinned, over all devices: of nodes with CPUs, because others
+// are memory of GPUs. A record without nodes states no limit.
+bool host_has_room(const Driver& d, std::uint64_t bytes);
 // Whether the device has that much memory left.
 bool has_room(const Driver& d, int device, std::size_t bytes);
 // A region over pages of its own, open to all and not accounted; nullptr: the system has no memory.

@@ -39,6 +39,14 @@ int node_of_host(const Driver& d) {
     return found != nodes.end() ? found->id : 0;
 }
 
+// Whether granted memory is the host's: pinned, as other pinned memory. A node without CPUs is memory of a GPU.
+bool is_of_host(const Driver& d, Location where) {
+    const auto& nodes = d.machine.record().facts.numa_nodes;
+    return where.type != on_device && std::none_of(nodes.begin(), nodes.end(), [&](const NumaNode& node) {
+               return node.id == where.id && node.cpu_count == 0;
+           });
+}
+
 Result check_place(const Driver& d, Location where) {
     switch (where.type) {
         case on_device:
@@ -82,13 +90,14 @@ Result create(Driver& d, MemoryHandle* handle, std::size_t bytes, const Allocati
         std::memcpy(&header.device, d.machine.device(device).facts.uuid.bytes.data(), sizeof(header.device));
     const std::lock_guard lock(d.mutex);
     if (bytes >= absurd_bytes || (device >= 0 && !has_room(d, device, bytes))) return result::out_of_memory;
+    const bool of_host = is_of_host(d, granted.location);
+    if (of_host && !host_has_room(d, bytes)) return result::out_of_memory;
     const int file = create_memory_file(header);
     if (file < 0) return result::out_of_memory;
     Physical* const made = add_physical(d, granted, bytes, device, file);
-    if (device >= 0) {
-        made->counted = true;
-        d.devices[static_cast<std::size_t>(device)].used_bytes += bytes;
-    }
+    made->counted = device >= 0 || of_host;
+    if (device >= 0) d.devices[static_cast<std::size_t>(device)].used_bytes += bytes;
+    if (of_host) d.pinned_bytes += bytes;
     *handle = handle_of(made);
     return result::ok;
 }
@@ -134,7 +143,12 @@ Physical* add_physical(Driver& d, const AllocationProperties& properties, std::s
 
 void forget_if_unused(Driver& d, Physical* physical) {
     if (physical->references > 0 || physical->uses > 0) return;
-    if (physical->counted) d.devices[static_cast<std::size_t>(physical->device)].used_bytes -= physical->bytes;
+    if (physical->counted) {
+        const bool of_host = physical->device < 0;
+        std::uint64_t& used =
+            of_host ? d.pinned_bytes : d.devices[static_cast<std::size_t>(physical->device)].used_bytes;
+        used -= physical->bytes;
+    }
     if (physical->file >= 0) ::close(physical->file);
     const std::shared_ptr<Team> team = physical->team;
     d.virtual_memory.objects.destroy(physical);

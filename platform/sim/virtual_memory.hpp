@@ -82,7 +82,7 @@ struct Physical {
     std::size_t bytes = 0;
     int device = -1;  // -1: the host's
     int file = -1;
-    bool counted = false;        // included in its device's figures; imported memory is not
+    bool counted = false;        // included in the figures of its device, or of the host; imported memory is not
     unsigned references = 0;     // handles that the program must release
     std::size_t uses = 0;        // mappings, multicast objects
     std::shared_ptr<Team> team;  // of a multicast object, which has no bytes of its own

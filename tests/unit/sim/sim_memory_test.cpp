@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codes of allocations, frees and registrations, as observed with a real driver (PLATFORMS §4).
 #include "sim_test.hpp"
+#include "sim_virtual_scene.hpp"
 
 #include <sys/mman.h>
 
@@ -87,6 +88,25 @@ TEST(SimMemory, NoMoreIsPinnedThanTheHostHas) {  // keeps K19's ground
         REQUIRE_CODE(cuMemFreeHost(first), 0);
         REQUIRE_CODE(cuMemFreeHost(second), 0);
         REQUIRE_CODE(cuMemHostAlloc(&first, 2 * half, 0), 0);
+    });
+}
+
+TEST(SimMemory, VirtualMemoryOnTheHostIsPinnedToo) {  // keeps K19's ground
+    in_own_process([] {
+        open_device();
+        if (fact(attribute::host_virtual_memory) == 0) return;
+        const std::size_t all = host_bytes() / granule * granule;
+        const AllocationProperties host = properties_of(on_host);
+        MemoryHandle handle = 0;
+        void* pinned = nullptr;
+        REQUIRE_CODE(cuMemCreate(&handle, all + granule, &host, 0), 2);
+        REQUIRE_CODE(cuMemCreate(&handle, all, &host, 0), 0);
+        REQUIRE_CODE(cuMemHostAlloc(&pinned, granule, 0), 2);
+        REQUIRE_CODE(cuMemRelease(handle), 0);
+        REQUIRE_CODE(cuMemHostAlloc(&pinned, all, 0), 0);
+        REQUIRE_CODE(cuMemCreate(&handle, granule, &host, 0), 2);
+        REQUIRE_CODE(cuMemFreeHost(pinned), 0);
+        REQUIRE_CODE(cuMemCreate(&handle, granule, &host, 0), 0);
     });
 }
 
