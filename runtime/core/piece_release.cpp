@@ -322,6 +322,21 @@ void free_kept_behind(StreamState& stream) {
 }
 
 namespace {
+
+// Behind what a piece is freed that is released behind no stream. Where it was allocated in the order of one and not
+// used, nobody has waited for what that stream did before: work of an earlier owner may still use the memory.
+Result<std::shared_ptr<StreamState>> order_of_allocation(DeviceState& device, const Piece& piece) {
+    std::shared_ptr<StreamState> order;
+    if (piece.pool() == nullptr || !piece.allocated_in_order || device.is_lost()) return order;
+    for (std::shared_ptr<StreamState>& stream : device.live_streams()) {
+        if (stream->id != piece.own()->allocated_on) continue;
+        if (!stream->reached(stream->issued)) order = std::move(stream);
+        return order;
+    }
+    if (Result<void> ended = device.wait_for_ended_streams(Wait{}); !ended) return std::move(ended).error();
+    return order;
+}
+
 [[gnu::noinline]] Result<void> release_untold(DeviceState& device, const MemoryBlock& block, Stream* after) {
     if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     if (device.unreturned.any_for_next_call()) return_unreturned(device);
@@ -341,8 +356,9 @@ namespace {
     Result<Piece> piece = ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
     // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
-    Result<void> freed =
-        free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
+    Result<std::shared_ptr<StreamState>> order =
+        after != nullptr ? after->state()->weak_from_this().lock() : order_of_allocation(device, *piece);
+    Result<void> freed = order ? free_piece(device, *piece, *std::move(order)) : std::move(order).error();
     if (!freed) ledger.put_back(device.index, *piece);
     return freed;
 }

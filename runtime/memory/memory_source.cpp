@@ -115,6 +115,12 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
 
 namespace {
 
+// Whether pool memory is usable in the order of one stream at first, and of which.
+[[gnu::always_inline]] inline void note_order(Piece& piece, const Stream* order) {
+    piece.allocated_in_order = order != nullptr;
+    if (order != nullptr) piece.own()->allocated_on = order->state()->id;
+}
+
 void tell_origin(const Piece& piece, const MemoryBlock& block, MemorySource::Origin* origin) {
     if (origin == nullptr) return;
     origin->pool = piece.shared_pool();
@@ -185,10 +191,11 @@ Piece* MemorySource::in_exchange(const AllocationRequest& request) const {
                                                                          const AllocationRequest& request,
                                                                          Origin* origin) {
     MemoryBlock block = resting.block;
-    resting.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    Stream* const order = rules::is_pooled(kind_) ? request.stream : nullptr;
+    note_order(resting, order);
     tell_origin(resting, block, origin);
     Ledger& ledger = device_->books->ledger;
-    if (ledger.wake(resting, block) == 0) return enter(block, ledger.take_parked(resting), nullptr, origin);
+    if (ledger.wake(resting, block) == 0) return enter(block, ledger.take_parked(resting), order, origin);
     if (origin != nullptr) origin->piece = &resting;
     return block;
 }
@@ -198,10 +205,11 @@ Result<MemoryBlock> MemorySource::hand_out_kept(Piece& kept, const AllocationReq
     block.bytes = request.bytes;
     block.kind = kind_;
     Ledger& ledger = device_->books->ledger;
-    kept.allocated_in_order = rules::is_pooled(kind_) && request.stream != nullptr;
+    Stream* const order = rules::is_pooled(kind_) ? request.stream : nullptr;
+    note_order(kept, order);
     place(request, kept, block);
     tell_origin(kept, block, origin);
-    if (ledger.wake(kept, block) == 0) return enter(block, ledger.take_parked(kept), nullptr, origin);
+    if (ledger.wake(kept, block) == 0) return enter(block, ledger.take_parked(kept), order, origin);
     if (origin != nullptr) origin->piece = &kept;
     return block;
 }
@@ -307,6 +315,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
+    if (in_order && piece.own() != nullptr) note_order(piece, request.stream);  // memory of a graph has nothing of it
     piece.block = block;
     if (keeps) device_->cache.handed_out(piece, whole.bytes, behind);
     if (HostPart* const part = piece.host_part()) part->asked = placement_;

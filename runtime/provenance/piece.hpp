@@ -77,6 +77,7 @@ struct OwnMemory {
     platform::Allocation allocation;  // from the driver; bytes 0: none
     std::shared_ptr<PoolState> pool;  // the pool that the allocation came from
     std::size_t asked_bytes = 0;      // Piece::asked_bytes()
+    std::uint64_t allocated_on = 0;   // while Piece::allocated_in_order: StreamState::id
     // 1 + the lane of the thread that it serves whatever that asks for; the cache counts it apart then. 0: none.
     std::uint8_t loose_of = 0;
     provenance::Place at, beside;          // the ledger's: of the first address; of the device's where that is another
