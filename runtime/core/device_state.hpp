@@ -85,7 +85,8 @@ struct DeviceState final : DeviceSession {
     Copies copies;
     UnreturnedPieces unreturned;
     DroppedBuffers dropped;
-    std::mutex wrapping;  // serialises the wrapping of external streams; taken before a stream's mutex
+    std::mutex giving_back;  // held by the thread that gives back all that is kept: give_back_kept()
+    std::mutex wrapping;     // serialises the wrapping of external streams; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is queried again
     // Called when nothing else made room (K19); true: try again.

@@ -10,6 +10,7 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace isthmus {
@@ -43,6 +44,7 @@ void DroppedBuffers::close() {
 DroppedBuffers::All DroppedBuffers::take(bool asks) {
     const std::lock_guard lock(mutex_);
     if (asks) outstanding_.since_asked = 0;
+    taken_.fetch_add(1, std::memory_order_relaxed);
     return std::exchange(all_, {});
 }
 
@@ -58,8 +60,10 @@ DroppedBuffers::One DroppedBuffers::take_oldest() {
     return oldest;
 }
 
-void DroppedBuffers::put_back(All left) {
+DroppedBuffers::All DroppedBuffers::put_back(All left) {
     const std::lock_guard lock(mutex_);
+    All homeless;
+    if (closed_) left.swap(homeless);
     left.insert(left.end(), all_.begin(), all_.end());
     all_.swap(left);
     outstanding_.buffers = all_.size();
@@ -67,6 +71,8 @@ void DroppedBuffers::put_back(All left) {
     for (const One& one : all_) outstanding_.bytes += one.bytes;
     if (all_.empty()) outstanding_.since_asked = 0;  // nothing is left to ask about
     count_.store(all_.size(), std::memory_order_relaxed);
+    taken_.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in taken()
+    return homeless;
 }
 
 namespace {
@@ -94,8 +100,25 @@ bool captures_open(const DeviceState& device) {
 
 }  // namespace
 
+namespace {
+
+constinit thread_local bool ends_buffers [[gnu::tls_model("initial-exec")]] = false;
+
+// While it lives, the thread ends buffers. It may come here again, because users' code may end with them: it waits for
+// no thread then, which might be itself.
+struct Ending {
+    const bool outermost = !std::exchange(ends_buffers, true);
+    Ending() = default;
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+    ~Ending() { ends_buffers = !outermost; }
+};
+
+}  // namespace
+
 std::uint64_t end_dropped_buffers(DeviceState& device, bool ask) {
     if (!device.dropped.any()) return 0;
+    const Ending ending;
     const bool can_end = !captures_open(device);
     std::uint64_t bytes = 0;
     DroppedBuffers::All left = device.dropped.take(ask);
@@ -107,7 +130,8 @@ std::uint64_t end_dropped_buffers(DeviceState& device, bool ask) {
         if (ask || !rest_buffer(*one.buffer)) end_dropped(one.buffer, Wait{});
         return true;
     });
-    device.dropped.put_back(std::move(left));
+    // The runtime has ended meanwhile, and found none of these.
+    for (const DroppedBuffers::One& one : device.dropped.put_back(std::move(left))) end_dropped(one.buffer, Wait{});
     return bytes;
 }
 
@@ -117,17 +141,34 @@ bool end_oldest_dropped_buffer(DeviceState& device) {
     return oldest.buffer != nullptr;
 }
 
+namespace {
+
+// false: there was nobody to wait for, or `deadline` is over.
+bool wait_for_others(const DeviceState& device, const Deadline& deadline) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    bool waited = false;
+    for (; device.dropped.taken(); waited = true) {
+        const std::chrono::nanoseconds left = deadline.left().timeout.value_or(std::chrono::nanoseconds(0));
+        if (left.count() == 0) return false;
+        pause_between_queries(device.config->wait_policy, Clock::now() - begin, left);
+    }
+    return waited;
+}
+
+}  // namespace
+
 std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait) {
     if (!device.dropped.any()) return 0;
     const Deadline deadline(wait, device.config->wait_timeout);
-    std::uint64_t bytes = 0;
-    DroppedBuffers::All all = device.dropped.take(true);
-    for (const DroppedBuffers::One& one : all) {
-        bytes += one.bytes;
-        end_dropped(one.buffer, deadline.left());
-    }
-    all.clear();
-    device.dropped.put_back(std::move(all));
+    const std::uint64_t bytes = device.dropped.bytes();
+    const Ending ending;
+    do {
+        DroppedBuffers::All all = device.dropped.take(true);
+        for (const DroppedBuffers::One& one : all) end_dropped(one.buffer, deadline.left());
+        all.clear();
+        (void)device.dropped.put_back(std::move(all));
+    } while (ending.outermost && wait_for_others(device, deadline) && device.dropped.any());
     return bytes;
 }
 

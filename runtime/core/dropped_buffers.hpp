@@ -25,6 +25,8 @@ public:
     // One load.
     bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
     std::uint64_t bytes() const;
+    // Whether a thread is about to end some: these count here until it puts back what is left.
+    bool taken() const noexcept { return taken_.load(std::memory_order_acquire) != 0; }
     // Ending::later: the buffer is here from now on. Otherwise nothing has changed.
     rules::Ending add(BufferState& buffer, const rules::Dropped& how, std::uint64_t limit_bytes);
     // Nothing can be added from now on.
@@ -39,8 +41,9 @@ private:
         std::uint64_t bytes = 0;
     };
     using All = std::vector<One>;
+    // Each take() is followed by a put_back().
     All take(bool asks);
-    void put_back(All left);
+    All put_back(All left);  // after close(), answers all that it was given: the caller ends them
     One take_oldest();
 
     mutable std::mutex mutex_;
@@ -48,6 +51,7 @@ private:
     rules::Outstanding outstanding_;
     bool closed_ = false;
     std::atomic<std::size_t> count_{0};
+    std::atomic<int> taken_{0};
 };
 
 // Ends the dropped buffers whose work has ended, and answers how many bytes they had. `ask`: asks the driver how far
@@ -56,7 +60,8 @@ private:
 std::uint64_t end_dropped_buffers(DeviceState& device, bool ask);
 // Ends the oldest, and waits for its work. false: there is none.
 bool end_oldest_dropped_buffer(DeviceState& device);
-// Ends all of them. The wait is for the work of all together; memory whose work does not end in time is given up (R5).
+// Ends all of them, and waits for other threads that end some. Answers how many bytes all had. The wait is for the work
+// of all together; memory whose work does not end in time is given up (R5).
 std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait);
 
 }  // namespace detail

@@ -10,10 +10,13 @@
 #include "memory_errors.hpp"
 #include "piece_release.hpp"
 #include "stream_state.hpp"
+#include "timed_lock.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace isthmus {
 inline namespace v0 {
@@ -57,18 +60,37 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
 
 }  // namespace
 
-// A free would wait for a running service.
-bool give_back_kept(DeviceState& device) {
+namespace {
+
+constinit thread_local bool gives_back [[gnu::tls_model("initial-exec")]] = false;
+
+// Answers how many bytes went; not 0 also where another thread has given some back meanwhile. A free would wait for a
+// running service.
+std::uint64_t give_back_of(DeviceState& device) {
+    if (!device.usable() || device.services.any()) return 0;
+    // What another thread has taken out is about to be room: without a wait, this one would find nothing and be
+    // refused. Users' code that comes here again waits for nobody, and nobody for longer than for work.
+    std::unique_lock<std::mutex> lock(device.giving_back, std::defer_lock);
     std::uint64_t bytes = 0;
-    const auto trim = [&](DeviceState& other) {
-        if (!other.usable() || other.services.any()) return;
-        end_all_dropped_buffers(other, Wait{});
-        bytes += trim_cache(other, 0);
-    };
-    trim(device);
+    if (!gives_back && !lock.try_lock()) {
+        Wait wait;
+        lock = lock_within(device.giving_back, wait, device.config->wait_timeout, device.config->wait_policy);
+        bytes = 1;
+    }
+    const bool again = std::exchange(gives_back, true);
+    bytes += end_all_dropped_buffers(device, Wait{});  // some may go straight to the driver
+    bytes += trim_cache(device, 0);
+    gives_back = again;
+    return bytes;
+}
+
+}  // namespace
+
+bool give_back_kept(DeviceState& device) {
+    std::uint64_t bytes = give_back_of(device);
     for (std::size_t index = 0; index < device.books->launches.devices.size(); ++index) {
         const std::shared_ptr<DeviceState> other = device.books->launches.devices.at(index);
-        if (other && other.get() != &device) trim(*other);
+        if (other && other.get() != &device) bytes += give_back_of(*other);
     }
     return bytes > 0;
 }
