@@ -361,6 +361,21 @@ std::vector<Piece*> PieceCache::keep_from_lane(Piece& piece, Behind* behind, std
     return out;
 }
 
+std::vector<Piece*> PieceCache::surplus() {
+    std::vector<Piece*> out;
+    const std::lock_guard lock(mutex_);
+    take_out_surplus(out);
+    return out;
+}
+
+void PieceCache::take_over(Piece& loose) {
+    const std::size_t lane = lane_of_thread();
+    const std::lock_guard lock(mutex_);
+    const std::size_t asked_bytes = loose.asked_bytes();
+    uncount(loose);
+    count(loose, asked_bytes, !has_loose_[lane]);
+}
+
 std::size_t PieceCache::kind_of(const Piece& piece) noexcept {
     const HostPart* const part = piece.host_part();
     const MemoryKind kind = part == nullptr    ? piece.allocation().kind

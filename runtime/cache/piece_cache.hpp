@@ -175,6 +175,11 @@ public:
     // `surplus`: what is too much goes now. Otherwise it goes with the next piece that is kept.
     std::vector<Piece*> keep_from_lane(Piece& piece, Behind* behind = nullptr, std::optional<std::uint64_t> age = {},
                                        bool surplus = true);
+    // What is too much now, as keep() yields.
+    std::vector<Piece*> surplus();
+    // A loose piece came out of another thread's lane: it serves the calling thread from here on, and is its loose one
+    // where it has none.
+    void take_over(Piece& loose);
     // So many pieces were released into lanes: what is kept here has waited for longer.
     void released_elsewhere(std::uint64_t releases);
     // Of what lies in the lanes; may be out of date at once, as the next one.

@@ -32,20 +32,22 @@ using InLane = PieceCache::InLane;
 
 // A buffer that rested, and does not any more: its memory goes where that of other buffers goes. `order`: the stream
 // whose work may still use it; nullptr: none. Answers as keep_from_lane().
-std::uint64_t end_resting(StateBlock& block, StreamState* order, std::optional<std::uint64_t> age = {}) noexcept {
+std::uint64_t end_resting(StateBlock& block, StreamState* order, std::optional<std::uint64_t> age = {},
+                          bool frees = true) noexcept {
     BufferState& buffer = block.buffer();
     const std::shared_ptr<DeviceState> device = buffer.device;
     std::uint64_t went_bytes = 0;
     buffer.blocks().for_each_piece(
-        [&](Piece& piece, const MemoryBlock&) { went_bytes += keep_from_lane(*device, piece, order, age); });
+        [&](Piece& piece, const MemoryBlock&) { went_bytes += keep_from_lane(*device, piece, order, age, frees); });
     block.end_state();
     block.from().give_back(&block);
     return went_bytes;
 }
 template <class Resting>
-std::uint64_t end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age) noexcept {
-    if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order, age);
-    return end_resting(*resting.block, order, age);
+std::uint64_t end_resting(DeviceState& device, const Resting& resting, StreamState* order, std::uint64_t age,
+                          bool frees = true) noexcept {
+    if (resting.piece != nullptr) return keep_from_lane(device, *resting.piece, order, age, frees);
+    return end_resting(*resting.block, order, age, frees);
 }
 
 // Whether memory that rests may serve a request.
@@ -105,10 +107,12 @@ namespace {
 
 // Of what rests by block, or as a buffer of one piece or two.
 template <class Resting>
+Piece& piece_of(const Resting& resting) noexcept {
+    return resting.piece != nullptr ? *resting.piece : *resting.block->buffer().views.out_of_line.parts().piece;
+}
+template <class Resting>
 bool is_loose(const Resting& resting) noexcept {
-    const Piece& piece =
-        resting.piece != nullptr ? *resting.piece : *resting.block->buffer().views.out_of_line.parts().piece;
-    return piece.is_loose();
+    return piece_of(resting).is_loose();
 }
 
 }  // namespace
@@ -234,7 +238,10 @@ BufferLanes::Found BufferLanes::take_from_others(DeviceState& device, std::size_
     for (std::size_t next = 1; next < rules::lane_count; ++next) {
         const std::size_t at = (own_lane + next) % rules::lane_count;
         if (device.cache.in_lanes[at].pieces.load(std::memory_order_relaxed) == 0) continue;
-        if (const Found found = take(device, at, request, Whose::of_another)) return found;
+        const Found found = take(device, at, request, Whose::of_another);
+        if (!found) continue;
+        if (is_loose(found)) device.cache.take_over(piece_of(found));
+        return found;
     }
     return {};
 }
@@ -254,10 +261,10 @@ bool BufferLanes::take_out(DeviceState& device, std::size_t at, std::size_t one,
 
 // What lies in the cache has waited for `fresh` releases more, of which those that leave the lane are some. Answers how
 // many bytes went back.
-std::uint64_t BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh) {
+std::uint64_t BufferLanes::keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh, bool frees) {
     if (fresh != 0) device.cache.released_elsewhere(fresh);
     std::uint64_t went_bytes = 0;
-    for (const Leaving& one : leaving) went_bytes += end_resting(device, one.resting, one.order.get(), one.age);
+    for (const Leaving& one : leaving) went_bytes += end_resting(device, one.resting, one.order.get(), one.age, frees);
     return went_bytes;
 }
 
@@ -313,31 +320,40 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
             device.cache.large_left_lane(resting.size.bytes);
         }
     }
-    keep_all(device, leaving, fresh);
+    keep_all(device, leaving, fresh, true);
     return room;
 }
 
-// One thread at a time: who finds no memory and comes here waits until what others take out is in the cache.
+// One thread at a time: who finds no memory and comes here waits until what others take out is in the cache. What is
+// too much then goes back without the lock: a free finds out that a service has ended on its own, and does what was put
+// off until then, with code of users.
 EmptiedLanes BufferLanes::empty(DeviceState& device, bool for_good) {
-    const std::lock_guard emptying(device.lanes.emptying_);
     EmptiedLanes emptied;
-    for (std::size_t at = 0; at < rules::lane_count; ++at) {
-        Lane& lane = device.lanes.lanes_[at];
-        const InLane& counted = device.cache.in_lanes[at];
-        if (!for_good && counted.pieces.load(std::memory_order_relaxed) == 0) continue;
-        AllLeaving leaving;
-        std::uint64_t fresh = 0;
-        {
-            const std::lock_guard lock(lane.lock);
-            fresh = lane.tell();
-            const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
-            for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
-            emptied.bytes += before - counted.bytes.load(std::memory_order_relaxed);
-            lane.closed = lane.closed || for_good;
-        }
-        emptied.went_bytes += keep_all(device, leaving, fresh);
+    {
+        const std::lock_guard emptying(device.lanes.emptying_);
+        for (std::size_t at = 0; at < rules::lane_count; ++at) emptied.bytes += empty_lane(device, at, for_good);
     }
+    if (emptied.bytes != 0) emptied.went_bytes = free_surplus(device);
     return emptied;
+}
+
+std::uint64_t BufferLanes::empty_lane(DeviceState& device, std::size_t at, bool for_good) {
+    Lane& lane = device.lanes.lanes_[at];
+    const InLane& counted = device.cache.in_lanes[at];
+    if (!for_good && counted.pieces.load(std::memory_order_relaxed) == 0) return 0;
+    std::uint64_t bytes = 0;
+    AllLeaving leaving;
+    std::uint64_t fresh = 0;
+    {
+        const std::lock_guard lock(lane.lock);
+        fresh = lane.tell();
+        const std::uint64_t before = counted.bytes.load(std::memory_order_relaxed);
+        for (std::size_t one = lane.count; one-- > 0;) (void)take_out(device, at, one, leaving);
+        bytes = before - counted.bytes.load(std::memory_order_relaxed);
+        lane.closed = lane.closed || for_good;
+    }
+    (void)keep_all(device, leaving, fresh, false);
+    return bytes;
 }
 
 std::shared_ptr<BufferState> wake_buffer(DeviceState& device, const rules::SharedRequest& request, StreamState* order) {

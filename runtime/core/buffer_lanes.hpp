@@ -129,7 +129,7 @@ private:
     // The next two expect the lane's lock. The second leaves a buffer whose stream is at its end, and answers false.
     static void take_at(DeviceState& device, std::size_t lane, std::size_t one);
     static bool take_out(DeviceState& device, std::size_t lane, std::size_t one, AllLeaving& leaving);
-    static std::uint64_t keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh);
+    static std::uint64_t keep_all(DeviceState& device, const AllLeaving& leaving, std::uint64_t fresh, bool frees);
     // false: the lane has no room for it, or another thread has the lane.
     static bool put(DeviceState& device, std::size_t lane, const Resting& resting);
     // put() where older ones have to make room. Expects the lane's lock, and gives it back.
@@ -139,6 +139,7 @@ private:
     static Size size_of(const HeldBlocks& held) noexcept;
     static Size size_of(const Piece& piece) noexcept;
     static EmptiedLanes empty(DeviceState& device, bool for_good);
+    static std::uint64_t empty_lane(DeviceState& device, std::size_t at, bool for_good);  // answers what has left it
 
     std::mutex emptying_;
     std::array<Lane, rules::lane_count> lanes_;

@@ -273,9 +273,14 @@ Result<void> keep_or_free(DeviceState& device, Piece& piece, const std::shared_p
 
 // A stream may end while the thread holds the lock of another one, which uses a buffer next: no memory goes back then,
 // because it may be kept behind that stream, whose lock its return takes.
-std::uint64_t keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age) {
+std::uint64_t keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind, std::optional<std::uint64_t> age,
+                             bool frees) {
     PieceCache::Behind* const order = behind != nullptr ? &behind->kept_behind : nullptr;
-    return free_all(device, device.cache.keep_from_lane(piece, order, age, !process::here.on_stream));
+    return free_all(device, device.cache.keep_from_lane(piece, order, age, frees && !process::here.on_stream));
+}
+
+std::uint64_t free_surplus(DeviceState& device) {
+    return free_all(device, device.cache.surplus());
 }
 
 Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,

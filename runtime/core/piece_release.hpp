@@ -41,9 +41,11 @@ void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
 std::uint64_t trim_cache(DeviceState& device, std::uint64_t keep_bytes);
 std::uint64_t trim_cache_of(DeviceState& device, MemoryKind kind);
 // A piece that lay in a lane is kept as any other. `behind`: the stream whose work may still use it; nullptr: none.
-// `age`: so many releases ago. Answers how many bytes went back, because they are too much then.
+// `age`: so many releases ago. Answers how many bytes went back, because they are too much then. `frees`: false where
+// the caller has a lock: free_surplus() follows.
 std::uint64_t keep_from_lane(DeviceState& device, Piece& piece, StreamState* behind,
-                             std::optional<std::uint64_t> age = {});
+                             std::optional<std::uint64_t> age = {}, bool frees = true);
+std::uint64_t free_surplus(DeviceState& device);
 // PieceCache::exchange(), where `order` is the stream in whose order the request is made; frees what is too much then.
 Piece* exchange_in_cache(DeviceState& device, const PieceCache::Left& left, std::size_t bytes, StreamState* order,
                          std::size_t place_bytes = 0);

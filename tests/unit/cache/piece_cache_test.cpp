@@ -410,6 +410,35 @@ TEST(PieceCache, AmongThreadsAPieceServesWhateverItsThreadAsksFor) {  // keeps M
     EXPECT_FALSE(cache.among_threads());
 }
 
+// Who released it last has it in its lane, and may be another thread than the one that it was of.
+TEST(PieceCache, ALoosePieceIsThatOfTheThreadThatTakesItOver) {  // keeps M8
+    constexpr std::size_t size = 1 << 20;
+    Lent memory;
+    PieceCache cache(memory, no_limit);
+    const std::size_t own = process::thread_number() % rules::lane_count;
+    std::vector<Piece*> surplus;
+    const auto exchanged = [&](Piece& left) {
+        cache.close_in_lane(left, nullptr);
+        return cache.exchange({left, 0, 0}, 64, nullptr, surplus);
+    };
+    Piece first = handed_out(cache, 1 << 24, size, size), second = handed_out(cache, 2 << 24, size, size);
+    for (PieceCache::InLane& lane : cache.in_lanes) cache.note_rest(lane, size);
+    ASSERT_EQ(exchanged(first), &first);
+    std::thread([&] {
+        cache.take_over(first);
+        EXPECT_EQ(first.own()->loose_of, 1 + process::thread_number() % rules::lane_count);
+        EXPECT_NE(first.own()->loose_of, 1 + own);
+    }).join();
+    EXPECT_EQ(exchanged(second), &second) << "the thread has none any more";
+    EXPECT_EQ(second.own()->loose_of, 1 + own);
+    cache.take_over(first);
+    EXPECT_EQ(first.own()->loose_of, 0) << "one of each thread: this one counts as any other";
+    EXPECT_EQ(first.asked_bytes(), 64u);
+    EXPECT_TRUE(cache.keep(first).empty());
+    EXPECT_TRUE(cache.keep(second).empty());
+    EXPECT_EQ(cache.usage().bytes, 2 * size);
+}
+
 // Other threads would have had as much at the same time: what each of them had rests while one asks the driver.
 TEST(PieceCache, WhatEachThreadHadIsKeptWhereNoTwoHadItAtOneTime) {  // keeps M2, M8
     constexpr std::size_t size = 1 << 20;
