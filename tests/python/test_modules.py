@@ -208,6 +208,101 @@ def test_a_stand_in_outlives_what_python_drops(device, stream):   # keeps Y3
     assert content(buffer) == bytes([101]) * 1000 and done.wait(10)
 
 
+@pytest.mark.parametrize('what', ['module', 'adopted'])
+def test_a_collection_in_a_stand_in_waits_for_nothing(device, what):   # keeps Y3
+    if device.is_cpu or MACHINE == 'here':
+        pytest.skip('its launches wait, or a GPU runs the entry itself')
+    import gc
+    import weakref
+
+    class Holder(bytearray):
+        pass
+    stream, dropped, done, found = device.create_stream(), threading.Event(), threading.Event(), []
+
+    def stand_in(shape, pixels, count, by):
+        dropped.wait(30)
+        found.append(gc.collect())   # on a thread of the library
+        done.set()
+    holder = Holder(4096)
+    buffer = device.adopt(memoryview(holder)) if what == 'adopted' else filled(device, stream)
+    kernel = isthmus.kernels.module(device, PTX, stand_ins={'brighten': StandIn(stand_in, *PARAMETERS)}).find(
+        'brighten', *PARAMETERS)
+    gc.collect()
+    gc.disable()
+    try:
+        kernel(stream, 4, 256, buffer, 1000, 1)
+        cycle = [kernel, buffer]   # their ends wait for the work that the stand-in is
+        cycle.append(cycle)
+        gone = weakref.ref(holder)
+        del cycle, kernel, buffer, holder
+        dropped.set()
+        assert done.wait(30) and found[0] > 0
+    finally:
+        gc.enable()
+    stream.synchronize()
+    device.synchronize()
+    assert gone() is None
+
+
+@pytest.mark.parametrize('holder', ['sys', 'cycle', 'module'])
+def test_the_interpreter_ends_while_stand_ins_run_and_wait(in_new_process, holder):   # keeps Y3
+    if MACHINE == 'here':
+        pytest.skip('a GPU runs the entry itself')
+    said = in_new_process('''
+        import atexit, threading
+        from test_modules import PTX, PARAMETERS
+        device = opened().default_device
+        going, ends = threading.Event(), threading.Event()
+        def stand_in(*arguments):
+            going.set()
+            ends.wait(30)
+            print('over', flush=True)
+        def used():
+            stream, buffer = device.create_stream(), device.allocate_shared(64)
+            module = isthmus.kernels.module(device, PTX, stand_ins={
+                'brighten': isthmus.kernels.StandIn(stand_in, *PARAMETERS)})
+            kernel = module.find('brighten', *PARAMETERS)
+            if device.is_cpu:   # whose launches wait
+                ends.set()
+            for _ in range(4):
+                kernel(stream, 1, 32, buffer, 64, 1)
+            return [device, stream, buffer, module, kernel]
+        things = used()
+        assert going.wait(30)
+        atexit.register(ends.set)
+        if sys.argv[1] == 'sys':
+            sys.things = things
+        elif sys.argv[1] == 'cycle':
+            things.append(things)
+        if sys.argv[1] != 'module':
+            del things, device
+        print('end', flush=True)
+    ''', holder)
+    assert 'end' in said.split() and said.split().count('over') >= 1
+
+
+def test_a_child_that_a_stand_in_forks_ends(in_new_process):   # keeps Y3
+    if MACHINE != 'cpu':
+        pytest.skip('the thread of a stand-in cannot go on in a child')
+    said = in_new_process('''
+        import os
+        from test_modules import PTX, PARAMETERS
+        device = opened().default_device
+        buffer, children = device.allocate_shared(64), []
+        def stand_in(*arguments):
+            children.append(os.fork())
+        module = isthmus.kernels.module(device, PTX, stand_ins={
+            'brighten': isthmus.kernels.StandIn(stand_in, *PARAMETERS)})
+        module.find('brighten', *PARAMETERS)(device.stream, 1, 32, buffer, 64, 1)
+        if children[0] == 0:
+            print(isthmus._library.glue_locked.isthmus_python_inside(), flush=True)
+            sys.exit(0)
+        os.waitpid(children[0], 0)
+        print(isthmus._library.glue_locked.isthmus_python_inside())
+    ''')
+    assert said.split() == ['0', '0']
+
+
 def test_an_exception_of_a_stand_in_is_reported_and_ends_nothing(device, stream, monkeypatch):   # keeps Y3
     if MACHINE == 'here':
         pytest.skip('a GPU runs the entry itself')

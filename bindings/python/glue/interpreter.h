@@ -40,5 +40,12 @@ ISTHMUS_PYTHON_API void isthmus_python_start(const isthmus_python_interpreter* i
 
 /* Whether the interpreter has begun to end: then nothing is asked of it any more. */
 int isthmus_python_is_ending(void);
+/* Around what asks the interpreter on a thread that may be the library's. 0: it ends, and there is nothing to leave. */
+int isthmus_python_enter(void);
+void isthmus_python_leave(void);
+/* Whether this thread runs a stand-in. */
+int isthmus_python_in_stand_in(void);
+/* Lets the package drop what was released, as soon as a thread of Python can. */
+void isthmus_python_ask_to_drop(void);
 
 #endif

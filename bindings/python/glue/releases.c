@@ -19,8 +19,7 @@ typedef struct adopted {
     int64_t sizes[]; /* shape, then strides */
 } adopted;
 
-static _Atomic(adopted*) ended;      /* a stack: pushed by release(), emptied as a whole */
-static atomic_bool interpreter_ends; /* no pending calls are asked for any more */
+static _Atomic(adopted*) ended; /* a stack: pushed by release(), emptied as a whole */
 
 static void drop(adopted* one) {
     if (one->plain != NULL && one->plain->deleter != NULL) one->plain->deleter(one->plain);
@@ -29,8 +28,17 @@ static void drop(adopted* one) {
     free(one);
 }
 
+/* Ends the shares that stand-ins left. That may wait for the device, so other threads get the interpreter's lock. */
+static void end_left_shares(void) {
+    if (!isthmus_python_has_left_shares() || isthmus_python_in_stand_in()) return;
+    void* const own = isthmus_python_calls.save_thread();
+    isthmus_python_end_left_shares();
+    isthmus_python_calls.restore_thread(own);
+}
+
 /* Drops what was released, with the interpreter's lock held. The load pairs with the release in push(). */
 ISTHMUS_PYTHON_API void isthmus_python_drop_released(void) {
+    end_left_shares();
     if (atomic_load_explicit(&ended, memory_order_relaxed) == NULL) return;
     adopted* list = atomic_exchange_explicit(&ended, NULL, memory_order_acquire);
     while (list != NULL) {
@@ -53,13 +61,17 @@ static void push(adopted* one) {
     }
 }
 
+/* A full queue refuses; then the next call of the package drops it. */
+void isthmus_python_ask_to_drop(void) {
+    if (!isthmus_python_enter()) return;
+    isthmus_python_calls.add_pending_call(drop_pending, NULL);
+    isthmus_python_leave();
+}
+
 /* The deleter of the tensor that libisthmus-c was given. */
 static void released(DLManagedTensorVersioned* self) {
     push(self->context);
-    /* A full queue refuses; then the next call of the package drops it. */
-    if (!isthmus_python_is_ending()) {
-        isthmus_python_calls.add_pending_call(drop_pending, NULL);
-    }
+    isthmus_python_ask_to_drop();
 }
 
 /* A tensor like `like` for isthmus_device_adopt_dlpack(). It keeps `object`, and takes the tensors (or NULL),
@@ -84,13 +96,4 @@ ISTHMUS_PYTHON_API void* isthmus_python_adopted(void* object, void* plain, void*
 /* For an adoption that failed: the caller holds the interpreter's lock. */
 ISTHMUS_PYTHON_API void isthmus_python_not_adopted(void* tensor) {
     drop(((DLManagedTensorVersioned*)tensor)->context);
-}
-
-int isthmus_python_is_ending(void) {
-    return atomic_load_explicit(&interpreter_ends, memory_order_acquire);
-}
-
-/* At exit: what is released from now on stays, because nothing is left that could drop it. */
-ISTHMUS_PYTHON_API void isthmus_python_interpreter_ends(void) {
-    atomic_store_explicit(&interpreter_ends, 1, memory_order_release);
 }

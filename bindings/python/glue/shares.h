@@ -14,7 +14,11 @@ ISTHMUS_PYTHON_API isthmus_python_share* isthmus_python_share_new(void* handle, 
                                                                   isthmus_python_share* first,
                                                                   isthmus_python_share* second);
 ISTHMUS_PYTHON_API void isthmus_python_share_ref(isthmus_python_share* share);
-ISTHMUS_PYTHON_API void isthmus_python_share_unref(isthmus_python_share* share); /* NULL: nothing */
+/* NULL: nothing. Within a stand-in the last reference only leaves the share: its end might wait for the work that the
+ * stand-in is. A thread outside ends it (isthmus_python_end_left_shares()). */
+ISTHMUS_PYTHON_API void isthmus_python_share_unref(isthmus_python_share* share);
+int isthmus_python_has_left_shares(void);
+void isthmus_python_end_left_shares(void);
 ISTHMUS_PYTHON_API uint32_t isthmus_python_share_references(const isthmus_python_share* share);
 /* The handle, which is the caller's from now on; NULL where it was taken before. */
 ISTHMUS_PYTHON_API void* isthmus_python_share_take(isthmus_python_share* share);

@@ -10,6 +10,7 @@ import ctypes
 import os
 import pathlib
 import sys
+import time
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -98,7 +99,9 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
             ('adopted', c_void_p, [ctypes.py_object, c_void_p, c_void_p, POINTER(structures.DLTensor), c_uint64]),
             ('not_adopted', None, [c_void_p]),
             ('drop_released', None, []),
-            ('interpreter_ends', None, [])):
+            ('interpreter_ends', None, []),
+            ('inside', c_int32, []),
+            ('forked', None, [])):
         function = getattr(locked, 'isthmus_python_' + name)
         function.restype, function.argtypes = result, arguments
     free.isthmus_python_share_unref.restype = None
@@ -115,7 +118,18 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
 _refuse_subinterpreters()
 c = _declared()
 glue, glue_locked = _started(c, FOLDER)
-atexit.register(glue_locked.isthmus_python_interpreter_ends)
+
+
+def _end(most: float = 60) -> None:
+    """At exit: the threads of the library call Python no more. Waits for the stand-ins that run."""
+    glue_locked.isthmus_python_interpreter_ends()
+    until = time.monotonic() + most
+    while glue_locked.isthmus_python_inside() > 0 and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=glue_locked.isthmus_python_forked)
 
 
 def address(function: Any) -> int:

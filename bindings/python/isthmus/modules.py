@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from . import _structures as structures
 from ._arguments import RAW, number, packed, refuse_readonly, three
 from ._handles import Owner, free_of, handle_of
-from ._library import c, call, make, text
+from ._library import address, c, call, glue, make, text
 from ._types import DType, dtype_of
 from .buffers import Buffer
 from .errors import InvalidArgument
@@ -123,7 +123,9 @@ def _declared(parameters: tuple[Parameter, ...]) -> Any:
 class StandIn:
     """A function that runs in place of an entry where no GPU does: function(shape, *parameters), once for the whole grid,
     with `shape.grid`, `shape.block` (tuples) and `shape.shared_bytes`, ctypes pointers for memory, and values. Any thread
-    calls it, and it must not call isthmus; an exception in it goes to sys.unraisablehook, and the launch counts as done."""
+    calls it, and it must not call isthmus; an exception in it goes to sys.unraisablehook, and the launch counts as done.
+    What it drops, and what the collector drops in it, ends behind it. At the end of the interpreter, behind the handlers of
+    atexit, no thread of the library calls it any more, and those that run are waited for, 60 s at most."""
 
     __slots__ = ('function', 'parameters')
 
@@ -144,6 +146,7 @@ _Run = ctypes.CFUNCTYPE(None, c_void_p, POINTER(structures.LaunchShape), POINTER
 # The library calls stand-ins until the last launch of the last kernel has ended, whatever Python dropped before: they stay
 # for the rest of the process.
 _stay: list[Any] = []
+_run_stand_in = address(glue.isthmus_python_run_stand_in)
 
 
 def _run_of(stand_in: StandIn) -> Any:
@@ -164,7 +167,8 @@ def _options(stand_ins: Mapping[str, StandIn], cache_folder: str | PathLike[str]
         name, parameters, run = entry.encode(), _declared(one.parameters), _run_of(one)
         kept += [name, parameters, run]
         place.entry, place.parameter_count = name, len(one.parameters)
-        place.parameters, place.run = ctypes.cast(parameters, c_void_p), ctypes.cast(run, c_void_p)
+        place.parameters = ctypes.cast(parameters, c_void_p)
+        place.run, place.context = _run_stand_in, ctypes.cast(run, c_void_p)
     folder = fsencode(cache_folder) if cache_folder is not None else None
     kept.append(folder)
     return structures.sized(structures.ModuleOptions, cache_folder=folder, stand_ins=ctypes.cast(array, c_void_p),
