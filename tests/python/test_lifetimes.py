@@ -351,6 +351,41 @@ def test_an_interrupted_allocation_is_freed(device, monkeypatch):   # keeps Y3
     assert len(freed) == 1 and freed[0]
 
 
+def interrupted_makes(device, folder):
+    stream, place = device.create_stream(), os.path.join(folder, 'ring')
+    event, handle = stream.record(), None if device.is_cpu else stream.native_handle
+    yield 'isthmus_device_create_stream', 'stream', device.create_stream
+    yield 'isthmus_stream_record', 'event', stream.record
+    if handle:
+        yield 'isthmus_device_wrap_stream', 'stream', lambda: device.wrap_stream(handle)
+    yield 'isthmus_trace_open', 'trace', lambda: opened(trace=os.path.join(folder, 'trace.json'))
+    try:
+        ring = isthmus.SharedRing(device, 64, at=place)
+    except isthmus.Error as refusal:
+        assert refusal.code in (isthmus.Code.UNSUPPORTED, isthmus.Code.SYSTEM_LIMIT)
+        return
+    yield 'isthmus_shared_ring_create', 'shared_ring', lambda: isthmus.SharedRing(device, 64)
+    yield 'isthmus_shared_ring_admit', 'descriptor', ring.admit
+    yield 'isthmus_channel_connect', 'channel', lambda: isthmus.SharedReader(place, device)
+    yield 'isthmus_channel_receive', 'message', lambda: isthmus.SharedReader(place, device)
+    yield 'isthmus_shared_reader_open', 'shared_reader', lambda: isthmus.SharedReader(place, device)
+    yield 'isthmus_listener_create', 'listener', lambda: isthmus.SharedRing(device, 64, at=os.path.join(folder, 'other'))
+    ring.close()
+    del event
+
+
+def test_an_interrupted_call_frees_what_it_made(device, tmp_path, monkeypatch):   # keeps Y3
+    c = isthmus.runtime.c
+    for name, kind, work in interrupted_makes(device, str(tmp_path)):
+        freed, free = [], getattr(c, f'isthmus_{kind}_free')
+        with monkeypatch.context() as patched:
+            patched.setattr(c, name, interrupted(getattr(c, name)))
+            patched.setattr(c, f'isthmus_{kind}_free', lambda one: (freed.append(one.value), free(one)))
+            with pytest.raises(KeyboardInterrupt):
+                work()
+        assert len(freed) == 1 and freed[0], name
+
+
 def test_a_subinterpreter_is_refused(in_new_process):   # keeps Y3
     assert in_new_process('''
         try:

@@ -260,6 +260,13 @@ def test_a_reader_without_a_place_is_told_at_once(device, meeting_place):   # ke
                 meeting._receive(os.fspath(meeting_place))
 
 
+def the_thread_of_rings_ends():
+    until = time.monotonic() + 20
+    while 'isthmus-ring' in [thread.name for thread in threading.enumerate()] and time.monotonic() < until:
+        time.sleep(0.001)
+    return 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+
+
 def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
     ring = ring_on(device, 64, at=meeting_place)
     with isthmus.SharedReader(meeting_place, device) as reader:
@@ -270,7 +277,7 @@ def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3
         gc.collect()
         with pytest.raises(isthmus.Ended):
             reader.next(wait=10)
-        assert 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+        assert the_thread_of_rings_ends()
     again = ring_on(device, 64, at=meeting_place)
     with isthmus.SharedReader(meeting_place, device) as reader:
         frame = again.frame()
@@ -304,8 +311,30 @@ def test_a_ring_that_is_dropped_while_a_reader_is_admitted_ends_with_its_thread(
     del ring
     gc.collect()
     assert dropped == [True]
-    assert 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+    assert the_thread_of_rings_ends()
     del channel
+
+
+def test_a_ring_may_be_dropped_within_the_lock_of_threading(device, meeting_place):   # keeps Y3
+    ring = ring_on(device, 64, at=meeting_place)
+    with threading._active_limbo_lock:   # as where the collector comes within threading.enumerate()
+        in_time(ring.close, most=9)   # the thread's end takes that lock, and is waited for 10 s
+    assert the_thread_of_rings_ends()
+
+
+def test_readers_are_admitted_behind_one_that_failed_by_an_error_of_python(device, meeting_place, monkeypatch):   # keeps I6
+    from isthmus import meeting
+    told, failed = meeting.told, []
+
+    def fails_once(*arguments):
+        if not failed:
+            failed.append(MemoryError())
+            raise failed[0]
+        return told(*arguments)
+    monkeypatch.setattr(meeting, 'told', fails_once)
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device, connect=30) as reader:
+        ring.frame().publish()
+        assert failed and reader.next(wait=10).finish()
 
 
 def test_a_ring_that_is_dropped_in_a_child_stays_the_parents(in_new_process, meeting_place):   # keeps Y3
@@ -378,7 +407,7 @@ def test_messages_that_are_none_are_refused(kind, message):
         meeting.understood(kind, message)
 
 
-@pytest.mark.parametrize('shape, dtype', [((4, 6), 'u1'), ((4, 6), 'f4'), ((), 'u1'), ((2, 3, 4), 'u1'), ((7,), 'i2')])
+@pytest.mark.parametrize('shape, dtype', [((4, 6), 'u1'), ((4, 6), 'f4'), ((1, 2**32), 'u1'), ((), 'u1'), ((2, 3, 4), 'u1'), ((7,), 'i2')])
 def test_messages_say_what_the_frames_are(shape, dtype):
     from isthmus import meeting
     from isthmus._types import dtype_of
@@ -688,6 +717,66 @@ def test_a_frame_that_comes_with_an_exception_of_a_signal_is_not_lost(device, me
         monkeypatch.undo()
         with reader.next(wait=10) as frame:
             assert frame.number == 1
+
+
+def raised_at_calls(work, file):
+    """Runs `work` again and again, with a signal's exception at its first, second, … call of a function of `file`, until
+    it comes through; yields after each run that did not."""
+    for at in range(1000):
+        left, before = [at], sys.gettrace()
+
+        def trace(frame, event, argument, left=left):
+            code = frame.f_code
+            if event == 'call' and code.co_filename.endswith(file) and code.co_name != '__del__':
+                if not left[0]:
+                    left[0] = -1
+                    raise KeyboardInterrupt
+                left[0] -= 1
+        sys.settrace(trace)
+        try:
+            work()
+            return
+        except KeyboardInterrupt:   # whose traceback goes here: it has the frame
+            pass
+        finally:
+            sys.settrace(before)
+        yield at
+    raise AssertionError('it never came through')
+
+
+@pytest.mark.parametrize('file', ['sharing.py', '_handles.py', 'buffers.py', '_library.py'])
+def test_a_signal_at_any_call_loses_no_frame(device, meeting_place, file):   # keeps I6, Y3
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        for _ in raised_at_calls(lambda: ring.frame().publish(), '/isthmus/' + file):
+            before = ring.published
+            ring.frame().publish()
+            assert ring.published == before + 1
+            assert reader.next(wait=10).finish()
+        while True:
+            try:
+                reader.next(wait=0)
+            except isthmus.NotReady:
+                break
+        ring.frame().publish()
+        for _ in raised_at_calls(lambda: reader.next(wait=10).finish(), '/isthmus/' + file):
+            ring.frame().publish()
+            assert reader.next(wait=10).finish()
+            ring.frame().publish()
+
+
+def test_a_frame_asks_c_nothing_behind_its_beginning(device, meeting_place, monkeypatch):   # keeps I6, Y3
+    from isthmus import sharing
+    with ring_on(device, 64, at=meeting_place) as ring, isthmus.SharedReader(meeting_place, device) as reader:
+        ring.frame().publish()
+        for frame in (ring.frame(), reader.next(wait=10)):
+            asked = []
+            with monkeypatch.context() as patched:   # where another thread may have ended the frame
+                patched.setattr(sharing.c, 'isthmus_frame_buffer', asked.append)
+                assert frame.buffer.shape == (64,)
+                frame.close()
+                with pytest.raises(isthmus.InvalidHandle):
+                    frame.buffer
+            assert not asked
 
 
 @pytest.mark.parametrize('ending', ['publish', 'finish'])

@@ -82,3 +82,8 @@ uint32_t isthmus_python_share_references(const isthmus_python_share* share) {
 void* isthmus_python_share_take(isthmus_python_share* share) {
     return atomic_exchange_explicit(&share->handle, NULL, memory_order_acq_rel);
 }
+
+_Static_assert(sizeof(_Atomic(void*)) == sizeof(void*), "C functions write the handle");
+void* isthmus_python_share_place(isthmus_python_share* share) {
+    return &share->handle;
+}

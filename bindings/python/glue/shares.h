@@ -20,6 +20,9 @@ ISTHMUS_PYTHON_API void isthmus_python_share_unref(isthmus_python_share* share);
 int isthmus_python_has_left_shares(void);
 void isthmus_python_end_left_shares(void);
 ISTHMUS_PYTHON_API uint32_t isthmus_python_share_references(const isthmus_python_share* share);
+/* Where a function that makes a handle writes that of a share which has none yet, before other threads know the share.
+ */
+ISTHMUS_PYTHON_API void* isthmus_python_share_place(isthmus_python_share* share);
 /* The handle, which is the caller's from now on; NULL where it was taken before. */
 ISTHMUS_PYTHON_API void* isthmus_python_share_take(isthmus_python_share* share);
 

@@ -20,6 +20,7 @@ from .errors import InvalidHandle, OutOfMemory
 _new = glue_locked.isthmus_python_share_new
 _references = glue_locked.isthmus_python_share_references
 _take = glue_locked.isthmus_python_share_take
+_place = glue_locked.isthmus_python_share_place
 _unref: Callable[[int], None] = glue.isthmus_python_share_unref
 
 
@@ -62,6 +63,15 @@ class Share(OfThisProcess):
         if not pointer:
             raise OutOfMemory(f'no memory for a copy of {size} bytes')
         return cls.of(pointer), copy.value or 0
+
+    def place(self) -> Any:
+        """Where C writes the handle of a share that has none yet."""
+        return ctypes.byref(ctypes.c_void_p.from_address(_place(self.pointer)))
+
+    def filled(self) -> int:
+        """The handle that C wrote there."""
+        self.handle = ctypes.c_void_p.from_address(_place(self.pointer)).value or 0
+        return self.handle
 
     def exported(self) -> int:
         """How many exported tensors live."""

@@ -92,6 +92,7 @@ def _started(library: ctypes.CDLL, folder: pathlib.Path) -> tuple[ctypes.CDLL, c
             ('share_new', c_void_p, [c_void_p, c_void_p, c_void_p, c_void_p]),
             ('share_references', c_uint32, [c_void_p]),
             ('share_take', c_void_p, [c_void_p]),
+            ('share_place', c_void_p, [c_void_p]),
             ('export', c_void_p, [POINTER(structures.DLTensor), c_int32, c_uint64, c_void_p]),
             ('capsule_name', c_void_p, [c_int32, c_int32]),
             ('copy', c_void_p, [c_void_p, c_size_t, POINTER(c_void_p)]),

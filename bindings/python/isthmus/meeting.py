@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 def told(frames: Frames, descriptor: bytes) -> tuple[int, bytes]:
     """The message for a reader."""
     shape = frames.shape or ()
-    if len(shape) == 2 and frames.dtype.name == 'uint8' and all(shape):
+    if len(shape) == 2 and frames.dtype.name == 'uint8' and all(0 < size < 2**32 for size in shape):
         return RING, descriptor + _SHAPE.pack(_GRAY, shape[1], shape[0], shape[1])
     about = json.dumps({'shape': list(shape), 'dtype': frames.dtype.name}).encode()
     return PYTHON_RING, struct.pack('<I', len(about)) + about + descriptor
@@ -75,10 +75,11 @@ class _Listener(Owner):
     __slots__ = ()
 
     def __init__(self, directory: str) -> None:
-        super().__init__(make(c.isthmus_listener_create, os.fsencode(directory)), free_of('listener'))
+        super().__init__(make(c.isthmus_listener_create, os.fsencode(directory), free=c.isthmus_listener_free),
+                         free_of('listener'))
 
     def accept(self, wait_ns: int) -> Share:
-        return Share(make(c.isthmus_listener_accept, self._handle, wait_ns), free_of('channel'))
+        return Share(make(c.isthmus_listener_accept, self._handle, wait_ns, free=c.isthmus_channel_free), free_of('channel'))
 
 
 class Doorkeeper:
@@ -88,36 +89,42 @@ class Doorkeeper:
     def __init__(self, directory: str, offer: Callable[[], Offer]) -> None:
         os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
         self._stopped, self._process = threading.Event(), os.getpid()
+        self._over = threading.Lock()   # the thread has it until the directory is free
         self._thread = threading.Thread(target=_keep_door, name='isthmus-ring', daemon=True,
-                                        args=(_Listener(directory), weakref.WeakMethod(offer), self._stopped))
+                                        args=(_Listener(directory), weakref.WeakMethod(offer), self._stopped, self._over))
+        self._over.acquire()
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, which gives up the directory, and waits for it: 10 s at most."""
+        """Ends the thread, which gives up the directory, and waits for that: 10 s at most. It does not wait for the end of
+        the thread itself, which takes a lock of `threading`: the collector may have called this within that lock."""
         if os.getpid() != self._process:   # the thread is the parent's
             return
         self._stopped.set()
         if threading.current_thread() is not self._thread:
-            self._thread.join(10)
+            if self._over.acquire(timeout=10):
+                self._over.release()
 
 
-def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer]], stopped: threading.Event) -> None:
+def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer]], stopped: threading.Event,
+               over: threading.Lock) -> None:
     try:
         while not stopped.is_set():
             try:
                 channel = listener.accept(100_000_000)
             except (TimedOut, NotReady):
                 continue
-            except Error:   # of one connection
+            except Exception:   # of one connection
                 time.sleep(0.01)
                 continue
             try:
                 _send(channel, offer)
-            except Error:   # no place left, or it went away: the reader may come again
+            except Exception:   # no place left, no memory, or it went away: the reader may come again
                 pass
             del channel   # closes it, so that the reader does not wait for more
     finally:
         listener.close()
+        over.release()
 
 
 def _send(channel: Share, offer: weakref.WeakMethod[Callable[[], Offer]]) -> None:
@@ -156,8 +163,8 @@ def received(directory: str, wait: float) -> tuple[Frames, bytes, list[int]]:
 
 
 def _receive(directory: str) -> tuple[int, bytes, list[int]]:
-    channel = Share(make(c.isthmus_channel_connect, os.fsencode(directory)), free_of('channel'))
-    message = Share(make(c.isthmus_channel_receive, channel.handle, -1), free_of('message'))
+    channel = Share(make(c.isthmus_channel_connect, os.fsencode(directory), free=c.isthmus_channel_free), free_of('channel'))
+    message = Share(make(c.isthmus_channel_receive, channel.handle, -1, free=c.isthmus_message_free), free_of('message'))
     size, count = c_size_t(), c_size_t()
     first = c.isthmus_message_bytes(message.handle, byref(size))
     files = c.isthmus_message_fds(message.handle, byref(count))

@@ -222,7 +222,7 @@ class Module(Owner):
         values; 'r float32', 'w uint8', 'rw int32' for pointers to elements that the kernel reads, writes, or both."""
         declared = tuple(map(Parameter, parameters))
         made = make(c.isthmus_module_find, self._handle, self._lowered.get(entry, entry).encode(), _declared(declared),
-                    len(declared))
+                    len(declared), free=c.isthmus_module_kernel_free)
         return ModuleKernel(made, entry, declared)
 
     def __repr__(self) -> str:
@@ -236,9 +236,11 @@ def load(device: Device, image: bytes | str | PathLike[str], stand_ins: Mapping[
     options, kept = _options(named, cache_folder)
     if isinstance(image, (bytes, bytearray, memoryview)):
         data = bytes(image)
-        handle = make(c.isthmus_device_load_module, handle_of(device, 'Device'), data, len(data), byref(options))
+        handle = make(c.isthmus_device_load_module, handle_of(device, 'Device'), data, len(data), byref(options),
+                      free=c.isthmus_module_free)
     else:
-        handle = make(c.isthmus_device_load_module_file, handle_of(device, 'Device'), fsencode(image), byref(options))
+        handle = make(c.isthmus_device_load_module_file, handle_of(device, 'Device'), fsencode(image), byref(options),
+                      free=c.isthmus_module_free)
     if named:
         _stay.extend(kept)
     return Module(handle, lowered, log)

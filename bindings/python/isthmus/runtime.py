@@ -165,12 +165,14 @@ class Device(OfThisProcess):
 
     def create_stream(self, *, high_priority: bool = False) -> Stream:
         """Another stream, whose work runs beside that of others."""
-        return Stream(make(c.isthmus_device_create_stream, self._handle, -1 if high_priority else 0), self)
+        return Stream(make(c.isthmus_device_create_stream, self._handle, -1 if high_priority else 0,
+                           free=c.isthmus_stream_free), self)
 
     def wrap_stream(self, handle: int) -> Stream:
         """A stream of other code by its CUstream, such as torch.cuda.current_stream().cuda_stream; 0 is the legacy default
         stream. The other code keeps it."""
-        return Stream(make(c.isthmus_device_wrap_stream, self._handle, number_of(handle, 'a stream')), self)
+        return Stream(make(c.isthmus_device_wrap_stream, self._handle, number_of(handle, 'a stream'),
+                           free=c.isthmus_stream_free), self)
 
     def synchronize(self, wait: float | None = None) -> None:
         """Waits for all work of the device; `wait` in seconds, None: the runtime's limit."""
@@ -196,7 +198,8 @@ class _Trace(Owner):
     __slots__ = ()
 
     def __init__(self, file: str | os.PathLike[str] | None) -> None:
-        super().__init__(make(c.isthmus_trace_open, os.fsencode(file) if file is not None else None), _free_trace)
+        super().__init__(make(c.isthmus_trace_open, os.fsencode(file) if file is not None else None,
+                              free=c.isthmus_trace_free), _free_trace)
 
 
 class Runtime(Owner):

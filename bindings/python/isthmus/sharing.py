@@ -45,39 +45,34 @@ _LET_IN = 0.0005   # seconds in which a thread that waits leaves its lock to oth
 _LEAST = 1e-6   # seconds left behind a deadline: 0 would ask for NotReady in place of TimedOut
 
 
-def _frame_of(function: Any, of: int, wait: float) -> int:
-    """The frame that a C function makes. Where a signal's handler raises behind that call, the frame is given up:
-    frames behind one that is never published are not published either."""
-    made = c_void_p()
-    try:
-        call(function, of, wait_of(wait), byref(made))
-    except BaseException:
-        c.isthmus_frame_free(made)   # NULL where there is none
-        raise
-    return made.value or 0
-
-
 class _Frame(Owner):
     """A frame of a ring: a buffer, by its scopes."""
 
-    __slots__ = ('number', 'missed', '_device', '_shape', '_dtype', '_buffer', '_turn')
+    __slots__ = ('number', 'missed', '_device', '_shape', '_dtype', '_buffer', '_used', '_turn')
     _buffer: Buffer | None
 
-    def __init__(self, handle: int, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share, turn: Turn) -> None:
-        self._turn = turn
-        super().__init__(handle, _free_frame, ring)
-        self.number = int(c.isthmus_frame_number(handle))
-        self.missed = int(c.isthmus_frame_missed(handle))
-        self._device, self._shape, self._dtype, self._buffer = device, shape, dtype, None
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share, turn: Turn) -> None:
+        self._turn, self._buffer, self._used = turn, None, False
+        super().__init__(0, _free_frame, ring)
+        self.number = self.missed = 0
+        self._device, self._shape, self._dtype = device, shape, dtype
+
+    def _take(self, function: Any, of: int, wait: float) -> None:
+        """Takes the frame that a C function makes, under the lock. The function writes it where this object keeps it: a
+        signal's handler that raises behind the call loses no frame, and frames behind one that is never published are not
+        published either. All that C is asked about the frame is asked here: another thread may end it at any time."""
+        share = self._live
+        call(function, of, wait_of(wait), share.place())
+        frame = share.filled()
+        self.number = int(c.isthmus_frame_number(frame))
+        self.missed = int(c.isthmus_frame_missed(frame))
+        self._buffer = Buffer(c.isthmus_buffer_ref(c.isthmus_frame_buffer(frame)), self._device, self._shape, self._dtype)
 
     @property
     def buffer(self) -> Buffer:
         """Its memory, for kernels and copies of isthmus. Its content is the frame's until the frame ends."""
-        frame = self._handle
-        if self._buffer is None:
-            handle = c.isthmus_buffer_ref(c.isthmus_frame_buffer(frame))
-            self._buffer = Buffer(handle, self._device, self._shape, self._dtype)
-        return self._buffer
+        self._used = True
+        return self._buffer or self._refused()
 
     def host(self, mode: str = 'r', *, wait: float | None = None) -> HostScope:
         """Opens it for the CPU, as `Buffer.host()`."""
@@ -145,7 +140,7 @@ class RingFrame(_Frame):
     def publish(self, wait: float | None = None) -> None:
         """Shows it to all readers, behind the device work that writes it, for which it waits at most `wait` seconds;
         None: the runtime's limit, 0: raises `NotReady` at once. It can be repeated where it raises `TimedOut`."""
-        if self._buffer is not None:   # waits for that work, while other threads may use the ring
+        if self._used:   # waits for the device's work, while other threads may use the ring
             limit = self._device._wait_limit(wait)
             until = time.monotonic() + limit
             self.host('r', wait=limit).close()
@@ -223,7 +218,7 @@ class SharedRing(Owner):
             most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1),   # 0 would be C's default
             element_bytes=self.dtype.itemsize, use=shared_use(host='writes_often', device='reads_once'))
         handle = make(c.isthmus_shared_ring_create, handle_of(device, 'Device'), count_of(self.shape) * self.dtype.itemsize,
-                      byref(options))
+                      byref(options), free=c.isthmus_shared_ring_free)
         super().__init__(handle, free_of('shared_ring'), device._runtime_share)
         self._turn = Turn()
         self._door: meeting.Doorkeeper | None = None
@@ -248,7 +243,7 @@ class SharedRing(Owner):
 
     def _offer(self) -> meeting.Offer:
         with self._turn.lock:
-            made = Share(make(c.isthmus_shared_ring_admit, self._handle), _free_descriptor)
+            made = Share(make(c.isthmus_shared_ring_admit, self._handle, free=c.isthmus_descriptor_free), _free_descriptor)
         size, count = c_size_t(), c_size_t()
         first = c.isthmus_descriptor_bytes(made.handle, byref(size))
         files = c.isthmus_descriptor_fds(made.handle, byref(count))
@@ -266,17 +261,21 @@ class SharedRing(Owner):
         for readers, at most `wait` seconds; None: the runtime's limit, 0: raises `NotReady` at once."""
         limit = self.home._wait_limit(wait)
         until = time.monotonic() + limit
-        while True:
-            left = max(min(_SLICE, until - time.monotonic()), _LEAST) if limit else 0
-            try:
-                with self._turn.lock:   # until the object owns the frame: close() must not come between
-                    ring = self._live
-                    handle = _frame_of(c.isthmus_shared_ring_begin, ring.handle, left)
-                    return RingFrame(handle, self.home, self.shape, self.dtype, ring, self._turn)
-            except TimedOut:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(_LET_IN)
+        frame = RingFrame(self.home, self.shape, self.dtype, self._live, self._turn)
+        try:
+            while True:
+                left = max(min(_SLICE, until - time.monotonic()), _LEAST) if limit else 0
+                try:
+                    with self._turn.lock:
+                        frame._take(c.isthmus_shared_ring_begin, self._handle, left)
+                        return frame
+                except TimedOut:
+                    if time.monotonic() >= until:
+                        raise
+                time.sleep(_LET_IN)
+        except BaseException:   # the traceback may keep the frame
+            frame.close()
+            raise
 
     @property
     def published(self) -> int:
@@ -355,7 +354,8 @@ class SharedReader(Owner):
         except BaseException:
             meeting.close(files)
             raise
-        handle = make(c.isthmus_shared_reader_open, device, memory, len(descriptor), fds, len(files))   # takes the files
+        handle = make(c.isthmus_shared_reader_open, device, memory, len(descriptor), fds, len(files),
+                      free=c.isthmus_shared_reader_free)   # takes the files
         super().__init__(handle, free_of('shared_reader'), self.home._runtime_share)
         size, dtype = int(c.isthmus_shared_reader_frame_bytes(handle)), frames.dtype
         shape = (size,) if frames.shape is None else frames.shape
@@ -373,17 +373,22 @@ class SharedReader(Owner):
             if last is not None:
                 last.close()
         until = None if wait is None else time.monotonic() + wait
-        while True:
-            left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), _LEAST) if wait else 0
-            try:
-                with self._turn.lock:
-                    handle = _frame_of(c.isthmus_shared_reader_next, self._handle, left)
-                    frame = self._last = ReaderFrame(handle, self.home, self.shape, self.dtype, self._live, self._turn)
-                    return frame
-            except (TimedOut, NotReady):
-                if until is not None and time.monotonic() >= until:
-                    raise
-            time.sleep(_LET_IN)
+        frame = ReaderFrame(self.home, self.shape, self.dtype, self._live, self._turn)
+        try:
+            while True:
+                left = _SLICE if until is None else max(min(_SLICE, until - time.monotonic()), _LEAST) if wait else 0
+                try:
+                    with self._turn.lock:
+                        frame._take(c.isthmus_shared_reader_next, self._handle, left)
+                        self._last = frame
+                        return frame
+                except (TimedOut, NotReady):
+                    if until is not None and time.monotonic() >= until:
+                        raise
+                time.sleep(_LET_IN)
+        except BaseException:   # the traceback may keep the frame
+            frame.close()
+            raise
 
     def __iter__(self) -> Iterator[ReaderFrame]:
         while True:

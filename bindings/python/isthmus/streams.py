@@ -88,7 +88,7 @@ class Stream(Owner):
 
     def record(self) -> Event:
         """An event behind what the stream has been given so far."""
-        return Event(make(c.isthmus_stream_record, self._handle))
+        return Event(make(c.isthmus_stream_record, self._handle, free=c.isthmus_event_free))
 
     def wait(self, other: Event | Stream | int) -> None:
         """Work that this stream gets from now on runs behind the event, behind the present work of another stream, or
