@@ -90,6 +90,11 @@ GQuark has_slot() {
     static const GQuark quark = g_quark_from_static_string("isthmus-has-slot");
     return quark;
 }
+// Marks buffers that RingPoolState::others counts: the pool also releases those that it makes when it starts.
+GQuark is_counted() {
+    static const GQuark quark = g_quark_from_static_string("isthmus-is-counted");
+    return quark;
+}
 
 GstFlowReturn acquire(GstBufferPool* pool, GstBuffer** buffer, GstBufferPoolAcquireParams* params) {
     const bool may_wait = params == nullptr || (params->flags & GST_BUFFER_POOL_ACQUIRE_FLAG_DONTWAIT) == 0;
@@ -103,7 +108,9 @@ GstFlowReturn acquire(GstBufferPool* pool, GstBuffer** buffer, GstBufferPoolAcqu
         GST_LOG_OBJECT(pool, "no slot for this frame: it will be copied");
         const GstFlowReturn acquired =
             GST_BUFFER_POOL_CLASS(gst_isthmus_ring_pool_parent_class)->acquire_buffer(pool, buffer, params);
-        if (acquired == GST_FLOW_OK) state.others.fetch_add(1, std::memory_order_relaxed);
+        if (acquired != GST_FLOW_OK) return acquired;
+        gst_mini_object_set_qdata(GST_MINI_OBJECT_CAST(*buffer), is_counted(), pool, nullptr);
+        state.others.fetch_add(1, std::memory_order_relaxed);
         return acquired;
     }
     *buffer = gst_buffer_new();
@@ -115,10 +122,13 @@ GstFlowReturn acquire(GstBufferPool* pool, GstBuffer** buffer, GstBufferPoolAcqu
 }
 
 void release(GstBufferPool* pool, GstBuffer* buffer) {
-    if (gst_mini_object_get_qdata(GST_MINI_OBJECT_CAST(buffer), has_slot()) != nullptr) {
+    GstMiniObject* const object = GST_MINI_OBJECT_CAST(buffer);
+    if (gst_mini_object_get_qdata(object, has_slot()) != nullptr) {
         gst_buffer_unref(buffer);
     } else {
-        state_of(pool).others.fetch_sub(1, std::memory_order_relaxed);
+        if (gst_mini_object_steal_qdata(object, is_counted()) != nullptr) {
+            state_of(pool).others.fetch_sub(1, std::memory_order_relaxed);
+        }
         GST_BUFFER_POOL_CLASS(gst_isthmus_ring_pool_parent_class)->release_buffer(pool, buffer);
     }
 }

@@ -30,6 +30,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace isthmus::gst {
 namespace {
@@ -345,6 +347,58 @@ TEST_F(SlotsOfARing, AreForThoseThatHoldOneFrameInTheRingsLayout) {
     buffer = even.acquire();
     EXPECT_NE(even.slot(buffer), nullptr);
     gst_buffer_unref(buffer);
+}
+
+// keeps Y4
+TEST_F(SlotsOfARing, AreLentWhereUpstreamWantsOneFrameMadeBeforehand) {
+    RingAndPool some(device(), allocator_.get(), 1);  // which the pool makes when it starts
+    for (int round = 0; round < 2; ++round) {
+        SCOPED_TRACE(round);
+        GstBuffer* const first = some.acquire();
+        EXPECT_NE(some.slot(first), nullptr);
+        GstBuffer* const second = some.acquire();
+        EXPECT_EQ(some.slot(second), nullptr);
+        gst_buffer_unref(first);
+        GstBuffer* const third = some.acquire();
+        EXPECT_EQ(some.slot(third), nullptr);  // a slot would come after the second frame
+        gst_buffer_unref(third);
+        gst_buffer_unref(second);
+        gst_buffer_pool_set_active(some.pool, FALSE);
+        gst_buffer_pool_set_active(some.pool, TRUE);
+    }
+}
+
+// Without their pool, its pad, the allocator and the session, in parts, on another thread.
+// keeps Y4
+TEST_F(SlotsOfARing, OutliveAllElse) {
+    for (const bool published : {false, true}) {
+        SCOPED_TRACE(published);
+        if (!opened_) SetUp();
+        std::optional<RingAndPool> some(std::in_place, device(), allocator_.get(), 0u);
+        GstBuffer* const buffer = some->acquire();
+        GstBuffer* const other = some->acquire();
+        ASSERT_NE(some->slot(buffer), nullptr);
+        if (published) {
+            ASSERT_TRUE(some->slot(buffer)->publish());
+        }
+        GstMemory* const part = gst_memory_share(gst_buffer_peek_memory(buffer, 0), 64, 64);
+        GstMemory* const whole = gst_buffer_get_memory(other, 0);
+        ASSERT_NE(part, nullptr);
+        some.reset();
+        allocator_.reset();
+        opened_.reset();
+        std::thread([&] {
+            gst_buffer_unref(buffer);
+            gst_buffer_unref(other);
+            GstMapInfo map;
+            EXPECT_TRUE(gst_memory_map(part, &map, GST_MAP_READ));
+            gst_memory_unmap(part, &map);
+            EXPECT_TRUE(gst_memory_map(whole, &map, GST_MAP_WRITE));
+            gst_memory_unmap(whole, &map);
+            gst_memory_unref(part);
+            gst_memory_unref(whole);
+        }).join();
+    }
 }
 
 // keeps Y4, I1
