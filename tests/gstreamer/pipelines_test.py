@@ -245,7 +245,8 @@ class Sink(Pipelines):
         viewer = self.view("--corners")
         raw = self.path("raw")
         result = self.run_pipeline(f"{clip(10)} ! identity drop-allocation=true ! tee name=t ! queue ! filesink "
-                                   f"location={raw} t. ! queue ! {self.sink('policy=wait viewers=1')}")
+                                   f"location={raw} t. ! queue ! "
+                                   f"{self.sink('policy=wait viewers=1 viewer-deadline=60000')}")
         self.assertEqual(result["elements"]["isthmussink"]["copied-frames"], 10)
         self.assertEqual(self.end(viewer)["corners"]["digest"], self.found_by_run(raw, "GRAY8", (160, 120))["digest"])
 
@@ -261,10 +262,11 @@ class Sink(Pipelines):
             with self.subTest(form=form, size=size, options=options):
                 count, viewer = self.path("count"), self.view("--corners")
                 self.run_pipeline(f"{clip(6, form, size)} ! identity drop-allocation=true ! " +
-                                  self.sink("policy=wait viewers=1"))
+                                  self.sink("policy=wait viewers=1 viewer-deadline=60000"))
                 plain = self.end(viewer)
                 viewer = self.view("--corners")
-                text = f"{clip(6, form, size)} ! identity name=frames ! " + self.sink("policy=wait viewers=1")
+                text = (f"{clip(6, form, size)} ! identity name=frames ! " +
+                        self.sink("policy=wait viewers=1 viewer-deadline=60000"))
                 result = self.run_pipeline(text, *options, LD_PRELOAD=DMA_BUFS, MADE_UP_DMA_BUFS=count,
                                            GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1")
                 counts = result["elements"]["isthmussink"]
@@ -295,7 +297,7 @@ class Sink(Pipelines):
         for more in ways:
             with self.subTest(more=more):
                 viewer = self.view("--corners")
-                text = f"{clip(6)} ! identity name=frames ! " + self.sink("policy=wait viewers=1")
+                text = f"{clip(6)} ! identity name=frames ! " + self.sink("policy=wait viewers=1 viewer-deadline=60000")
                 result = self.run_pipeline(text, "--dma-buf", GST_DEBUG="isthmus:6", GST_DEBUG_NO_COLOR="1", **more)
                 counts = result["elements"]["isthmussink"]
                 self.assertEqual((counts["frames"], counts["copied-frames"], counts["twice-copied-frames"]), (6, 6, 0))
@@ -306,7 +308,7 @@ class Sink(Pipelines):
     def test_a_plane_in_two_dma_bufs_is_mapped_and_copied_once(self):  # keeps Y4, Y5
         for form in ("GRAY8", "NV12", "I420"):
             with self.subTest(form=form):
-                text = clip(6, form) + " ! identity {} ! " + self.sink("policy=wait viewers=1")
+                text = clip(6, form) + " ! identity {} ! " + self.sink("policy=wait viewers=1 viewer-deadline=60000")
                 viewer = self.view("--corners")
                 self.run_pipeline(text.format("drop-allocation=true"))
                 plain = self.end(viewer)
@@ -342,7 +344,7 @@ class Sink(Pipelines):
     def test_new_caps_make_a_new_ring(self):  # keeps Y4
         viewer = self.view()
         result = self.run_pipeline(
-            f"concat name=c ! {self.sink('policy=wait viewers=1')} {clip(5)} ! c. "
+            f"concat name=c ! {self.sink('policy=wait viewers=1 viewer-deadline=60000')} {clip(5)} ! c. "
             f"{clip(7, 'NV12', (96, 64))} ! c.")
         self.assertEqual(result["elements"]["isthmussink"]["frames"], 12)
         viewed = self.end(viewer)
@@ -367,7 +369,7 @@ class Sink(Pipelines):
 
     def test_a_killed_viewer_stops_nobody(self):  # keeps Y4, I6
         producer = self.pipeline(f"{clip(300)} ! {self.sink('policy=wait viewers=2 viewer-deadline=60000')}")
-        doomed = self.view("--frames", "100000", "--work", "2")
+        doomed = self.view("--work", "60000")  # it has its first frame until it is killed: nobody ends before
         other = self.view("--work", "1")
         self.wait_until_mapped(doomed)
         doomed.kill()
@@ -377,7 +379,7 @@ class Sink(Pipelines):
 
     def test_a_viewer_that_hangs_is_given_up(self):  # keeps Y4, I6
         producer = self.pipeline(f"{clip(60)} ! {self.sink('policy=wait viewers=1 viewer-deadline=300')}")
-        viewer = self.view("--work", "5")
+        viewer = self.view("--work", "60000")  # not at the end before it is stopped, however late that is
         self.wait_until_mapped(viewer)
         viewer.send_signal(signal.SIGSTOP)
         self.assertEqual(self.end(producer)["elements"]["isthmussink"]["frames"], 60)

@@ -4,6 +4,7 @@ import array
 import gc
 import mmap
 import threading
+import time
 import weakref
 
 import pytest
@@ -17,10 +18,9 @@ class Owner(bytearray):
 
 
 def wait_until(condition):
-    for _ in range(200):
-        if condition():
-            return True
-        threading.Event().wait(0.01)
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
     return condition()
 
 
