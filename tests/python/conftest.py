@@ -112,6 +112,31 @@ def nothing_left():
     gc.collect()
 
 
+def raised_at_calls(work, file):
+    """Runs `work` again and again, with a signal's exception at its first, second, … call of a function of `file`, until
+    it comes through; yields after each run that did not."""
+    for at in range(1000):
+        left, before = [at], sys.gettrace()
+
+        def trace(frame, event, argument, left=left):
+            code = frame.f_code
+            if event == 'call' and code.co_filename.endswith(file) and code.co_name != '__del__':
+                if not left[0]:
+                    left[0] = -1
+                    raise KeyboardInterrupt
+                left[0] -= 1
+        sys.settrace(trace)
+        try:
+            work()
+            return
+        except KeyboardInterrupt:   # whose traceback goes here: it has the frame
+            pass
+        finally:
+            sys.settrace(before)
+        yield at
+    raise AssertionError('it never came through')
+
+
 @pytest.fixture
 def in_new_process():
     """Runs Python in a process of its own: run(source, …) → its output. `opened()` there opens the machine of the tests."""

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifetimes: every order of dropping things, the end of the interpreter, threads, fork()."""
 import copy
+import ctypes
 import gc
 import itertools
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import weakref
 import pytest
 
 import isthmus
-from conftest import MACHINE, opened
+from conftest import MACHINE, opened, raised_at_calls
 
 PARTS = ['runtime', 'device', 'stream', 'event', 'buffer', 'array']
 
@@ -378,12 +380,89 @@ def test_an_interrupted_call_frees_what_it_made(device, tmp_path, monkeypatch): 
     c = isthmus.runtime.c
     for name, kind, work in interrupted_makes(device, str(tmp_path)):
         freed, free = [], getattr(c, f'isthmus_{kind}_free')
+        isthmus._handles.free_of(kind)   # which knows the address from now on
         with monkeypatch.context() as patched:
             patched.setattr(c, name, interrupted(getattr(c, name)))
             patched.setattr(c, f'isthmus_{kind}_free', lambda one: (freed.append(one.value), free(one)))
             with pytest.raises(KeyboardInterrupt):
                 work()
         assert len(freed) == 1 and freed[0], name
+
+
+PACKAGE = ['_handles.py', '_library.py', 'adopt.py', 'buffers.py', 'dlpack.py', 'scopes.py', 'views.py']
+
+
+@pytest.mark.parametrize('file', PACKAGE)
+def test_a_signal_at_any_call_leaves_no_scope_open(device, stream, numpy, file):   # keeps Y3
+    buffer, other = device.allocate_shared(16), device.allocate_shared(16)
+
+    def on_host():
+        with buffer.host('rw') as scope:
+            scope[:] = bytes(16)
+            memoryview(scope)[0] = 1
+        numpy.from_dlpack(buffer.host('rw'))[0] = 1
+
+    def on_device():
+        with buffer.device(stream, 'rw') as scope:
+            scope.__dlpack__(max_version=(1, 0))
+        with stream.scope(isthmus.reads(other), isthmus.writes(buffer)):
+            pass
+    for work in (on_host, on_device):
+        for _ in raised_at_calls(work, '/isthmus/' + file):
+            stream.fill(buffer, 3)
+
+
+@pytest.mark.parametrize('file', PACKAGE)
+def test_a_signal_at_any_call_keeps_no_adopted_object(device, stream, file):   # keeps Y3
+    class Owner(bytearray):
+        pass
+    gone = []
+
+    def adopt():
+        memory = Owner(4096)
+        gone.append(weakref.ref(memory))
+        stream.fill(device.adopt(memory), 1)
+    for _ in raised_at_calls(adopt, '/isthmus/' + file):
+        device.synchronize()
+        assert gone.pop()() is None
+
+
+def test_the_end_of_the_interpreter_waits_for_threads_that_tell_of_releases(tmp_path):   # keeps Y3
+    library = isthmus._library
+    path = shutil.copy(library.FOLDER / 'libisthmus-python.so', tmp_path / 'copy.so')   # with a state of its own
+    there, over, asked = threading.Event(), threading.Event(), []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    def add_pending_call(*_):
+        asked.append(1)
+        there.set()
+        over.wait(30)
+        return 0
+    calls = library._Interpreter(*(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+                                   for name in ('PyCapsule_IsValid', 'PyCapsule_GetPointer', 'Py_IncRef', 'Py_DecRef')))
+    calls.add_pending_call = ctypes.cast(add_pending_call, ctypes.c_void_p)
+    locked, free = ctypes.PyDLL(str(path)), ctypes.CDLL(str(path))
+    locked.isthmus_python_start(ctypes.byref(calls), ctypes.byref(library._Functions()))
+    locked.isthmus_python_adopted.restype = ctypes.c_void_p
+    locked.isthmus_python_adopted.argtypes = library.glue_locked.isthmus_python_adopted.argtypes
+    like = isthmus.dlpack.tensor_of(0, (), isthmus._types.dtype_of('u1'), (1, 0))
+
+    def release():   # as a thread of the library does
+        tensor = locked.isthmus_python_adopted(object(), None, None, ctypes.byref(like), 0)
+        deleter = isthmus._structures.DLManagedTensorVersioned.from_address(tensor).deleter
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(tensor)
+    thread = threading.Thread(target=release)
+    thread.start()
+    assert there.wait(30)
+    free.isthmus_python_interpreter_ends()
+    assert free.isthmus_python_inside() == 1   # what the package waits for
+    over.set()
+    thread.join()
+    assert free.isthmus_python_inside() == 0
+    late = threading.Thread(target=release)
+    late.start()
+    late.join()
+    assert asked == [1]
 
 
 def test_a_subinterpreter_is_refused(in_new_process):   # keeps Y3

@@ -16,7 +16,7 @@ import weakref
 import pytest
 
 import isthmus
-from conftest import opened
+from conftest import opened, raised_at_calls
 
 
 @pytest.fixture
@@ -718,31 +718,6 @@ def test_a_frame_that_comes_with_an_exception_of_a_signal_is_not_lost(device, me
         monkeypatch.undo()
         with reader.next(wait=10) as frame:
             assert frame.number == 1
-
-
-def raised_at_calls(work, file):
-    """Runs `work` again and again, with a signal's exception at its first, second, … call of a function of `file`, until
-    it comes through; yields after each run that did not."""
-    for at in range(1000):
-        left, before = [at], sys.gettrace()
-
-        def trace(frame, event, argument, left=left):
-            code = frame.f_code
-            if event == 'call' and code.co_filename.endswith(file) and code.co_name != '__del__':
-                if not left[0]:
-                    left[0] = -1
-                    raise KeyboardInterrupt
-                left[0] -= 1
-        sys.settrace(trace)
-        try:
-            work()
-            return
-        except KeyboardInterrupt:   # whose traceback goes here: it has the frame
-            pass
-        finally:
-            sys.settrace(before)
-        yield at
-    raise AssertionError('it never came through')
 
 
 @pytest.mark.parametrize('file', ['sharing.py', '_handles.py', 'buffers.py', '_library.py'])

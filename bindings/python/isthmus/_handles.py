@@ -7,13 +7,14 @@ After fork() the library's frees do nothing in the child, so owners may be dropp
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol, SupportsIndex
 
-from ._library import address, c, glue, glue_locked
+from ._library import address, c, call, glue, glue_locked
 from ._types import DType
 from .errors import InvalidHandle, OutOfMemory
 
@@ -64,14 +65,10 @@ class Share(OfThisProcess):
             raise OutOfMemory(f'no memory for a copy of {size} bytes')
         return cls.of(pointer), copy.value or 0
 
-    def place(self) -> Any:
-        """Where C writes the handle of a share that has none yet."""
-        return ctypes.byref(ctypes.c_void_p.from_address(_place(self.pointer)))
-
-    def filled(self) -> int:
-        """The handle that C wrote there."""
-        self.handle = ctypes.c_void_p.from_address(_place(self.pointer)).value or 0
-        return self.handle
+    def place(self) -> ctypes.c_void_p:
+        """Where C writes the handle of a share that has none yet: also where a signal's handler raises behind that call, the
+        share has it."""
+        return ctypes.c_void_p.from_address(_place(self.pointer))
 
     def exported(self) -> int:
         """How many exported tensors live."""
@@ -99,9 +96,8 @@ class Owner(OfThisProcess):
     __slots__ = ('_share', '__weakref__')
     _share: Share | None
 
-    def __init__(self, handle: int, free: int, first: Share | None = None) -> None:
-        self._share = None
-        self._share = Share(handle, free, first)
+    def __init__(self, share: Share) -> None:
+        self._share = share
 
     @property
     def _live(self) -> Share:
@@ -202,7 +198,24 @@ def _renew_turns() -> None:
 os.register_at_fork(after_in_child=_renew_turns)
 
 
+@functools.cache
 def free_of(name: str) -> int:
     """The address of a freeing function of libisthmus-c."""
     function: Any = getattr(c, f'isthmus_{name}_free')
     return address(function)
+
+
+def owned(kind: str, function: Any, *arguments: Any, first: Share | None = None) -> Share:
+    """Calls a fallible function whose last result is a handle, which belongs to the share from the call on. Where a signal's
+    handler raises behind the call, the handle is freed at once: the traceback may keep the share."""
+    share = Share(0, free_of(kind), first)
+    try:
+        place = share.place()
+        call(function, *arguments, ctypes.byref(place))
+        share.handle = place.value or 0
+    except BaseException:
+        handle = share.take()
+        if handle:
+            getattr(c, f'isthmus_{kind}_free')(ctypes.c_void_p(handle))
+        raise
+    return share

@@ -162,19 +162,11 @@ def call(function: Any, *arguments: Any) -> None:
         raise raised(error, code)
 
 
-def make(function: Any, *arguments: Any, free: Any = None) -> int:
-    """Calls a fallible function whose last result is a handle, and returns the handle. `free` frees it where a signal's
-    handler raises behind the call."""
-    made, error = c_void_p(), c_void_p()
-    try:
-        code = function(*arguments, byref(made), byref(error))
-        if code:
-            raise raised(error, code)
-        return made.value or 0
-    except BaseException:
-        if made and free is not None:
-            free(made)
-        raise
+def make(function: Any, *arguments: Any) -> int:
+    """Calls a fallible function whose last result is a pointer, and returns it; _handles.owned() is for handles to free."""
+    made = c_void_p()
+    call(function, *arguments, byref(made))
+    return made.value or 0
 
 
 _free = ctypes.CDLL(None).free

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import _structures as structures
 from . import dlpack
-from ._handles import DeviceHandle
+from ._handles import DeviceHandle, Share, free_of
 from ._library import c, drop_released, glue_locked, raised
 from ._types import DType, dtype_of_dlpack, dtype_of_format
 from .buffers import Buffer
@@ -110,16 +110,18 @@ def _delete(source: Any, plain: int, versioned: int, like: structures.DLTensor) 
 
 def _adopted(device: DeviceHandle, source: Any, like: structures.DLTensor, plain: int, versioned: int, flags: int,
              shape: tuple[int, ...], dtype: DType, after: Event | None) -> Buffer:
-    kept = _kept(source, plain, versioned, like, flags)
-    buffer, error = c_void_p(), c_void_p()
+    share, error = Share(0, free_of('buffer'), device._runtime_share), c_void_p()
+    buffer, kept = share.place(), _kept(source, plain, versioned, like, flags)
     try:
         code = _adopt(device._handle, kept, after._handle if after else None, byref(buffer), byref(error))
         if code:
             raise raised(error, code)
+        share.handle = buffer.value or 0
     except BaseException:
-        if buffer:   # a signal's handler raised behind the adoption: the library lets go of what it has
-            c.isthmus_buffer_free(buffer)
+        adopted = share.take()
+        if adopted:   # a signal's handler raised behind the adoption: the library lets go of what it has
+            c.isthmus_buffer_free(adopted)
         else:
             glue_locked.isthmus_python_not_adopted(kept)
         raise
-    return Buffer(buffer.value or 0, device, shape, dtype, readonly=bool(flags & dlpack.READ_ONLY))
+    return Buffer(share, device, shape, dtype, readonly=bool(flags & dlpack.READ_ONLY))

@@ -34,9 +34,9 @@ class Buffer(Owner):
     dtype: DType
     readonly: bool
 
-    def __init__(self, handle: int, home: DeviceHandle, shape: tuple[int, ...], dtype: DType, *, readonly: bool = False,
+    def __init__(self, share: Share, home: DeviceHandle, shape: tuple[int, ...], dtype: DType, *, readonly: bool = False,
                  keeps: Share | None = None) -> None:
-        super().__init__(handle, _free_buffer, keeps or home._runtime_share)
+        super().__init__(share)
         self.home, self.shape, self.dtype, self.readonly, self._keeps = home, shape, dtype, readonly, keeps
 
     # ---- scopes
@@ -117,8 +117,8 @@ class Buffer(Owner):
         sizes, elements = shape_of(shape), self.dtype if dtype is None else dtype_of(dtype)
         if count_of(sizes) * elements.itemsize != self.nbytes:
             raise InvalidArgument(f'{elements}{list(sizes)} has not the {self.nbytes} bytes of {self!r}')
-        return Buffer(c.isthmus_buffer_ref(self._handle), self.home, sizes, elements, readonly=self.readonly,
-                      keeps=self._keeps)
+        share = Share(c.isthmus_buffer_ref(self._handle), _free_buffer, self._keeps or self.home._runtime_share)
+        return Buffer(share, self.home, sizes, elements, readonly=self.readonly, keeps=self._keeps)
 
     def close(self) -> None:
         """Gives up this owner. The memory is released behind the work, scopes and tensors that still use it."""

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from ctypes import byref, c_int32, c_size_t
 from typing import NamedTuple
 
-from ._handles import Owner, Share, free_of
-from ._library import c, call, make
+from ._handles import Owner, Share, owned
+from ._library import c, call
 from ._types import DType, dtype_of, shape_of
 from .errors import Error, InvalidArgument, NotReady, PeerBrokeRules, PeerLost, TimedOut
 
@@ -75,11 +75,10 @@ class _Listener(Owner):
     __slots__ = ()
 
     def __init__(self, directory: str) -> None:
-        super().__init__(make(c.isthmus_listener_create, os.fsencode(directory), free=c.isthmus_listener_free),
-                         free_of('listener'))
+        super().__init__(owned('listener', c.isthmus_listener_create, os.fsencode(directory)))
 
     def accept(self, wait_ns: int) -> Share:
-        return Share(make(c.isthmus_listener_accept, self._handle, wait_ns, free=c.isthmus_channel_free), free_of('channel'))
+        return owned('channel', c.isthmus_listener_accept, self._handle, wait_ns)
 
 
 class Doorkeeper:
@@ -163,8 +162,8 @@ def received(directory: str, wait: float) -> tuple[Frames, bytes, list[int]]:
 
 
 def _receive(directory: str) -> tuple[int, bytes, list[int]]:
-    channel = Share(make(c.isthmus_channel_connect, os.fsencode(directory), free=c.isthmus_channel_free), free_of('channel'))
-    message = Share(make(c.isthmus_channel_receive, channel.handle, -1, free=c.isthmus_message_free), free_of('message'))
+    channel = owned('channel', c.isthmus_channel_connect, os.fsencode(directory))
+    message = owned('message', c.isthmus_channel_receive, channel.handle, -1)
     size, count = c_size_t(), c_size_t()
     first = c.isthmus_message_bytes(message.handle, byref(size))
     files = c.isthmus_message_fds(message.handle, byref(count))

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _structures as structures
 from ._arguments import RAW, number, packed, refuse_readonly, three
-from ._handles import Owner, free_of, handle_of
-from ._library import address, c, call, glue, make, text
+from ._handles import Owner, Share, handle_of, owned
+from ._library import address, c, call, glue, text
 from ._types import DType, dtype_of
 from .buffers import Buffer
 from .errors import InvalidArgument
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 _MODES = {'r': 1, 'w': 2, 'rw': 3}
-_free_module, _free_kernel = free_of('module'), free_of('module_kernel')
 
 
 class Parameter:
@@ -180,8 +179,8 @@ class ModuleKernel(Owner):
 
     __slots__ = ('name', 'parameters')
 
-    def __init__(self, handle: int, name: str, parameters: tuple[Parameter, ...]) -> None:
-        super().__init__(handle, _free_kernel)
+    def __init__(self, share: Share, name: str, parameters: tuple[Parameter, ...]) -> None:
+        super().__init__(share)
         self.name, self.parameters = name, parameters
 
     def __call__(self, stream: Stream, grid: Any, block: Any, /, *arguments: Any, shared_bytes: int = 0,
@@ -207,8 +206,8 @@ class Module(Owner):
 
     __slots__ = ('log', '_lowered')
 
-    def __init__(self, handle: int, lowered: Mapping[str, str] | None = None, log: str = '') -> None:
-        super().__init__(handle, _free_module)
+    def __init__(self, share: Share, lowered: Mapping[str, str] | None = None, log: str = '') -> None:
+        super().__init__(share)
         self.log, self._lowered = log, dict(lowered or {})   # of the compiler; empty for ready-made images
 
     @property
@@ -221,8 +220,8 @@ class Module(Owner):
         """An entry and its parameters, which are compared with the image's: 'int32', 'float32', … or a ctypes.Structure for
         values; 'r float32', 'w uint8', 'rw int32' for pointers to elements that the kernel reads, writes, or both."""
         declared = tuple(map(Parameter, parameters))
-        made = make(c.isthmus_module_find, self._handle, self._lowered.get(entry, entry).encode(), _declared(declared),
-                    len(declared), free=c.isthmus_module_kernel_free)
+        made = owned('module_kernel', c.isthmus_module_find, self._handle, self._lowered.get(entry, entry).encode(),
+                     _declared(declared), len(declared))
         return ModuleKernel(made, entry, declared)
 
     def __repr__(self) -> str:
@@ -236,11 +235,10 @@ def load(device: Device, image: bytes | str | PathLike[str], stand_ins: Mapping[
     options, kept = _options(named, cache_folder)
     if isinstance(image, (bytes, bytearray, memoryview)):
         data = bytes(image)
-        handle = make(c.isthmus_device_load_module, handle_of(device, 'Device'), data, len(data), byref(options),
-                      free=c.isthmus_module_free)
+        share = owned('module', c.isthmus_device_load_module, handle_of(device, 'Device'), data, len(data), byref(options))
     else:
-        handle = make(c.isthmus_device_load_module_file, handle_of(device, 'Device'), fsencode(image), byref(options),
-                      free=c.isthmus_module_free)
+        share = owned('module', c.isthmus_device_load_module_file, handle_of(device, 'Device'), fsencode(image),
+                      byref(options))
     if named:
         _stay.extend(kept)
-    return Module(handle, lowered, log)
+    return Module(share, lowered, log)

@@ -19,8 +19,8 @@ from typing import Any
 
 from . import _structures as structures
 from . import html, simulator
-from ._handles import OfThisProcess, Owner, free_of, handle_of
-from ._library import c, call, drop_released, make, text, text_of
+from ._handles import OfThisProcess, Owner, Share, free_of, handle_of, owned
+from ._library import c, call, drop_released, text, text_of
 from ._types import count_of, dtype_of, number_of, shape_of, wait_of
 from ._uses import exportable_options, kind_of, shared_use
 from .adopt import adopted
@@ -29,8 +29,6 @@ from .capabilities import Capabilities, Capability
 from .errors import Forked, InvalidArgument, InvalidHandle
 from .streams import Stream
 
-_free_runtime = free_of('runtime')
-_free_trace = free_of('trace')
 
 
 class Device(OfThisProcess):
@@ -125,15 +123,16 @@ class Device(OfThisProcess):
         """
         sizes, elements = shape_of(shape), dtype_of(dtype)
         use = shared_use(host, device, prefer, kind, alignment)
-        handle = make(c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize, byref(use),
-                      free=c.isthmus_buffer_free)
-        return Buffer(handle, self, sizes, elements)
+        share = owned('buffer', c.isthmus_device_allocate_shared, self._handle, count_of(sizes) * elements.itemsize,
+                      byref(use), first=self._runtime_share)
+        return Buffer(share, self, sizes, elements)
 
     def allocate(self, shape: Any, dtype: Any = 'u1', *, kind: str = 'device') -> Buffer:
         """Memory of one kind: 'device', 'pinned', 'managed', … Raises `Unsupported` where the machine lacks it."""
         sizes, elements = shape_of(shape), dtype_of(dtype)
-        return Buffer(make(c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind),
-                           free=c.isthmus_buffer_free), self, sizes, elements)
+        share = owned('buffer', c.isthmus_device_allocate, self._handle, count_of(sizes) * elements.itemsize, kind_of(kind),
+                      first=self._runtime_share)
+        return Buffer(share, self, sizes, elements)
 
     def allocate_exportable(self, shape: Any, dtype: Any = 'u1', *, seen_by: str = 'gpus_only') -> Buffer:
         """Memory that other drivers (V4L2, displays, network cards) take as a dma-buf: `Buffer.export_dma_buf()`. It is
@@ -146,9 +145,9 @@ class Device(OfThisProcess):
         """
         sizes, elements = shape_of(shape), dtype_of(dtype)
         options = exportable_options(seen_by)
-        handle = make(c.isthmus_device_allocate_exportable, self._handle, count_of(sizes) * elements.itemsize,
-                      byref(options), free=c.isthmus_buffer_free)
-        return Buffer(handle, self, sizes, elements)
+        share = owned('buffer', c.isthmus_device_allocate_exportable, self._handle, count_of(sizes) * elements.itemsize,
+                      byref(options), first=self._runtime_share)
+        return Buffer(share, self, sizes, elements)
 
     def adopt(self, source: Any) -> Buffer:
         """A buffer of the memory of another object, without copying: anything with `__dlpack__` (NumPy, PyTorch, CuPy,
@@ -161,18 +160,18 @@ class Device(OfThisProcess):
     @property
     def stream(self) -> Stream:
         """The device's own stream."""
-        return Stream(c.isthmus_device_stream(self._handle), self)
+        return Stream(Share(c.isthmus_device_stream(self._handle), free_of('stream'), self._runtime_share), self)
 
     def create_stream(self, *, high_priority: bool = False) -> Stream:
         """Another stream, whose work runs beside that of others."""
-        return Stream(make(c.isthmus_device_create_stream, self._handle, -1 if high_priority else 0,
-                           free=c.isthmus_stream_free), self)
+        return Stream(owned('stream', c.isthmus_device_create_stream, self._handle, -1 if high_priority else 0,
+                            first=self._runtime_share), self)
 
     def wrap_stream(self, handle: int) -> Stream:
         """A stream of other code by its CUstream, such as torch.cuda.current_stream().cuda_stream; 0 is the legacy default
         stream. The other code keeps it."""
-        return Stream(make(c.isthmus_device_wrap_stream, self._handle, number_of(handle, 'a stream'),
-                           free=c.isthmus_stream_free), self)
+        return Stream(owned('stream', c.isthmus_device_wrap_stream, self._handle, number_of(handle, 'a stream'),
+                            first=self._runtime_share), self)
 
     def synchronize(self, wait: float | None = None) -> None:
         """Waits for all work of the device; `wait` in seconds, None: the runtime's limit."""
@@ -198,8 +197,7 @@ class _Trace(Owner):
     __slots__ = ()
 
     def __init__(self, file: str | os.PathLike[str] | None) -> None:
-        super().__init__(make(c.isthmus_trace_open, os.fsencode(file) if file is not None else None,
-                              free=c.isthmus_trace_free), _free_trace)
+        super().__init__(owned('trace', c.isthmus_trace_open, os.fsencode(file) if file is not None else None))
 
 
 class Runtime(Owner):
@@ -207,8 +205,8 @@ class Runtime(Owner):
 
     __slots__ = ('_trace', '_wait_timeout')
 
-    def __init__(self, handle: int, trace: _Trace, wait_timeout: float) -> None:
-        super().__init__(handle, _free_runtime)
+    def __init__(self, share: Share, trace: _Trace, wait_timeout: float) -> None:
+        super().__init__(share)
         self._trace: _Trace | None = trace
         self._wait_timeout = wait_timeout   # seconds
 
@@ -318,4 +316,4 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
                                cuda_library=library.encode() if library else None,
                                wait_timeout_ns=wait_of(limit), cpu_threads=cpu_threads, trace=recording._handle)
-    return Runtime(make(c.isthmus_runtime_open, byref(options), free=c.isthmus_runtime_free), recording, limit)
+    return Runtime(owned('runtime', c.isthmus_runtime_open, byref(options)), recording, limit)

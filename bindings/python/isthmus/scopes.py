@@ -68,23 +68,24 @@ class _Claim:
         array = (structures.NativeUse * len(uses))()
         for at, use in enumerate(uses):
             array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
-        scope, error = c_void_p(), c_void_p()
+        share, error = Share(0, _close_scope), c_void_p()
+        scope = share.place()
         try:
             code = c.isthmus_stream_open_native_scope(handle_of(stream, 'Stream'), name.encode(), array, len(uses),
                                                       byref(scope), byref(error))
             if code:
                 raise raised(error, code)
-        except BaseException:   # also of a signal's handler, behind the call
-            c.isthmus_native_scope_close(scope, 0, None)   # no scope: refused
+            self.share: Share | None = share
+            self.stream = stream
+            self.name = name
+            self.native: int = c.isthmus_native_scope_stream(scope) or 0
+            self.joined: list[StreamHandle] = []
+            # What tensors keep: the memory (the buffer) and, until close(), the claim.
+            self.views = [Share(0, 0, use.buffer._live, share) for use in uses]
+            self.pointers = [array[at].pointer or 0 for at in range(len(uses))]
+        except BaseException:   # also of a signal's handler, behind the call: the traceback may keep the share
+            c.isthmus_native_scope_close(share.take() or None, 0, None)   # no scope: refused
             raise
-        self.share: Share | None = Share(scope.value or 0, _close_scope)
-        self.stream = stream
-        self.name = name
-        self.native: int = c.isthmus_native_scope_stream(scope) or 0
-        self.joined: list[StreamHandle] = []
-        # What tensors keep: the memory (the buffer) and, until close(), the claim.
-        self.views = [Share(0, 0, use.buffer._live, self.share) for use in uses]
-        self.pointers = [array[at].pointer or 0 for at in range(len(uses))]
 
     def live(self) -> Share:
         share = self.share

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _structures as structures
 from . import meeting
-from ._handles import Owner, Share, Turn, free_of, handle_of, refuse_array
-from ._library import address, c, call, glue, make, raised
+from ._handles import Owner, Share, Turn, free_of, handle_of, owned, refuse_array
+from ._library import address, c, call, glue, raised
 from ._types import DType, count_of, dtype_of, shape_of, wait_of
 from ._uses import shared_use
 from .buffers import Buffer
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .scopes import DeviceScope
     from .streams import Stream
 
-_free_frame, _free_descriptor = free_of('frame'), free_of('descriptor')
 _publish, _finish = address(c.isthmus_frame_publish), address(c.isthmus_frame_finish)
 _SLICE = 0.1   # seconds between looks at signals, such as Ctrl-C
 _LET_IN = 0.0005   # seconds in which a thread that waits leaves its lock to other threads
@@ -53,7 +52,7 @@ class _Frame(Owner):
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType, ring: Share, turn: Turn) -> None:
         self._turn, self._buffer, self._used = turn, None, False
-        super().__init__(0, _free_frame, ring)
+        super().__init__(Share(0, free_of('frame'), ring))
         self.number = self.missed = 0
         self._device, self._shape, self._dtype = device, shape, dtype
 
@@ -62,11 +61,13 @@ class _Frame(Owner):
         signal's handler that raises behind the call loses no frame, and frames behind one that is never published are not
         published either. All that C is asked about the frame is asked here: another thread may end it at any time."""
         share = self._live
-        call(function, of, wait_of(wait), share.place())
-        frame = share.filled()
+        place = share.place()
+        call(function, of, wait_of(wait), byref(place))
+        frame = share.handle = place.value or 0
         self.number = int(c.isthmus_frame_number(frame))
         self.missed = int(c.isthmus_frame_missed(frame))
-        self._buffer = Buffer(c.isthmus_buffer_ref(c.isthmus_frame_buffer(frame)), self._device, self._shape, self._dtype)
+        memory = Share(c.isthmus_buffer_ref(c.isthmus_frame_buffer(frame)), free_of('buffer'), self._device._runtime_share)
+        self._buffer = Buffer(memory, self._device, self._shape, self._dtype)
 
     @property
     def buffer(self) -> Buffer:
@@ -217,9 +218,8 @@ class SharedRing(Owner):
             structures.SharedRingOptions, slots=slots, policy=int(policy == 'wait'), rights=int(writable),
             most_readers=most_readers, reader_deadline_ns=max(wait_of(reader_deadline), 1),   # 0 would be C's default
             element_bytes=self.dtype.itemsize, use=shared_use(host='writes_often', device='reads_once'))
-        handle = make(c.isthmus_shared_ring_create, handle_of(device, 'Device'), count_of(self.shape) * self.dtype.itemsize,
-                      byref(options), free=c.isthmus_shared_ring_free)
-        super().__init__(handle, free_of('shared_ring'), device._runtime_share)
+        super().__init__(owned('shared_ring', c.isthmus_shared_ring_create, handle_of(device, 'Device'),
+                               count_of(self.shape) * self.dtype.itemsize, byref(options), first=device._runtime_share))
         self._turn = Turn()
         self._door: meeting.Doorkeeper | None = None
         if at is not None:
@@ -243,7 +243,7 @@ class SharedRing(Owner):
 
     def _offer(self) -> meeting.Offer:
         with self._turn.lock:
-            made = Share(make(c.isthmus_shared_ring_admit, self._handle, free=c.isthmus_descriptor_free), _free_descriptor)
+            made = owned('descriptor', c.isthmus_shared_ring_admit, self._handle)
         size, count = c_size_t(), c_size_t()
         first = c.isthmus_descriptor_bytes(made.handle, byref(size))
         files = c.isthmus_descriptor_fds(made.handle, byref(count))
@@ -354,10 +354,9 @@ class SharedReader(Owner):
         except BaseException:
             meeting.close(files)
             raise
-        handle = make(c.isthmus_shared_reader_open, device, memory, len(descriptor), fds, len(files),
-                      free=c.isthmus_shared_reader_free)   # takes the files
-        super().__init__(handle, free_of('shared_reader'), self.home._runtime_share)
-        size, dtype = int(c.isthmus_shared_reader_frame_bytes(handle)), frames.dtype
+        super().__init__(owned('shared_reader', c.isthmus_shared_reader_open, device, memory, len(descriptor), fds,
+                               len(files), first=self.home._runtime_share))   # takes the files
+        size, dtype = int(c.isthmus_shared_reader_frame_bytes(self._handle)), frames.dtype
         shape = (size,) if frames.shape is None else frames.shape
         if size != count_of(shape) * dtype.itemsize:
             self._share = None

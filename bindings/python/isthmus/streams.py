@@ -14,14 +14,13 @@ from ctypes import byref, c_int32
 from typing import Any
 
 from . import _structures as structures
-from ._handles import DeviceHandle, Owner, free_of
+from ._handles import DeviceHandle, Owner, Share, owned
 from ._library import c, call, drop_released, make
 from ._types import number_of, wait_of
 from .buffers import Buffer
 from .errors import InvalidArgument
 from .scopes import DeviceScopes, Use, open_scopes
 
-_free_stream, _free_event = free_of('stream'), free_of('event')
 
 
 def _need_buffers(call: str, *buffers: Any) -> None:
@@ -35,8 +34,8 @@ class Event(Owner):
 
     __slots__ = ()
 
-    def __init__(self, handle: int) -> None:
-        super().__init__(handle, _free_event)
+    def __init__(self, share: Share) -> None:
+        super().__init__(share)
 
     @property
     def finished(self) -> bool:
@@ -67,8 +66,8 @@ class Stream(Owner):
     _handle_kind = 'Stream'
     device: Any   # the Device
 
-    def __init__(self, handle: int, device: DeviceHandle) -> None:
-        super().__init__(handle, _free_stream, device._runtime_share)
+    def __init__(self, share: Share, device: DeviceHandle) -> None:
+        super().__init__(share)
         self.device = device
 
     def copy(self, to: Buffer, source: Buffer) -> None:
@@ -88,7 +87,7 @@ class Stream(Owner):
 
     def record(self) -> Event:
         """An event behind what the stream has been given so far."""
-        return Event(make(c.isthmus_stream_record, self._handle, free=c.isthmus_event_free))
+        return Event(owned('event', c.isthmus_stream_record, self._handle))
 
     def wait(self, other: Event | Stream | int) -> None:
         """Work that this stream gets from now on runs behind the event, behind the present work of another stream, or
