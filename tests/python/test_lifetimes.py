@@ -383,7 +383,8 @@ def test_an_interrupted_call_frees_what_it_made(device, tmp_path, monkeypatch): 
         isthmus._handles.free_of(kind)   # which knows the address from now on
         with monkeypatch.context() as patched:
             patched.setattr(c, name, interrupted(getattr(c, name)))
-            patched.setattr(c, f'isthmus_{kind}_free', lambda one: (freed.append(one.value), free(one)))
+            patched.setattr(c, f'isthmus_{kind}_free',
+                            lambda one, freed=freed, free=free: (freed.append(one.value), free(one)))
             with pytest.raises(KeyboardInterrupt):
                 work()
         assert len(freed) == 1 and freed[0], name

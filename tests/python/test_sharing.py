@@ -305,8 +305,7 @@ def test_a_ring_that_is_dropped_while_a_reader_is_admitted_ends_with_its_thread(
             dropped.append(alive() is None)
         return send(function, *arguments)
     monkeypatch.setattr(meeting, 'call', send_behind_the_drop)
-    channel = meeting.Share(meeting.make(meeting.c.isthmus_channel_connect, os.fsencode(meeting_place)),
-                            meeting.free_of('channel'))
+    channel = meeting.owned('channel', meeting.c.isthmus_channel_connect, os.fsencode(meeting_place))
     assert sending.wait(30)
     del ring
     gc.collect()

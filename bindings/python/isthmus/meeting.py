@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ._handles import Owner, Share, owned
 from ._library import c, call
 from ._types import DType, dtype_of, shape_of
-from .errors import Error, InvalidArgument, NotReady, PeerBrokeRules, PeerLost, TimedOut
+from .errors import InvalidArgument, NotReady, PeerBrokeRules, PeerLost, TimedOut
 
 RING, PYTHON_RING = 0x676e6972, 0x6e727970      # kinds of messages: "ring" (tools/command/share), "pyrn"
 _GRAY = 0                                       # isthmus::kernels::PixelFormat
@@ -100,9 +100,8 @@ class Doorkeeper:
         if os.getpid() != self._process:   # the thread is the parent's
             return
         self._stopped.set()
-        if threading.current_thread() is not self._thread:
-            if self._over.acquire(timeout=10):
-                self._over.release()
+        if threading.current_thread() is not self._thread and self._over.acquire(timeout=10):
+            self._over.release()
 
 
 def _keep_door(listener: _Listener, offer: weakref.WeakMethod[Callable[[], Offer]], stopped: threading.Event,

@@ -30,7 +30,6 @@ from .errors import Forked, InvalidArgument, InvalidHandle
 from .streams import Stream
 
 
-
 class Device(OfThisProcess):
     """A GPU, or the CPU; a runtime has them. Any thread may use it."""
 

@@ -22,7 +22,6 @@ from .errors import InvalidArgument
 from .scopes import DeviceScopes, Use, open_scopes
 
 
-
 def _need_buffers(call: str, *buffers: Any) -> None:
     for each in buffers:
         if not isinstance(each, Buffer):
