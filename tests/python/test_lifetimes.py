@@ -390,6 +390,43 @@ def test_an_interrupted_call_frees_what_it_made(device, tmp_path, monkeypatch): 
         assert len(freed) == 1 and freed[0], name
 
 
+def uses_of_handles(device, stream, kernels):
+    def buffer():
+        return device.allocate_shared(64)
+    event, other = stream.record(), device.create_stream()
+    first, second, third, fourth = buffer(), buffer(), buffer(), buffer()
+    yield 'isthmus_event_synchronize', event, event.synchronize
+    yield 'isthmus_stream_synchronize', other, other.synchronize
+    yield 'isthmus_stream_fill', first, lambda: stream.fill(first, 1)
+    yield 'isthmus_stream_launch', second, lambda: kernels.find('test.brighten')(stream, 64, second, 1)
+    yield 'isthmus_stream_open_native_scope', third, lambda: third.device(stream, 'r').close()
+    yield 'isthmus_python_open_view', fourth, lambda: fourth.host('r').close()
+    alone = opened()
+    yield 'isthmus_runtime_synchronize', alone, alone.synchronize
+
+
+def test_a_handle_lives_until_the_calls_that_use_it_have_ended(kernels, monkeypatch):   # keeps Y3
+    device = opened().default_device
+    for name, thing, work in uses_of_handles(device, device.create_stream(), kernels):
+        gone, lived = weakref.ref(thing._share), []
+
+        def closed_meanwhile(function, thing=thing, gone=gone, lived=lived):
+            def call(*arguments):
+                thread = threading.Thread(target=thing.close)
+                thread.start()
+                thread.join()
+                lived.append(gone() is not None)
+                return function(*arguments) if lived[0] else 17   # ISTHMUS_INVALID_HANDLE, in place of a crash
+            return call
+        of, attribute = (isthmus.views, '_open') if name == 'isthmus_python_open_view' else (isthmus.runtime.c, name)
+        with monkeypatch.context() as patched:
+            patched.setattr(of, attribute, closed_meanwhile(getattr(of, attribute)))
+            work()
+        assert lived == [True] and thing.closed, name
+        gc.collect()
+        assert gone() is None, name
+
+
 PACKAGE = ['_handles.py', '_library.py', 'adopt.py', 'buffers.py', 'dlpack.py', 'scopes.py', 'views.py']
 
 

@@ -36,7 +36,9 @@ def packed(values: Sequence[bytes | Buffer]) -> tuple[Any, list[Any]]:
     kept: list[Any] = []
     for at, value in enumerate(values):
         if isinstance(value, Buffer):
-            array[at].buffer = value._handle
+            share = value._handle
+            array[at].buffer = share.handle
+            kept.append(share)   # another thread may close the buffer
         else:
             memory = ctypes.create_string_buffer(value, len(value))
             kept.append(memory)

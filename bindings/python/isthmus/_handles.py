@@ -38,12 +38,12 @@ class OfThisProcess:
 class Share(OfThisProcess):
     """A counted handle. DLPack tensors hold references to it beside this object (bindings/python/glue/shares.h)."""
 
-    __slots__ = ('pointer', 'handle', '__weakref__')
+    __slots__ = ('pointer', '_as_parameter_', '__weakref__')
     pointer: int
-    handle: int
+    _as_parameter_: int   # the handle: ctypes takes a share for it, and keeps the share until the call has ended
 
     def __init__(self, handle: int, release: int, first: Share | None = None, second: Share | None = None) -> None:
-        self.handle = handle
+        self._as_parameter_ = handle
         self.pointer = _new(handle, release, first.pointer if first else None, second.pointer if second else None)
         if not self.pointer:
             self.pointer = 0
@@ -53,7 +53,7 @@ class Share(OfThisProcess):
     def of(cls, pointer: int) -> Share:
         """Takes over a reference that a C function made."""
         share = cls.__new__(cls)
-        share.pointer, share.handle = pointer, 0
+        share.pointer, share._as_parameter_ = pointer, 0
         return share
 
     @classmethod
@@ -64,6 +64,15 @@ class Share(OfThisProcess):
         if not pointer:
             raise OutOfMemory(f'no memory for a copy of {size} bytes')
         return cls.of(pointer), copy.value or 0
+
+    @property
+    def handle(self) -> int:
+        """The handle, for structures: calls take the share itself."""
+        return self._as_parameter_
+
+    @handle.setter
+    def handle(self, handle: int) -> None:
+        self._as_parameter_ = handle
 
     def place(self) -> ctypes.c_void_p:
         """Where C writes the handle of a share that has none yet: also where a signal's handler raises behind that call, the
@@ -81,7 +90,7 @@ class Share(OfThisProcess):
 
     def take(self) -> int:
         """The handle, which the caller has to free now; 0: somebody took it before."""
-        self.handle = 0
+        self._as_parameter_ = 0
         return _take(self.pointer) or 0
 
     def __del__(self, _unref: Callable[[int], None] = _unref) -> None:
@@ -100,12 +109,11 @@ class Owner(OfThisProcess):
         self._share = share
 
     @property
-    def _live(self) -> Share:
+    def _handle(self) -> Share:
+        """For calls: close() on another thread ends the handle behind them."""
         return self._share or self._refused()
 
-    @property
-    def _handle(self) -> int:
-        return (self._share or self._refused()).handle   # not by _live: this is in every call
+    _live = _handle
 
     def _refused(self) -> NoReturn:
         raise InvalidHandle(f'this {type(self).__name__} is closed', 'use it before close() and inside its `with`')
@@ -145,7 +153,7 @@ class StreamHandle(Protocol):
     """A `Stream`, for scopes."""
 
     @property
-    def _handle(self) -> int: ...
+    def _handle(self) -> Share: ...
     def wait(self, other: Any) -> None: ...
 
 
@@ -158,16 +166,16 @@ class BufferHandle(Protocol):
     readonly: bool
 
     @property
-    def _handle(self) -> int: ...
+    def _handle(self) -> Share: ...
     @property
     def _live(self) -> Share: ...
 
 
-def handle_of(given: Any, kind: str) -> int:
+def handle_of(given: Any, kind: str) -> Any:
     """The handle of a 'Stream', a 'Device' or a 'Buffer': C would take one for another."""
     if getattr(given, '_handle_kind', '') != kind:
         raise TypeError(f'a {type(given).__name__} where a {kind} of isthmus belongs')
-    return int(given._handle)
+    return given._handle
 
 
 def refuse_array(of: object) -> NoReturn:

@@ -314,5 +314,5 @@ def open(machine: str | None = None, *, cuda: bool = True, wait_timeout: float |
     recording = _Trace(trace)
     options = structures.sized(structures.RuntimeOptions, use_cuda=1 if cuda else 0,
                                cuda_library=library.encode() if library else None,
-                               wait_timeout_ns=wait_of(limit), cpu_threads=cpu_threads, trace=recording._handle)
+                               wait_timeout_ns=wait_of(limit), cpu_threads=cpu_threads, trace=recording._handle.handle)
     return Runtime(owned('runtime', c.isthmus_runtime_open, byref(options)), recording, limit)

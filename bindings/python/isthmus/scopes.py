@@ -65,9 +65,9 @@ class _Claim:
     `with` ends with the last of them."""
 
     def __init__(self, stream: StreamHandle, uses: tuple[Use, ...], name: str) -> None:
-        array = (structures.NativeUse * len(uses))()
+        array, buffers = (structures.NativeUse * len(uses))(), [use.buffer._handle for use in uses]
         for at, use in enumerate(uses):
-            array[at].buffer, array[at].flags = use.buffer._handle, flags_of(use.mode)
+            array[at].buffer, array[at].flags = buffers[at].handle, flags_of(use.mode)
         share, error = Share(0, _close_scope), c_void_p()
         scope = share.place()
         try:
@@ -81,7 +81,7 @@ class _Claim:
             self.native: int = c.isthmus_native_scope_stream(scope) or 0
             self.joined: list[StreamHandle] = []
             # What tensors keep: the memory (the buffer) and, until close(), the claim.
-            self.views = [Share(0, 0, use.buffer._live, share) for use in uses]
+            self.views = [Share(0, 0, buffer, share) for buffer in buffers]
             self.pointers = [array[at].pointer or 0 for at in range(len(uses))]
         except BaseException:   # also of a signal's handler, behind the call: the traceback may keep the share
             c.isthmus_native_scope_close(share.take() or None, 0, None)   # no scope: refused

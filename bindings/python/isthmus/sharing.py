@@ -56,7 +56,7 @@ class _Frame(Owner):
         self.number = self.missed = 0
         self._device, self._shape, self._dtype = device, shape, dtype
 
-    def _take(self, function: Any, of: int, wait: float) -> None:
+    def _take(self, function: Any, of: Share, wait: float) -> None:
         """Takes the frame that a C function makes, under the lock. The function writes it where this object keeps it: a
         signal's handler that raises behind the call loses no frame, and frames behind one that is never published are not
         published either. All that C is asked about the frame is asked here: another thread may end it at any time."""

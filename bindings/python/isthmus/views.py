@@ -80,7 +80,7 @@ class HostScope(OfThisProcess, BufferSource):
     dtype: DType
     mode: str
 
-    def __init__(self, buffer: int, offset: int, shape: tuple[int, ...], dtype: DType, mode: str,
+    def __init__(self, buffer: Share, offset: int, shape: tuple[int, ...], dtype: DType, mode: str,
                  wait: float | None, keeps: Share | None) -> None:
         self._share: Share | None = None
         self._base: memoryview | None = None
