@@ -24,6 +24,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -716,6 +718,14 @@ public:
     }
     std::string at() const { return folder_ + "/meet"; }
     GstPad* sink() const { return sink_; }
+    GstPad* before() const { return before_; }
+    GstElement* element() const { return element_; }
+    void restart() {
+        gst_pad_set_active(before_, FALSE);
+        gst_pad_set_active(before_, TRUE);
+        gst_pad_push_event(before_, gst_event_new_stream_start("alone"));
+    }
+    GstFlowReturn push_frame(GstBuffer* buffer) { return gst_pad_push(before_, buffer); }
     static GstCaps* caps(const char* feature) {
         GstCaps* const caps = caps_of("GRAY8", 64, 48);
         if (feature != nullptr) gst_caps_set_features(caps, 0, gst_caps_features_new(feature, nullptr));
@@ -760,6 +770,75 @@ private:
     GstPad* const before_ = gst_pad_new("before", GST_PAD_SRC);
     GstBus* const bus_ = gst_bus_new();
 };
+
+// keeps Y4, I6
+TEST_F(Frames, ASinkThatWaitsForAViewerIsStoppedFlushedAndStartedAgain) {
+    for (const bool lent : {false, true}) {
+        SCOPED_TRACE(lent);
+        SinkAlone sink("cpu");
+        gst_element_set_state(sink.element(), GST_STATE_NULL);
+        g_object_set(sink.element(), "policy", 1, "slots", 2, "viewer-deadline", 3600000, nullptr);
+        for (int round = 0; round < 3; ++round) {
+            SCOPED_TRACE(round);
+            gst_element_set_state(sink.element(), GST_STATE_PLAYING);
+            sink.restart();
+            const auto count = std::make_shared<OvertakenCount>(0);
+            tools::share::MeetingOptions meeting;
+            meeting.at = sink.at();
+            sink.set_caps(nullptr);
+            GstCaps* const caps = SinkAlone::caps(nullptr);
+            GstBufferPool* pool = nullptr;
+            if (lent) {
+                GstQuery* const query = gst_query_new_allocation(caps, TRUE);
+                ASSERT_TRUE(gst_pad_query(sink.sink(), query));
+                guint size = 0;
+                gst_query_parse_nth_allocation_pool(query, 0, &pool, &size, nullptr, nullptr);
+                gst_query_unref(query);
+                GstStructure* const config = gst_buffer_pool_get_config(pool);
+                gst_buffer_pool_config_set_params(config, caps, size, 0, 0);
+                gst_buffer_pool_set_config(pool, config);
+                ASSERT_TRUE(gst_buffer_pool_set_active(pool, TRUE));
+            }
+            gst_caps_unref(caps);
+            const auto make = [&] {
+                GstBuffer* buffer = nullptr;
+                if (pool == nullptr) return gst_buffer_new_allocate(nullptr, 64 * 48, nullptr);
+                return gst_buffer_pool_acquire_buffer(pool, &buffer, nullptr) == GST_FLOW_OK ? buffer : nullptr;
+            };
+            ASSERT_EQ(sink.push_frame(make()), GST_FLOW_OK);
+            Result<std::shared_ptr<Incoming>> incoming = Incoming::open(*opened_, meeting, count);
+            ASSERT_TRUE(incoming) << incoming.error().text();
+            std::atomic<int> pushed{0};
+            std::atomic<bool> over{false};
+            std::thread upstream([&] {
+                for (;;) {
+                    GstBuffer* const buffer = make();
+                    if (buffer == nullptr || sink.push_frame(buffer) != GST_FLOW_OK) break;
+                    ++pushed;
+                }
+                over = true;
+            });
+            while (pushed < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            EXPECT_FALSE(over);
+            if (round == 1) {
+                gst_pad_push_event(sink.before(), gst_event_new_flush_start());
+                upstream.join();
+                gst_pad_push_event(sink.before(), gst_event_new_flush_stop(TRUE));
+                gst_element_set_state(sink.element(), GST_STATE_NULL);
+            } else {
+                gst_element_set_state(sink.element(), GST_STATE_NULL);
+                upstream.join();
+            }
+            Incoming::Taken kept = Incoming::next(*incoming).value();
+            kept.frame.reset();
+            if (pool != nullptr) {
+                gst_buffer_pool_set_active(pool, FALSE);
+                gst_object_unref(pool);
+            }
+        }
+    }
+}
 
 // keeps Y4
 TEST_F(Foreign, CudaMemoryGoesIntoTheRingByOneCopyOfTheDevice) {
