@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #define GST_CAT_DEFAULT debug_category()
@@ -45,10 +46,16 @@ Result<std::shared_ptr<Ring>> Ring::create(Device& device, const FrameShape& sha
     return std::shared_ptr<Ring>(new Ring(std::move(made).value(), shape));
 }
 
-void Ring::open_to(Listener listener) {
+// An exception must not leave the plugin: GStreamer's functions in C would not give their locks back.
+Result<void> Ring::open_to(Listener listener) try {
     admission_ = std::make_unique<tools::share::Admission>(
         std::move(listener), ring_, lock_, shape_,
         [](std::string_view line) { GST_WARNING("%.*s", static_cast<int>(line.size()), line.data()); });
+    return {};
+} catch (const std::system_error& error) {
+    return Error(Code::system_limit, std::string("no thread can be started to admit viewers: ") + error.what(),
+                 "allow more threads: ulimit -u, or pids.max of the control group")
+        .from_call("pthread_create", error.code().value());
 }
 
 void Ring::close() {

@@ -42,8 +42,8 @@ public:
 
     static Result<std::shared_ptr<Ring>> create(Device& device, const FrameShape& shape,
                                                 const SharedRingOptions& options);
-    // Admits viewers that connect to the listener, from now on.
-    void open_to(Listener listener);
+    // Admits viewers that connect to the listener, from now on. Errors: system_limit (no thread can be started).
+    Result<void> open_to(Listener listener);
     // Viewers get the remaining frames, and then the end. No slot is begun any more.
     void close();
     bool is_closed() const;

@@ -249,8 +249,9 @@ Result<std::shared_ptr<Ring>> make_ring(State& state, const FrameShape& shape) {
         if (!listener) return std::move(listener).error();
         run.listener.emplace(std::move(listener).value());
     }
-    (*ring)->open_to(std::move(*run.listener));
+    const Result<void> opened = (*ring)->open_to(std::move(*run.listener));
     run.listener.reset();
+    if (!opened) return opened.error();
     const std::lock_guard locked(state.lock);
     state.ring = *ring;
     return ring;

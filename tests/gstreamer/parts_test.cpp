@@ -9,6 +9,7 @@
 #include "pool.hpp"
 #include "ring_pool.hpp"
 
+#include "no_more_threads.hpp"
 #include "share/ring_message.hpp"
 
 #include <isthmus/kernels/camera.hpp>
@@ -410,7 +411,7 @@ TEST_F(Frames, ThoseThatWereOverwrittenAreToldWhenTheyAreGivenBack) {
     RingAndPool some(device(), allocator_.get(), 0);
     Result<Listener> listener = Listener::create(folder + "/meet");
     ASSERT_TRUE(listener) << listener.error().text();
-    some.ring->open_to(std::move(listener).value());
+    ASSERT_TRUE(some.ring->open_to(std::move(listener).value()));
     const auto count = std::make_shared<OvertakenCount>(0);
     tools::share::MeetingOptions meeting;
     meeting.at = folder + "/meet";
@@ -770,6 +771,21 @@ private:
     GstPad* const before_ = gst_pad_new("before", GST_PAD_SRC);
     GstBus* const bus_ = gst_bus_new();
 };
+
+// keeps Y4
+TEST_F(Frames, ASinkThatGetsNoThreadSaysSoAndStartsLater) {
+    SinkAlone sink("cpu");
+    {
+        const test::NoMoreThreads none;
+        sink.set_caps(nullptr);  // which makes the ring
+        EXPECT_NE(sink.error().find("thread"), std::string::npos);
+    }
+    GstMemory* const memory = gst_allocator_alloc(nullptr, 64 * 48, nullptr);
+    sink.set_caps(nullptr);
+    EXPECT_EQ(sink.push(memory), GST_FLOW_OK);
+    EXPECT_EQ(sink.count("frames"), 1u);
+    gst_memory_unref(memory);
+}
 
 // keeps Y4, I6
 TEST_F(Frames, ASinkThatWaitsForAViewerIsStoppedFlushedAndStartedAgain) {

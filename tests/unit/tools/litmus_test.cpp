@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pure parts of the trials: the meaning of outcomes and counts, and the parsing of a command line.
+#include <litmus/crew.hpp>
 #include <litmus/shapes.hpp>
 #include <litmus/timing.hpp>
 #include <litmus/verdict.hpp>
+
+#include "no_more_threads.hpp"
+#include "sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +15,7 @@
 #include <atomic>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +25,14 @@ namespace {
 using namespace isthmus;
 using namespace isthmus::tools::litmus;
 using S = LitmusShape;
+
+TEST(LitmusCrew, ThatGetsNoThreadThrowsAndEnds) {  // keeps G13
+    if (sanitized) GTEST_SKIP() << "a sanitizer maps memory of its own for each thread";
+    for (const std::size_t but : {0, 1, 2}) {      // those that started end, too
+        const test::NoMoreThreads none(but);
+        EXPECT_THROW(Crew(6), std::system_error);
+    }
+}
 
 TEST(LitmusShapes, AMessageIsWeakWhereItsFlagCameBeforeItsData) {  // keeps G13
     for (const S shape : {S::message_to_device, S::message_to_host}) {

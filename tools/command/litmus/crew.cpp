@@ -16,10 +16,19 @@ void spin_until(Condition condition) {
 }  // namespace
 
 Crew::Crew(unsigned workers) {
-    for (unsigned worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+    try {
+        for (unsigned worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+    } catch (...) {  // no more threads: those that run must not be destroyed
+        end();
+        throw;
+    }
 }
 
 Crew::~Crew() {
+    end();
+}
+
+void Crew::end() {
     ends_.store(true, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);  // pairs with the acquire in serve()
     for (std::thread& thread : threads_) thread.join();

@@ -14,7 +14,7 @@ namespace isthmus::tools::litmus {
 // threads than processors.
 class Crew {
 public:
-    explicit Crew(unsigned workers);
+    explicit Crew(unsigned workers);  // throws std::system_error where a thread cannot be started
     ~Crew();
     Crew(const Crew&) = delete;
     Crew& operator=(const Crew&) = delete;
@@ -26,6 +26,7 @@ public:
 
 private:
     void serve(unsigned worker);
+    void end();
     std::vector<std::thread> threads_;
     const std::function<void(unsigned)>* work_ = nullptr;  // published by round_
     std::atomic<std::uint64_t> round_{0};
