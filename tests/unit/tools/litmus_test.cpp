@@ -28,7 +28,7 @@ using S = LitmusShape;
 
 TEST(LitmusCrew, ThatGetsNoThreadThrowsAndEnds) {  // keeps G13
     if (sanitized) GTEST_SKIP() << "a sanitizer maps memory of its own for each thread";
-    for (const std::size_t but : {0, 1, 2}) {      // those that started end, too
+    for (const std::size_t but : {0, 1, 2}) {  // those that started end, too
         const test::NoMoreThreads none(but);
         EXPECT_THROW(Crew(6), std::system_error);
     }
