@@ -162,13 +162,17 @@ std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait) {
     if (!device.dropped.any()) return 0;
     const Deadline deadline(wait, device.config->wait_timeout);
     const std::uint64_t bytes = device.dropped.bytes();
+    const bool at_end = [&] {  // of the runtime: others end themselves what they have taken
+        const std::lock_guard lock(device.dropped.mutex_);
+        return device.dropped.closed_;
+    }();
     const Ending ending;
     do {
         DroppedBuffers::All all = device.dropped.take(true);
         for (const DroppedBuffers::One& one : all) end_dropped(one.buffer, deadline.left());
         all.clear();
         (void)device.dropped.put_back(std::move(all));
-    } while (ending.outermost && wait_for_others(device, deadline) && device.dropped.any());
+    } while (!at_end && ending.outermost && wait_for_others(device, deadline) && device.dropped.any());
     return bytes;
 }
 

@@ -60,8 +60,8 @@ private:
 std::uint64_t end_dropped_buffers(DeviceState& device, bool ask);
 // Ends the oldest, and waits for its work. false: there is none.
 bool end_oldest_dropped_buffer(DeviceState& device);
-// Ends all of them, and waits for other threads that end some. Answers how many bytes all had. The wait is for the work
-// of all together; memory whose work does not end in time is given up (R5).
+// Ends all of them, and waits for other threads that end some, but for the end of the runtime. Answers how many bytes
+// all had. The wait is for the work of all together; memory whose work does not end in time is given up (R5).
 std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait);
 
 }  // namespace detail
