@@ -324,9 +324,9 @@ bool BufferLanes::put_instead(DeviceState& device, std::size_t at, const Resting
     return room;
 }
 
-// One thread at a time: who finds no memory and comes here waits until what others take out is in the cache. What is
-// too much then goes back without the lock: a free finds out that a service has ended on its own, and does what was put
-// off until then, with code of users.
+// One thread at a time: a thread that finds no memory and comes here waits until what others take out is in the cache.
+// What is too much then goes back without the lock: a free finds out that a service has ended on its own, and does what
+// was put off until then, with code of users.
 EmptiedLanes BufferLanes::empty(DeviceState& device, bool for_good) {
     EmptiedLanes emptied;
     {
