@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -19,6 +20,10 @@ struct ScenarioEnded {};
 
 // Whether this process plays planned faults (ISTHMUS_FAULT_RUN) and one of them has happened.
 bool fault_happened() noexcept;
+// How long a scenario tries again what works at some time: on a slow machine late, behind a planned fault maybe never.
+inline std::chrono::seconds patience() noexcept {
+    return std::chrono::seconds(fault_happened() ? 2 : 20);
+}
 
 namespace detail {
 // `answer`: nullptr if the call succeeded; `wanted`: Code::ok if it must succeed.

@@ -427,7 +427,7 @@ TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFre
         }  // freed once the kernel has ended
         Result<void> waited = fresh.synchronize(soon());
         const auto begin = std::chrono::steady_clock::now();
-        while (waited.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+        while (waited.code() == Code::in_use && std::chrono::steady_clock::now() - begin < patience()) {
             std::this_thread::yield();
             waited = fresh.synchronize(soon());
         }
@@ -492,7 +492,7 @@ TEST_F(Services, WhatWaitedForAnEndedOneIsDoneBeforeAccessIsSwitchedAndMayStartO
     }
     Result<void> switched = here.enable_peer_access(there);
     const auto begin = std::chrono::steady_clock::now();
-    while (switched.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+    while (switched.code() == Code::in_use && std::chrono::steady_clock::now() - begin < patience()) {
         std::this_thread::yield();
         switched = here.enable_peer_access(there);
     }

@@ -397,7 +397,7 @@ def uses_of_handles(device, stream, kernels):
     first, second, third, fourth = buffer(), buffer(), buffer(), buffer()
     yield 'isthmus_event_synchronize', event, event.synchronize
     yield 'isthmus_stream_synchronize', other, other.synchronize
-    yield 'isthmus_stream_fill', first, lambda: stream.fill(first, 1)
+    yield 'isthmus_stream_fill_elements', first, lambda: stream.fill(first, 1)
     yield 'isthmus_stream_launch', second, lambda: kernels.find('test.brighten')(stream, 64, second, 1)
     yield 'isthmus_stream_open_native_scope', third, lambda: third.device(stream, 'r').close()
     yield 'isthmus_python_open_view', fourth, lambda: fourth.host('r').close()
