@@ -98,10 +98,6 @@ bool captures_open(const DeviceState& device) {
     return device.books->captures.any() || process::here.in_host_function;
 }
 
-}  // namespace
-
-namespace {
-
 constinit thread_local bool ends_buffers [[gnu::tls_model("initial-exec")]] = false;
 
 // While it lives, the thread ends buffers. It may come here again, because users' code may end with them: it waits for

@@ -58,10 +58,6 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
         .from_call(last.call(), last.driver_code());
 }
 
-}  // namespace
-
-namespace {
-
 constinit thread_local bool gives_back [[gnu::tls_model("initial-exec")]] = false;
 
 // Answers how many bytes went; not 0 also where another thread has given some back meanwhile. A free would wait for a
