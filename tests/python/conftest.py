@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
@@ -103,6 +104,13 @@ def strict(from_dlpack):
 def asks_for_versions(numpy):
     """Whether NumPy's from_dlpack() takes read-only memory, which the unversioned protocol cannot say."""
     return tuple(int(part) for part in numpy.__version__.split('.')[:2]) >= (2, 1)
+
+
+def wait_until(condition):
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
+    return condition()
 
 
 @pytest.fixture(autouse=True)

@@ -4,24 +4,17 @@ import array
 import gc
 import mmap
 import threading
-import time
 import weakref
 
 import pytest
 
 import foreign
 import isthmus
+from conftest import wait_until
 
 
 class Owner(bytearray):
     """Can be watched."""
-
-
-def wait_until(condition):
-    until = time.monotonic() + 20
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.01)
-    return condition()
 
 
 def test_buffers_of_python_are_used_in_place(device, stream):   # keeps Y2

@@ -16,7 +16,7 @@ import weakref
 import pytest
 
 import isthmus
-from conftest import opened, raised_at_calls
+from conftest import opened, raised_at_calls, wait_until
 
 
 @pytest.fixture
@@ -261,10 +261,7 @@ def test_a_reader_without_a_place_is_told_at_once(device, meeting_place):   # ke
 
 
 def the_thread_of_rings_ends():
-    until = time.monotonic() + 20
-    while 'isthmus-ring' in [thread.name for thread in threading.enumerate()] and time.monotonic() < until:
-        time.sleep(0.001)
-    return 'isthmus-ring' not in [thread.name for thread in threading.enumerate()]
+    return wait_until(lambda: 'isthmus-ring' not in [thread.name for thread in threading.enumerate()])
 
 
 def test_a_ring_that_is_dropped_ends(device, meeting_place):   # keeps Y3

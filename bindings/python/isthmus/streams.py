@@ -33,9 +33,6 @@ class Event(Owner):
 
     __slots__ = ()
 
-    def __init__(self, share: Share) -> None:
-        super().__init__(share)
-
     @property
     def finished(self) -> bool:
         """Whether all work before it has ended. Does not wait."""
