@@ -419,8 +419,7 @@ std::shared_ptr<BufferState> exchange_buffer(DeviceState& device, const rules::S
     } else {
         piece = exchange_in_cache(device, {before, left.age, left.untold}, request.bytes, order, other.place_bytes);
     }
-    if (piece != nullptr) piece->allocated_in_order = order != nullptr;
-    if (piece != nullptr && order != nullptr) piece->own()->allocated_on = order->id;
+    if (piece != nullptr) piece->be_in_order_of(order != nullptr ? order->id : 0);
     if (piece != nullptr && begin_with(block, *piece, request.bytes, other.reason)) return own(block);
     if (piece != nullptr) keep_closed_again(device, *piece, order);
     const std::shared_ptr<DeviceState> owner = block.buffer().device;  // of the block, too

@@ -115,10 +115,8 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
 
 namespace {
 
-// Whether pool memory is usable in the order of one stream at first, and of which.
-[[gnu::always_inline]] inline void note_order(Piece& piece, const Stream* order) {
-    piece.allocated_in_order = order != nullptr;
-    if (order != nullptr) piece.own()->allocated_on = order->state()->id;
+std::uint64_t id_of(const Stream* stream) {
+    return stream != nullptr ? stream->state()->id : 0;
 }
 
 void tell_origin(const Piece& piece, const MemoryBlock& block, MemorySource::Origin* origin) {
@@ -192,7 +190,7 @@ Piece* MemorySource::in_exchange(const AllocationRequest& request) const {
                                                                          Origin* origin) {
     MemoryBlock block = resting.block;
     Stream* const order = rules::is_pooled(kind_) ? request.stream : nullptr;
-    note_order(resting, order);
+    resting.be_in_order_of(id_of(order));
     tell_origin(resting, block, origin);
     Ledger& ledger = device_->books->ledger;
     if (ledger.wake(resting, block) == 0) return enter(block, ledger.take_parked(resting), order, origin);
@@ -206,7 +204,7 @@ Result<MemoryBlock> MemorySource::hand_out_kept(Piece& kept, const AllocationReq
     block.kind = kind_;
     Ledger& ledger = device_->books->ledger;
     Stream* const order = rules::is_pooled(kind_) ? request.stream : nullptr;
-    note_order(kept, order);
+    kept.be_in_order_of(id_of(order));
     place(request, kept, block);
     tell_origin(kept, block, origin);
     if (ledger.wake(kept, block) == 0) return enter(block, ledger.take_parked(kept), order, origin);
@@ -315,7 +313,7 @@ Result<MemoryBlock> MemorySource::allocate_untold(const AllocationRequest& reque
     }
     piece.may_be_kept = keeps;
     piece.allocated_in_order = in_order;
-    if (in_order && piece.own() != nullptr) note_order(piece, request.stream);  // memory of a graph has nothing of it
+    if (in_order && piece.own() != nullptr) piece.be_in_order_of(id_of(request.stream));  // memory of a graph has none
     piece.block = block;
     if (keeps) device_->cache.handed_out(piece, whole.bytes, behind);
     if (HostPart* const part = piece.host_part()) part->asked = placement_;

@@ -150,6 +150,11 @@ struct Piece {
             asked_of_place = static_cast<std::uint16_t>(bytes);
         }
     }
+    // Whether pool memory is usable in the order of one stream at first, and of which (StreamState::id). 0: of none.
+    void be_in_order_of(std::uint64_t stream) noexcept {
+        allocated_in_order = stream != 0;
+        if (stream != 0) own()->allocated_on = stream;
+    }
     bool is_loose() const noexcept { return own() != nullptr && own()->loose_of != 0; }
     // From the driver, or cut out of a slab; bytes 0: none.
     platform::Allocation allocation() const noexcept {

@@ -3,6 +3,7 @@
 #include "process.hpp"
 
 #include <gtest/gtest.h>
+#include <sanitized.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,9 @@ namespace {
 
 // keeps R3: a child waits for no lock that another thread of its parent had.
 TEST(KeptUntilExit, IsKeptInTheChildOfAForkTooWhateverOtherThreadsDoAtThatMoment) {
+#if defined(ISTHMUS_ADDRESS_SANITIZED)
+    GTEST_SKIP() << "before LLVM 17, AddressSanitizer's own allocator may stay locked in the child";
+#endif
     std::atomic<bool> over{false};
     const auto held = std::make_shared<int>(7);
     std::thread beside([&] {

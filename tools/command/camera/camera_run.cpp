@@ -162,13 +162,24 @@ std::optional<Failure> CameraRun::go(Device& device) {
 // A separate thread reads frames. Meanwhile the device processes submitted frames, and the CPU finishes the oldest.
 std::optional<Failure> CameraRun::frames(CornerFinder& finder, Progress& progress) {
     std::thread reader([&] { read_all(finder.frames()); });
-    std::optional<Failure> failed = work(finder, progress);
-    if (failed) {  // wakes the reader, whether it waits for a free frame or for input
+    const auto stop_reader = [&] {  // whether it waits for a free frame or for input
         finder.frames().close();
         StopSignal::end_reading();
+        reader.join();
+    };
+    std::optional<Failure> failed;
+    try {
+        failed = work(finder, progress);
+    } catch (...) {
+        stop_reader();
+        throw;
+    }
+    if (failed) {
+        stop_reader();
+        return failed;
     }
     reader.join();
-    return failed ? std::move(failed) : std::move(read_failure_);
+    return std::move(read_failure_);
 }
 
 std::optional<Failure> CameraRun::work(CornerFinder& finder, Progress& progress) {

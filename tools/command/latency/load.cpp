@@ -205,10 +205,11 @@ public:
         sigset_t all, before;
         sigfillset(&all);
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        for (Running& running : running_) {
-            for (std::size_t at = 0; at < running.rounds.size(); ++at) {
-                threads_.emplace_back([this, &running, at] { repeat(running, at); });
-            }
+        try {
+            start_threads();
+        } catch (...) {  // no thread is left
+            ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+            throw;
         }
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
@@ -251,6 +252,13 @@ private:
             case LoadKind::page_cache: take(churn_pages()); break;
             case LoadKind::stream: take(other_kernels(device, wait, small)); break;
             case LoadKind::copies: take(other_copies(device, wait, small)); break;
+        }
+    }
+    void start_threads() {
+        for (Running& running : running_) {
+            for (std::size_t at = 0; at < running.rounds.size(); ++at) {
+                threads_.emplace_back([this, &running, at] { repeat(running, at); });
+            }
         }
     }
     void repeat(Running& running, std::size_t at) {
