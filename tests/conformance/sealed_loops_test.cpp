@@ -146,14 +146,14 @@ std::string problems(const SealedLoop& loop, const LoopPlan& plan, const Played&
         // before: a loop of the CPU device calls no driver. Beside a real driver such words are frequent, so that each
         // listed call is accepted from any caller there.
         const bool stale = report.device == LoopReport::cpu && call.by == Origin::driver;
-        // In the same way a driver that waits for its own lock may look like the library, which calls it.
-        const bool maybe_drivers = call.number == SYS_futex && call.by == Origin::library;
+        // In the same way a wait of the C library, whose frame is large, may look like anybody's: a listed one is
+        // accepted from each. The filter finds the caller from the frames.
+        const bool anybodys = call.number == SYS_futex;
         // A real driver makes calls of its own: they are printed.
         bool known = call.count == 0 ||
                      (on_a_real_driver() && !stale && (call.by == Origin::driver || call.by == Origin::system));
         for (const AllowedCall& one : allowed(loop, report.device)) {
-            const bool by_it =
-                stale || on_a_real_driver() || one.by == call.by || (maybe_drivers && one.by == Origin::driver);
+            const bool by_it = stale || on_a_real_driver() || anybodys || one.by == call.by;
             known = known || (by_it && one.number == call.number);
         }
         if (!known) add(with_count(call));
