@@ -4,6 +4,7 @@
 
 #include "pages_kernels.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -167,16 +168,18 @@ void findings(Device& gpu) {
 template <class Offer, class Receive>
 void over_a_channel(Offer&& offer, Receive&& receive) {
     isthmus::ChannelPair ends = isthmus::create_channel_pair().value();
+    isthmus::ChannelOptions patient;
+    patient.step_timeout = std::chrono::seconds(20);  // one end waits while the other allocates
     std::thread other([&] {
         constexpr std::uint32_t video = 44;
-        isthmus::ChannelOptions options;
+        isthmus::ChannelOptions options = patient;
         // show: allow
         options.allow = [](const isthmus::PeerCredentials& peer) { return peer.uid == 0 || peer.gid == video; };
         // end
         options.allow = nullptr;
         offer(Channel::adopt(std::move(ends.ours), isthmus::ChannelSide::offering, options).value());
     });
-    receive(Channel::adopt(std::move(ends.childs), isthmus::ChannelSide::receiving).value());
+    receive(Channel::adopt(std::move(ends.childs), isthmus::ChannelSide::receiving, patient).value());
     other.join();
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -90,14 +91,18 @@ int consume(isthmus::Channel channel) {
 }  // namespace
 
 int main() {
+    isthmus::ChannelOptions options;
+    // Each process waits while the other opens its runtime, and a driver may start slowly.
+    options.step_timeout = std::chrono::seconds(20);
     isthmus::ChannelPair pair = isthmus::create_channel_pair().value();
     const pid_t child = ::fork();  // before a runtime is opened: each process opens its own
     if (child == 0) {
         pair.ours.close();
-        return consume(isthmus::Channel::adopt(std::move(pair.childs), isthmus::ChannelSide::receiving).value());
+        return consume(
+            isthmus::Channel::adopt(std::move(pair.childs), isthmus::ChannelSide::receiving, options).value());
     }
     pair.childs.close();
-    produce(isthmus::Channel::adopt(std::move(pair.ours), isthmus::ChannelSide::offering).value());
+    produce(isthmus::Channel::adopt(std::move(pair.ours), isthmus::ChannelSide::offering, options).value());
     int status = 0;
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
