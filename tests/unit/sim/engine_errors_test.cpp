@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <csetjmp>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -76,17 +77,18 @@ TEST(EngineErrors, AnErrorThatIsNotStickyIsToldOnceAndWorkGoesOn) {
 }
 
 TEST(EngineErrors, ALostDeviceWakesAWaiterThatItsRunningKernelWouldHold) {
-    Gate started, stop;
+    // The kernel's thread may be in them when the engine has given it up.
+    const auto started = std::make_shared<Gate>(), stop = std::make_shared<Gate>();
     Options options = threads();
     options.grace_ns = 1'000'000;
     Engine engine(options, nullptr);
     const StreamId stream = engine.create_stream(0, {});
-    ASSERT_EQ(engine.submit(stream, kernel([&] { return started.open(), stop.wait(), 0; })), code::ok);
-    started.wait();
+    ASSERT_EQ(engine.submit(stream, kernel([=] { return started->open(), stop->wait(), 0; })), code::ok);
+    started->wait();
     std::thread waiter([&] { EXPECT_EQ(engine.synchronize(stream), 719); });
     engine.latch(0, 719);
     waiter.join();
-    stop.open();
+    stop->open();
     EXPECT_EQ(engine.synchronize_device(0), 719);
 }
 
