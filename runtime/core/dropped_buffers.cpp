@@ -155,7 +155,7 @@ bool wait_for_others(const DeviceState& device, const Deadline& deadline) {
 }  // namespace
 
 std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait) {
-    if (!device.dropped.any()) return 0;
+    if (!device.dropped.any() && !device.dropped.taken()) return 0;
     const Deadline deadline(wait, device.config->wait_timeout);
     const std::uint64_t bytes = device.dropped.bytes();
     const bool at_end = [&] {  // of the runtime: others end themselves what they have taken

@@ -16,6 +16,7 @@
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -156,10 +157,25 @@ std::uint64_t free_all(DeviceState& device, const std::vector<Piece*>& pieces) {
     return bytes;
 }
 
+constinit std::atomic<std::uint64_t> freed_pieces{0};
+constinit thread_local std::uint64_t freed_by_this_thread [[gnu::tls_model("initial-exec")]] = 0;
+
+// Counts a piece as freed when it ends.
+struct CountsFreed {
+    CountsFreed() = default;
+    CountsFreed(const CountsFreed&) = delete;
+    CountsFreed& operator=(const CountsFreed&) = delete;
+    ~CountsFreed() {
+        ++freed_by_this_thread;
+        freed_pieces.fetch_add(1, std::memory_order_release);  // pairs with the load in freed_by_others()
+    }
+};
+
 // One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
 // call fails: then only the records are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
     if (piece.slab() != nullptr) return platform::Status{};
+    const CountsFreed counts;
     platform::Memory& memory = device.driver->memory();
     const platform::Allocation allocation = piece.allocation();
     AdoptedPart* const adopted = piece.adopted();
@@ -403,6 +419,10 @@ void make_way_in_segment(DeviceState& device, std::size_t bytes) {
         if (shed == nullptr) return;
         free_all(device, {shed});
     }
+}
+
+std::uint64_t freed_by_others() noexcept {
+    return freed_pieces.load(std::memory_order_acquire) - freed_by_this_thread;
 }
 
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {

@@ -35,6 +35,9 @@ Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<Strea
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});
 // For a caller that cannot report an error: what cannot be freed now is tried again later.
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
+// How many pieces other threads of this process have given to a driver. Read before an allocation: what went behind a
+// refusal is room that the driver did not have yet.
+std::uint64_t freed_by_others() noexcept;
 // Gives kept pieces back, in the order of rules::goes_before(), until at most so many bytes are kept; answers how many
 // bytes went. While a capture is open or a service runs, they go back after it. What the driver has not taken so far is
 // offered to it again first, beside these bytes. Expects no lock.

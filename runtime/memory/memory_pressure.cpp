@@ -67,28 +67,28 @@ std::uint64_t give_back_of(DeviceState& device) {
     // What another thread has taken out is about to be room: without a wait, this one would find nothing and be
     // refused. Users' code that comes here again waits for nobody, and nobody for longer than for work.
     std::unique_lock<std::mutex> lock(device.giving_back, std::defer_lock);
-    std::uint64_t bytes = 0;
+    bool waited = false;
     if (!gives_back && !lock.try_lock()) {
         Wait wait;
         lock = lock_within(device.giving_back, wait, device.config->wait_timeout, device.config->wait_policy);
-        bytes = 1;
+        waited = true;
     }
     const bool again = std::exchange(gives_back, true);
-    bytes += end_all_dropped_buffers(device, Wait{});  // some may go straight to the driver
+    std::uint64_t bytes = end_all_dropped_buffers(device, Wait{});  // some may go straight to the driver
     bytes += trim_cache(device, 0);
     gives_back = again;
-    return bytes;
+    return waited ? bytes + 1 : bytes;
 }
 
 }  // namespace
 
-bool give_back_kept(DeviceState& device) {
+bool give_back_kept(DeviceState& device, std::uint64_t before) {
     std::uint64_t bytes = give_back_of(device);
     for (std::size_t index = 0; index < device.books->launches.devices.size(); ++index) {
         const std::shared_ptr<DeviceState> other = device.books->launches.devices.at(index);
         if (other && other.get() != &device) bytes += give_back_of(*other);
     }
-    return bytes > 0;
+    return bytes > 0 || freed_by_others() != before;
 }
 
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes, std::size_t asked_bytes) {
@@ -126,11 +126,11 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     return {};
 }
 
-Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> made,
+Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> made, std::uint64_t before,
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // any further call could end the capture
-    if (give_back_kept(device)) made = attempt();
+    if (give_back_kept(device, before)) made = attempt();
     if (!short_of_memory()) return made;
     // While a service runs, freeing slabs and pieces would wait for it: only the pools and the user's handler make
     // room.

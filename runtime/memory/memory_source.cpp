@@ -331,10 +331,11 @@ Result<void> MemorySource::within_memory(const AllocationRequest& request, const
     };
     // Around the budget too: cached memory counts against it, so making room helps.
     return with_room(*device_, kind_, amounts.asked_bytes, [&] {
+        const std::uint64_t before = freed_by_others();
         Result<void> made = attempt(request.bytes);
         const auto smaller = [&] { return made.code() == Code::out_of_memory && amounts.least_bytes < request.bytes; };
         // Before a page serves: else each further page would, and what is kept would stay so.
-        if (smaller() && give_back_kept(*device_)) made = attempt(request.bytes);
+        if (smaller() && give_back_kept(*device_, before)) made = attempt(request.bytes);
         return smaller() ? attempt(amounts.least_bytes) : made;
     });
 }
