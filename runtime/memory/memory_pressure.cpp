@@ -60,24 +60,21 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
 
 constinit thread_local bool gives_back [[gnu::tls_model("initial-exec")]] = false;
 
-// Answers how many bytes went; not 0 also where another thread has given some back meanwhile. A free would wait for a
-// running service.
+// Answers how many bytes went. A free would wait for a running service.
 std::uint64_t give_back_of(DeviceState& device) {
     if (!device.usable() || device.services.any()) return 0;
     // What another thread has taken out is about to be room: without a wait, this one would find nothing and be
     // refused. Users' code that comes here again waits for nobody, and nobody for longer than for work.
     std::unique_lock<std::mutex> lock(device.giving_back, std::defer_lock);
-    bool waited = false;
     if (!gives_back && !lock.try_lock()) {
         Wait wait;
         lock = lock_within(device.giving_back, wait, device.config->wait_timeout, device.config->wait_policy);
-        waited = true;
     }
     const bool again = std::exchange(gives_back, true);
     std::uint64_t bytes = end_all_dropped_buffers(device, Wait{});  // some may go straight to the driver
     bytes += trim_cache(device, 0);
     gives_back = again;
-    return waited ? bytes + 1 : bytes;
+    return bytes;
 }
 
 }  // namespace
