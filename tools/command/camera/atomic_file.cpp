@@ -2,10 +2,11 @@
 // Writes an output into an unnamed or temporary file, and gives it the target's name at the end.
 #include "atomic_file.hpp"
 
+#include "common/signals_held.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -43,22 +44,6 @@ int open_without_name(const OutputTarget& target, mode_t mode) {
     ::close(descriptor);
     return -1;
 }
-
-// Blocks signals: one that ended the process between two renames would leave the temporary name behind.
-class SignalsHeld {
-public:
-    SignalsHeld() {
-        sigset_t all;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsHeld(const SignalsHeld&) = delete;
-    SignalsHeld& operator=(const SignalsHeld&) = delete;
-
-private:
-    sigset_t before_;
-};
 
 }  // namespace
 
@@ -227,6 +212,7 @@ Result<void> OutputFiles::add(AtomicFile file) {
 }
 
 Result<void> OutputFiles::commit() {
+    // A signal that ended the process between two renames would leave the temporary name behind.
     const SignalsHeld held;
     Result<void> done;
     for (std::size_t at = 0; done && at < files_.size(); ++at) done = files_[at].take_name();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load.hpp"
 
+#include "common/signals_held.hpp"
 #include "latency_kernel.hpp"
 
 #include <isthmus/concurrent/service.hpp>
@@ -12,7 +13,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -202,16 +202,12 @@ public:
     void start() override {
         stop_.store(false, std::memory_order_relaxed);  // starting a thread orders it
         // Signals are for the loop's thread.
-        sigset_t all, before;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            start_threads();
-        } catch (...) {  // no thread is left
-            ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-            throw;
+        const SignalsHeld held;
+        for (Running& running : running_) {
+            for (std::size_t at = 0; at < running.rounds.size(); ++at) {
+                threads_.emplace_back([this, &running, at] { repeat(running, at); });
+            }
         }
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     std::vector<LoadReport> stop() override {
         end_threads();
@@ -252,13 +248,6 @@ private:
             case LoadKind::page_cache: take(churn_pages()); break;
             case LoadKind::stream: take(other_kernels(device, wait, small)); break;
             case LoadKind::copies: take(other_copies(device, wait, small)); break;
-        }
-    }
-    void start_threads() {
-        for (Running& running : running_) {
-            for (std::size_t at = 0; at < running.rounds.size(); ++at) {
-                threads_.emplace_back([this, &running, at] { repeat(running, at); });
-            }
         }
     }
     void repeat(Running& running, std::size_t at) {
