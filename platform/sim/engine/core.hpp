@@ -116,6 +116,7 @@ public:
     WorkRef append(Stream& stream, Operation operation, const WorkRef& also_after = nullptr);
     void complete(const WorkRef& work);
     bool latch(int device, int code);  // true: the device had no sticky code before
+    bool lose(int device, int code);   // the same, and tells the hooks before a caller can see the code
     bool is_dropped(const Work& work) const;
     WorkRef take();  // next ready operation, or nullptr
     void run(Lock& lock, const WorkRef& work);

@@ -46,9 +46,7 @@ int Engine::device_code(int device) const {
 
 void Engine::latch(int device, int code) {
     Core::Lock lock(*core_);
-    if (!core_->latch(device, code)) return;
-    lock.release();
-    if (core_->hooks) core_->hooks->device_latched(device, code);
+    core_->lose(device, code);
 }
 
 void Engine::progress() {

@@ -83,8 +83,9 @@ struct Operation {
     std::shared_ptr<const void> details;  // for the API above: the parameters of a graph's node
 };
 
-// Actions of the API above around execution, e.g. opening protection keys. Called without any engine lock. A new thread
-// inherits its creator's protection keys; thread_begins() should close them.
+// Actions of the API above around execution, e.g. opening protection keys. Called without any engine lock, but for
+// device_latched(): the lock keeps the code from callers until it returns, so it calls nothing of the engine. A new
+// thread inherits its creator's protection keys; thread_begins() should close them.
 class Hooks {
 public:
     virtual ~Hooks() = default;

@@ -144,6 +144,12 @@ bool Core::latch(int device, int code) {
     return true;
 }
 
+bool Core::lose(int device, int code) {
+    if (!latch(device, code)) return false;
+    if (hooks) hooks->device_latched(device, code);
+    return true;
+}
+
 WorkRef Core::take() {
     if (options.mode == Mode::seeded) {
         for (std::size_t i = 0; i < sleeping.size();) {
@@ -232,11 +238,8 @@ void Core::run(Lock& lock, const WorkRef& work) {
     virtual_ns += virtual_operation_ns;
     fruitless = 0;
     work->code = result;
-    if (is_sticky(result) && latch(device, result)) {
-        lock.release();
-        if (hooks) hooks->device_latched(device, result);
-        lock.acquire();
-    } else if (result != code::ok) {
+    const bool lost = is_sticky(result) && lose(device, result);
+    if (!lost && result != code::ok) {
         Stream* stream = find(work->stream);
         if (stream && stream->failure == code::ok) stream->failure = result;
     }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <csetjmp>
 #include <memory>
 #include <mutex>
@@ -242,6 +243,23 @@ TEST(EngineHostFunctions, WhatALostCaptureHeldIsDestroyedLaterAndNotUnderTheCall
     }
     EXPECT_EQ(engine.synchronize_device(0), code::ok);
     EXPECT_EQ(destroyed, 1);
+}
+
+// A program may end as soon as it sees the code: what device_latched() says must be out by then.
+TEST(EngineHooks, HearOfALostDeviceBeforeAnyCallAnswersItsCode) {
+    class SlowHooks : public Hooks {
+    public:
+        void device_latched(int, int) override {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            told = true;
+        }
+        std::atomic<bool> told = false;
+    } hooks;
+    Engine engine(threads(), &hooks);
+    const StreamId stream = engine.create_stream(0, {});
+    ASSERT_EQ(engine.submit(stream, fails_with(700)), code::ok);
+    EXPECT_EQ(engine.synchronize(stream), 700);
+    EXPECT_TRUE(hooks.told);
 }
 
 class RecordingHooks : public Hooks {
