@@ -105,6 +105,7 @@ __attribute__((visibility("default"))) std::int64_t isthmus_sim_live(const char*
         if (known.word != word) continue;
         Driver* const d = driver();
         if (!d) return 0;
+        d->engine().await_destruction();  // of graphs' memory, for instance
         const std::lock_guard lock(d->mutex);
         return static_cast<std::int64_t>(known.count(*d));
     }

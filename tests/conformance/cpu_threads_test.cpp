@@ -41,12 +41,13 @@ std::set<std::string> threads() {
 // Those that have come since, when at most so many have: a thread that was joined may be listed for a moment.
 std::set<std::string> threads_since(const std::set<std::string>& before, std::size_t most) {
     std::set<std::string> fresh;
-    for (int attempt = 0; attempt < 2000; ++attempt) {
+    const auto until = std::chrono::steady_clock::now() + patience();
+    do {
         fresh = threads();
         std::erase_if(fresh, [&](const std::string& thread) { return before.contains(thread); });
         if (fresh.size() <= most) break;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    } while (std::chrono::steady_clock::now() < until);
     return fresh;
 }
 

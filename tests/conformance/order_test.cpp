@@ -5,6 +5,7 @@
 #include <isthmus/graph.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -376,7 +377,8 @@ TEST(Order, WhatAHostFunctionTellsIsSeenByTheHost) {  // keeps S7, S20
         // Each record is a driver call, inside which a seeded simulator progresses, and by which a lost device is
         // noticed.
         Stream beside = device.create_stream().value();
-        for (int tries = 0; tries < 100000 && !*reached && device.healthy(); ++tries) {
+        const auto until = std::chrono::steady_clock::now() + patience();
+        while (!*reached && device.healthy() && std::chrono::steady_clock::now() < until) {
             (void)beside.record();
             std::this_thread::yield();
         }

@@ -418,9 +418,9 @@ constexpr Failing lost_devices[] = {
     {"a service on a lost device", asks_a_service_of_a_lost_device, Code::device_lost, patient},
 };
 constexpr Failing hung_services[] = {
-    {"a service that hangs", asks_a_service_that_hangs, Code::timed_out, 3s},
-    {"a ring that nobody reads", fills_a_ring_that_nobody_reads, Code::timed_out, 3s},
-    {"a ring that nobody fills", reads_a_ring_that_nobody_fills, Code::timed_out, 3s},
+    {"a service that hangs", asks_a_service_that_hangs, Code::timed_out, 20s},
+    {"a ring that nobody reads", fills_a_ring_that_nobody_reads, Code::timed_out, 20s},
+    {"a ring that nobody fills", reads_a_ring_that_nobody_fills, Code::timed_out, 20s},
 };
 constexpr Failing dead_processes[] = {
     {"a reader that dies", fills_a_ring_whose_reader_dies, Code::ok, patient},

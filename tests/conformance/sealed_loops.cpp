@@ -2,6 +2,7 @@
 #include "sealed_loops.hpp"
 
 #include "counting.hpp"
+#include "gate.hpp"
 #ifdef CONFORMANCE_HAS_CAMERA
 #include "ioctl_camera.hpp"
 
@@ -181,11 +182,13 @@ void keep_the_heap() {
 void start_threads_of_the_simulator(Device& device) {
     std::vector<Stream> streams;
     std::vector<Buffer<std::int32_t>> buffers;
+    Gate gate(device);  // they run at the same time
     for (int at = 0; at < 8; ++at) {
         streams.push_back(device.create_stream().value());
-        buffers.push_back(pinned(device, 1024, 1));
-        streams.back().launch(churn, 1024, buffers.back(), 2000).value();
+        buffers.push_back(pinned(device, 1, 1));
+        streams.back().launch(when_raised, 1, gate.words(), buffers.back(), 1).value();
     }
+    gate.raise();
     for (Stream& stream : streams) stream.synchronize(soon()).value();
 }
 

@@ -27,6 +27,7 @@ Ring ring_of(Device& device, SlowReaderPolicy policy, std::size_t slots = 3,
     SharedRingOptions options;
     options.slots = slots;
     options.policy = policy;
+    options.reader_deadline = std::chrono::seconds(20);  // only its end or its death ends a reader
     options.rights = rights;
     options.use = {.host = Use::writes_often, .device = Use::reads_and_writes};
     return Ring::create(device, count, options).value();
@@ -213,6 +214,7 @@ TEST(SharedFrameRing, AReadersEndFreesItsPlace) {  // keeps I6
         SharedRingOptions options;
         options.max_readers = 1;
         options.policy = SlowReaderPolicy::wait;
+        options.reader_deadline = std::chrono::seconds(20);
         Ring ring = Ring::create(device, count, options).value();
         {
             Reader first = reader_of(device, ring);

@@ -4,6 +4,7 @@
 
 #include "engine.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -168,6 +169,7 @@ public:
     // may take the locks of the API above, so they run without the engine's lock, and only where the caller holds no
     // lock either: on executors, and in waits.
     std::vector<std::shared_ptr<const void>> graveyard;
+    std::atomic<std::size_t> burying = 0;  // threads that destroy some, outside the lock
     void bury(Operation operation);
     std::size_t waiters = 0;
     std::size_t running = 0;

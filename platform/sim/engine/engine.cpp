@@ -2,7 +2,9 @@
 // Creates and ends the engine, and handles sticky errors of devices and graph launches.
 #include "core.hpp"
 
+#include <chrono>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -37,6 +39,17 @@ Engine::~Engine() {
         return;
     }
     core_->shut_down();
+}
+
+void Engine::await_destruction() {
+    if (getpid() != core_->process) return;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    Core::Lock lock(*core_);
+    while ((!core_->graveyard.empty() || core_->burying != 0) && std::chrono::steady_clock::now() < until) {
+        lock.release_and_clear();
+        std::this_thread::yield();
+        lock.acquire();
+    }
 }
 
 int Engine::device_code(int device) const {

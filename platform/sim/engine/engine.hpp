@@ -61,6 +61,9 @@ public:
     int synchronize(const WorkRef& work);      // waits for one operation; none is complete
     int synchronize_device(int device);        // waits for every stream of the device, also destroyed ones
     int synchronize_context(StreamId legacy);  // as synchronize_device, for the streams of one context
+    // A wait ends before another thread has destroyed the captured objects of the awaited work. For counts of what is
+    // left: returns once those of all ended work are destroyed, or after 10 s. Not called from such a destructor.
+    void await_destruction();
 
     // --- events
     EventId create_event(bool timing);

@@ -73,8 +73,11 @@ void Core::Lock::release() {
 }
 
 void Core::Lock::release_and_clear() {
-    const auto buried = std::exchange(core_.graveyard, {});
+    auto buried = std::exchange(core_.graveyard, {});
+    ++core_.burying;
     release();
+    buried.clear();
+    --core_.burying;
 }
 
 void Core::start_executors(std::size_t count) {

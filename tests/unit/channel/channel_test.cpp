@@ -218,7 +218,7 @@ TEST(Channel, AnotherUsersProcessIsRefusedByDefault) {
         ::_exit(Channel::adopt(std::move(pair.childs), ChannelSide::receiving).code() == Code::not_permitted ? 0 : 1);
     }
     pair.childs.close();
-    EXPECT_EQ(Channel::adopt(std::move(pair.ours), ChannelSide::offering).code(), Code::peer_lost);
+    EXPECT_EQ(Channel::adopt(std::move(pair.ours), ChannelSide::offering, patient()).code(), Code::peer_lost);
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);

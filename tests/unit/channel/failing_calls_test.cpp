@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <set>
@@ -82,7 +83,9 @@ TEST(FailingCalls, NoneOfThemLeavesAnythingBehind) {
         for (const bool offering : {true, false}) {
             const Role faulty = offering ? play_offering : play_receiving;
             const Role other = offering ? play_receiving : play_offering;
-            const long calls = play(faulty, other, listens, 0, 0);
+            // The fewest of some plays: a side polls for a thread that has not begun yet.
+            long calls = play(faulty, other, listens, 0, 0);
+            for (int again = 0; again < 3; ++again) calls = std::min(calls, play(faulty, other, listens, 0, 0));
             ASSERT_GT(calls, 10);
             for (long nth = 1; nth <= calls; ++nth) {
                 for (const int code : {EIO, EMFILE, ENOMEM, EACCES, ENOSYS, EINTR, 0}) {

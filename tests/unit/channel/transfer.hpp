@@ -15,7 +15,7 @@ struct Meeting {
     std::string directory;
     isthmus::FileDescriptor end;
     std::function<bool()> other_is_over;  // the other side will not connect any more
-    std::chrono::nanoseconds step_timeout = std::chrono::seconds(5);
+    std::chrono::nanoseconds step_timeout = std::chrono::seconds(30);
 };
 
 // Until the other side closes in an orderly way, or to the first error.

@@ -418,8 +418,8 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
         }
         for (FileDescriptor& fd : descriptor.release_fds()) fd.close();
         for (std::uint32_t value = 0; value < 8; ++value) {
-            ASSERT_TRUE(producer.produce(value)) << value;
-            const RingReaderCore::Taken taken = other.take(Wait::at_most(5s)).value();
+            ASSERT_TRUE(producer.produce(value, Wait::at_most(25s))) << value;
+            const RingReaderCore::Taken taken = other.take(Wait::at_most(25s)).value();
             EXPECT_EQ(other.value(taken), value);
             ASSERT_TRUE(other.finish(taken));
         }
@@ -571,7 +571,9 @@ TEST(SharedRingFrames, ThatAreBegunAheadNeverTakeTheNewestFrameFromItsReader) {
 // A reader's time does not run while the producer fills what it holds and only asks whether there is room for more.
 // keeps I6
 TEST(SharedRingFrames, ThatAreAskedForAheadGiveNoReaderUpThatNobodyWaitsFor) {
-    Producer producer(options_of(SlowReaderPolicy::wait, 5));
+    SharedRingOptions options = options_of(SlowReaderPolicy::wait, 5);
+    options.reader_deadline = 400ms;
+    Producer producer(options);
     Consumer consumer(producer);
     std::vector<RingReaderCore::Taken> held;
     for (std::uint32_t value = 0; value < 3; ++value) {
@@ -582,7 +584,7 @@ TEST(SharedRingFrames, ThatAreAskedForAheadGiveNoReaderUpThatNobodyWaitsFor) {
     EXPECT_EQ(producer.core->begin(Wait::never()).value(), 4u);
     for (int again = 0; again < 4; ++again) {
         EXPECT_EQ(producer.core->begin(Wait::never()).code(), Code::not_ready);
-        std::this_thread::sleep_for(15ms);  // together three times the deadline
+        std::this_thread::sleep_for(150ms);  // together more than the deadline
     }
     EXPECT_EQ(producer.core->readers().front().state, ReaderState::live);
     // Nothing is held any more: the time runs from here on.
@@ -591,7 +593,7 @@ TEST(SharedRingFrames, ThatAreAskedForAheadGiveNoReaderUpThatNobodyWaitsFor) {
     }
     EXPECT_EQ(producer.core->begin(Wait::never()).code(), Code::not_ready);
     EXPECT_EQ(producer.core->readers().front().state, ReaderState::live);
-    std::this_thread::sleep_for(30ms);
+    std::this_thread::sleep_for(450ms);
     EXPECT_EQ(producer.core->begin(Wait::never()).value(), 5u);
     EXPECT_EQ(producer.core->readers().front().state, ReaderState::too_slow);
 }

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -249,7 +251,7 @@ TEST(Adaptors, TheLogIsALineOfCsvForEveryCall) {
 
 TEST(Adaptors, TheLogGoesToAFileOrSaysWhyNot) {
     World world;
-    const std::string path = testing::TempDir() + "allocations.csv";
+    const std::string path = testing::TempDir() + "allocations-" + std::to_string(::getpid()) + ".csv";
     {
         Result<isthmus::LoggingAllocator> logged =
             isthmus::LoggingAllocator::create(Allocator(HeapAllocator(world)), path);

@@ -262,6 +262,27 @@ TEST(EngineHooks, HearOfALostDeviceBeforeAnyCallAnswersItsCode) {
     EXPECT_TRUE(hooks.told);
 }
 
+TEST(EngineEnds, CountsOfWhatIsLeftCanWaitForTheDestructionOfEndedWork) {
+    struct Slow {
+        std::atomic<bool>& gone;
+        ~Slow() {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            gone = true;
+        }
+    };
+    std::atomic<bool> gone = false;
+    Engine engine(threads(), nullptr);
+    const StreamId stream = engine.create_stream(0, {});
+    Gate gate;
+    ASSERT_EQ(engine.submit(stream, kernel([&] { return gate.wait(), 700; })), code::ok);
+    // Dropped, so that it is destroyed after its end is visible.
+    ASSERT_EQ(engine.submit(stream, kernel([slow = std::shared_ptr<Slow>(new Slow{gone})] { return 0; })), code::ok);
+    gate.open();
+    EXPECT_EQ(engine.synchronize(stream), 700);
+    engine.await_destruction();
+    EXPECT_TRUE(gone);
+}
+
 class RecordingHooks : public Hooks {
 public:
     void thread_begins() override { ++threads_begun; }

@@ -6,6 +6,8 @@
 #include <machines/record.hpp>
 #include <platform/detect.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -377,7 +379,7 @@ TEST(Records, AnUnknownMachineIsRefusedWithTheKnownOnes) {
 }
 
 TEST(Records, APathIsReadAndAMissingOneRefused) {
-    const std::string path = testing::TempDir() + "isthmus-record-test.json";
+    const std::string path = testing::TempDir() + "isthmus-record-" + std::to_string(::getpid()) + ".json";
     std::FILE* file = std::fopen(path.c_str(), "wb");
     ASSERT_NE(file, nullptr);
     const std::string text(known_record("gb10"));
