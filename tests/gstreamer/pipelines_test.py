@@ -70,8 +70,8 @@ class Pipelines(unittest.TestCase):
         self.started.append(process)
         return process
 
-    def end(self, process, code=0):
-        out, error = process.communicate(timeout=DEADLINE_S)
+    def end(self, process, code=0, deadline_s=DEADLINE_S):
+        out, error = process.communicate(timeout=deadline_s)
         self.assertEqual(process.returncode, code, error)
         result = json.loads(out)
         result["stderr"] = error
@@ -469,7 +469,7 @@ class Source(Pipelines):
 class Leaks(Pipelines):
     def traced(self, text, *options):
         result = self.end(self.pipeline(text, *options, GST_TRACERS="leaks", GST_DEBUG="GST_TRACER:7",
-                                        GST_DEBUG_NO_COLOR="1"))
+                                        GST_DEBUG_NO_COLOR="1"), deadline_s=4 * DEADLINE_S)
         return result, [line for line in result["stderr"].splitlines() if "object-alive, type-name=(string)" in line and "%s" not in line]
 
     def test_a_thousand_state_changes_leave_nothing(self):  # keeps Y4

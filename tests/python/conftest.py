@@ -61,7 +61,7 @@ class Gate:
 
     def hold(self, stream, words):
         """Launches the work, which uses `words`. It gives up after some seconds, so that a failure is not a hang."""
-        self.kernels.wait_for_gate(stream, 1, ctypes.addressof(self.word), words, 1 << 33)
+        self.kernels.wait_for_gate(stream, 1, ctypes.addressof(self.word), words, 1 << 35)
 
     def open(self):
         self.word[0] = 1

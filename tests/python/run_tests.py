@@ -30,8 +30,12 @@ def skip(reason):
 
 
 def ran(*command, **more):
-    done = subprocess.run([str(part) for part in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, 'PIP_DISABLE_PIP_VERSION_CHECK': '1'}, check=False, **more)
+    try:
+        done = subprocess.run([str(part) for part in command], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False,
+                              env={**os.environ, 'PIP_DISABLE_PIP_VERSION_CHECK': '1'}, **more)
+    except subprocess.TimeoutExpired as late:
+        return False, f'not over after {late.timeout:g} s'
     return done.returncode == 0, done.stdout
 
 
@@ -45,7 +49,7 @@ def new_environment(folder, *options):
 def make(folder):
     """An environment with pytest and NumPy."""
     new_environment(folder)
-    pip = [folder / 'bin' / 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '15', '--only-binary', ':all:']
+    pip = [folder / 'bin' / 'pip', 'install', '--quiet', '--retries', '3', '--timeout', '15', '--only-binary', ':all:']
     installed, said = ran(*pip, *WANTED, timeout=180)
     if installed:
         ran(*pip, *OPTIONAL, timeout=180)

@@ -98,9 +98,9 @@ install_packages() {
         echo "apt-get is not here; install by hand: $*" >&2
         return 1
     fi
-    local quietly=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends)
+    local quietly=(env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=5 install -y -qq --no-install-recommends)
     as_root "${quietly[@]}" "$@" </dev/null >/dev/null 2>&1 && return 0
-    as_root apt-get update -qq </dev/null || return 1
+    as_root apt-get -o Acquire::Retries=5 update -qq </dev/null || return 1
     as_root "${quietly[@]}" "$@" </dev/null >/dev/null
 }
 

@@ -93,7 +93,7 @@ TEST(SealedMemory, WhatIsNotSealedMemoryOfThatSizeIsRefused) {
     refused(FileDescriptor(::open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), 4096, "a directory");
     refused(FileDescriptor(::open("/dev/zero", O_RDWR | O_CLOEXEC)), 4096, "a device");
     for (const char* folder : {"/tmp", "/dev/shm"}) {
-        std::string path = std::string(folder) + "/isthmus-sealed-XXXXXX";
+        std::string path = std::string(folder) + "/sealed-memory-test-XXXXXX";
         FileDescriptor file(::mkostemp(path.data(), O_CLOEXEC));
         if (!file) continue;  // no such folder
         ::unlink(path.c_str());

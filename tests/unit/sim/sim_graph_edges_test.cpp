@@ -247,7 +247,7 @@ void destroy(void* pointer) {
     destroyed += *static_cast<int*>(pointer);
 }
 void wait_for_destroyed(int count) {
-    for (int i = 0; i < 5000 && destroyed != count; ++i) ::usleep(1000);
+    for (int i = 0; i < 60000 && destroyed != count; ++i) ::usleep(1000);
     REQUIRE_THAT(destroyed == count);
 }
 

@@ -288,7 +288,7 @@ TEST(SimGraphMemory, NodesAllocateAndFreeWithoutACapture) {
         REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
         REQUIRE_CODE(cuGraphDestroy(graph), 0);
         // The thread that ran the last launch ends its copy of the graph.
-        for (int i = 0; i < 5000 && isthmus_sim_live("graph") != 0; ++i) ::usleep(1000);
+        for (int i = 0; i < 60000 && isthmus_sim_live("graph") != 0; ++i) ::usleep(1000);
         REQUIRE_THAT(isthmus_sim_live("graph") == 0);
     });
 }

@@ -200,6 +200,7 @@ TEST(SimStreamWords, AMemoryHandleIsTakenWhileAStreamWaits) {
         ShareableBytes bytes = {};
         REQUIRE_CODE(cuMemAlloc_v2(&memory, 4096), 0);
         REQUIRE_CODE(cuMemsetD32_v2(memory, 5, 1024), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);  // the stream does not wait for the fill, and the call below would
         REQUIRE_CODE(cuStreamWaitValue32_v2(w.scene.stream, memory, 6, equal), 0);
         REQUIRE_CODE(cuStreamWriteValue32_v2(w.scene.stream, memory + 4, 7, 0), 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

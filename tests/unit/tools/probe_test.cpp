@@ -61,7 +61,7 @@ TEST(Probes, ThatHangHaveSaidWhatTheySaid) {  // keeps G13
             say("two\n");
             for (;;) ::pause();
         },
-        milliseconds(2000));
+        milliseconds(6000));
     EXPECT_EQ(outcome.end, ProbeEnd::hung);
     EXPECT_EQ(outcome.text, "one\ntwo\n");
     expect_no_child_left();

@@ -202,9 +202,9 @@ class InstalledTests(Reports):
         tests = self.made_beside("--run-tests")["tests"]
         self.assertEqual((tests["passed"], tests["failed"], tests["failures"][0]["output"]), (1, 1, "why\n"))
         self.install("echo 'passed  one'; sleep 1000")
-        document = self.made_beside("--run-tests", "--tests-deadline", "3")
+        document = self.made_beside("--run-tests", "--tests-deadline", "8")
         self.assertEqual(document["tests"]["passed"], 1)
-        self.assertIn("not over after 3 seconds", document["tests"]["end"])
+        self.assertIn("not over after 8 seconds", document["tests"]["end"])
         self.install("exit 0")
         document = self.made_beside("--run-tests")
         self.assertIn("tests: they printed no result", document["left_out"])
@@ -288,10 +288,10 @@ class PlayedMachines(Reports):
                 self.assertEqual(len(again["litmus"]["findings"]), 1)
 
     def test_what_hangs_or_crashes_is_left_out_and_the_rest_is_there(self):
-        for fault, says in (("call=cuInit:stands", "not over after 5 seconds"),
+        for fault, says in (("call=cuInit:stands", "not over after 8 seconds"),
                             ("call=cuMemHostAlloc:stands", "not over")):
             with self.subTest(fault=fault):
-                document, _ = self.made("--machine", "orin", "--deadline", "5", "--seconds", "0.1",
+                document, _ = self.made("--machine", "orin", "--deadline", "8", "--seconds", "0.1",
                                         ISTHMUS_SIM_FAULTS=fault)
                 self.assertIn(says, " ".join(document["left_out"]))
                 self.assertIn("D001", document["doctor"]["checked"])
@@ -299,7 +299,7 @@ class PlayedMachines(Reports):
                 if "cuInit" in fault:
                     self.assertIsNone(document["record"])
                     done = self.report("--read", self.path("report.json"), "--record", self.path("r.json"), code=2)
-                    self.assertIn("not over after 5 seconds", done.stderr)
+                    self.assertIn("not over after 8 seconds", done.stderr)
                 else:
                     self.assertEqual(document["record"]["devices"][0]["attributes"]["INTEGRATED"], 1)
                     self.assertEqual(document["litmus"]["summary"], "incomplete")

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -47,15 +48,17 @@ void write_all(int fd, const std::string& text) {
     ::_exit(code);  // skips destructors: they would end the parent's state
 }
 
-// Reads until the child closes its end of the pipe; false: the deadline passed.
+constexpr std::size_t pipe_bytes = 65536;  // what a pipe holds
+
+// Reads until the child closes its end of the pipe; false: the deadline passed. What is in the pipe by then is read.
 bool read_answer(int fd, Clock::time_point until, std::string& text,
                  const std::function<void(std::string_view)>& hear) {
-    for (;;) {
+    for (std::size_t late_bytes = 0; late_bytes < pipe_bytes;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (left <= 0) return false;
         pollfd waiting{fd, POLLIN, 0};
-        const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 60000)));
+        const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<long long>(left, 0, 60000)));
         if (ready < 0 && errno != EINTR) return false;
+        if (ready <= 0 && left <= 0) return false;
         if (ready <= 0) continue;
         char part[4096];
         const ssize_t got = ::read(fd, part, sizeof part);
@@ -63,7 +66,9 @@ bool read_answer(int fd, Clock::time_point until, std::string& text,
         if (got <= 0) return true;
         text.append(part, static_cast<std::size_t>(got));
         if (hear) hear({part, static_cast<std::size_t>(got)});
+        if (left <= 0) late_bytes += static_cast<std::size_t>(got);
     }
+    return false;
 }
 
 // The child may end shortly after it closed the pipe, or hang in its last system call.
@@ -112,7 +117,7 @@ ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, 
         outcome.end = ProbeEnd::hung;
         ::kill(child, SIGKILL);
         // A process that waits inside the kernel driver cannot be killed; it is left behind after this wait.
-        wait_for(child, Clock::now() + std::chrono::seconds(2), status);
+        wait_for(child, Clock::now() + std::chrono::seconds(20), status);
         return outcome;
     }
     if (WIFSIGNALED(status)) {
