@@ -22,6 +22,11 @@ std::uint64_t DroppedBuffers::bytes() const {
     return outstanding_.bytes;
 }
 
+bool DroppedBuffers::taken() const {
+    const std::lock_guard lock(mutex_);
+    return outstanding_.buffers != all_.size();
+}
+
 rules::Ending DroppedBuffers::add(BufferState& buffer, const rules::Dropped& how, std::uint64_t limit_bytes) {
     const std::lock_guard lock(mutex_);
     if (closed_) return rules::Ending::now;
@@ -31,7 +36,7 @@ rules::Ending DroppedBuffers::add(BufferState& buffer, const rules::Dropped& how
     ++outstanding_.buffers;
     ++outstanding_.since_asked;
     outstanding_.bytes += how.bytes;
-    count_.store(all_.size(), std::memory_order_relaxed);
+    count_.store(outstanding_.buffers, std::memory_order_relaxed);
     return when;
 }
 
@@ -40,11 +45,10 @@ void DroppedBuffers::close() {
     closed_ = true;
 }
 
-// Without the lock the caller then asks the driver and ends buffers. What it took counts until put_back().
+// Without the lock the caller then asks the driver and ends buffers.
 DroppedBuffers::All DroppedBuffers::take(bool asks) {
     const std::lock_guard lock(mutex_);
     if (asks) outstanding_.since_asked = 0;
-    taken_.fetch_add(1, std::memory_order_relaxed);
     return std::exchange(all_, {});
 }
 
@@ -53,25 +57,25 @@ DroppedBuffers::One DroppedBuffers::take_oldest() {
     if (all_.empty()) return {};
     const One oldest = all_.front();
     all_.erase(all_.begin());
-    --outstanding_.buffers;
-    outstanding_.bytes -= oldest.bytes;
-    if (all_.empty()) outstanding_.since_asked = 0;
-    count_.store(all_.size(), std::memory_order_relaxed);
+    part_with(1, oldest.bytes);
     return oldest;
 }
 
-DroppedBuffers::All DroppedBuffers::put_back(All left) {
+void DroppedBuffers::part_with(std::size_t buffers, std::uint64_t bytes) {
+    outstanding_.buffers -= buffers;
+    outstanding_.bytes -= bytes;
+    if (outstanding_.buffers == 0) outstanding_.since_asked = 0;    // nothing is left to ask about
+    count_.store(outstanding_.buffers, std::memory_order_release);  // pairs with the acquire in any()
+}
+
+DroppedBuffers::All DroppedBuffers::put_back(All left, std::size_t ended, std::uint64_t ended_bytes) {
     const std::lock_guard lock(mutex_);
     All homeless;
     if (closed_) left.swap(homeless);
+    for (const One& one : homeless) ended_bytes += one.bytes;
     left.insert(left.end(), all_.begin(), all_.end());
     all_.swap(left);
-    outstanding_.buffers = all_.size();
-    outstanding_.bytes = 0;
-    for (const One& one : all_) outstanding_.bytes += one.bytes;
-    if (all_.empty()) outstanding_.since_asked = 0;  // nothing is left to ask about
-    count_.store(all_.size(), std::memory_order_relaxed);
-    taken_.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in taken()
+    part_with(ended + homeless.size(), ended_bytes);
     return homeless;
 }
 
@@ -119,7 +123,7 @@ std::uint64_t end_dropped_buffers(DeviceState& device, bool ask) {
     std::uint64_t bytes = 0;
     DroppedBuffers::All left = device.dropped.take(ask);
     Asked asked;
-    std::erase_if(left, [&](const DroppedBuffers::One& one) {
+    const std::size_t ended = std::erase_if(left, [&](const DroppedBuffers::One& one) {
         if (!can_end || !has_ended(*one.buffer, ask, asked)) return false;
         bytes += one.bytes;
         // Who asks needs memory of any size: what rests would leave its lane at once.
@@ -127,7 +131,9 @@ std::uint64_t end_dropped_buffers(DeviceState& device, bool ask) {
         return true;
     });
     // The runtime has ended meanwhile, and found none of these.
-    for (const DroppedBuffers::One& one : device.dropped.put_back(std::move(left))) end_dropped(one.buffer, Wait{});
+    for (const DroppedBuffers::One& one : device.dropped.put_back(std::move(left), ended, bytes)) {
+        end_dropped(one.buffer, Wait{});
+    }
     return bytes;
 }
 
@@ -155,7 +161,7 @@ bool wait_for_others(const DeviceState& device, const Deadline& deadline) {
 }  // namespace
 
 std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait) {
-    if (!device.dropped.any() && !device.dropped.taken()) return 0;
+    if (!device.dropped.any()) return 0;
     const Deadline deadline(wait, device.config->wait_timeout);
     const std::uint64_t bytes = device.dropped.bytes();
     const bool at_end = [&] {  // of the runtime: others end themselves what they have taken
@@ -165,9 +171,14 @@ std::uint64_t end_all_dropped_buffers(DeviceState& device, Wait wait) {
     const Ending ending;
     do {
         DroppedBuffers::All all = device.dropped.take(true);
-        for (const DroppedBuffers::One& one : all) end_dropped(one.buffer, deadline.left());
+        const std::size_t ended = all.size();
+        std::uint64_t ended_bytes = 0;
+        for (const DroppedBuffers::One& one : all) {
+            ended_bytes += one.bytes;
+            end_dropped(one.buffer, deadline.left());
+        }
         all.clear();
-        (void)device.dropped.put_back(std::move(all));
+        (void)device.dropped.put_back(std::move(all), ended, ended_bytes);
     } while (!at_end && ending.outermost && wait_for_others(device, deadline) && device.dropped.any());
     return bytes;
 }

@@ -22,11 +22,11 @@ struct DeviceState;
 // close() and end_dropped_buffers() come before the runtime's end.
 class DroppedBuffers {
 public:
-    // One load.
-    bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
+    // One load. Those that a thread is about to end count until it puts back what is left.
+    bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     std::uint64_t bytes() const;
-    // Whether a thread is about to end some: these count here until it puts back what is left.
-    bool taken() const noexcept { return taken_.load(std::memory_order_acquire) != 0; }
+    // Whether threads are about to end some.
+    bool taken() const;
     // Ending::later: the buffer is here from now on. Otherwise nothing has changed.
     rules::Ending add(BufferState& buffer, const rules::Dropped& how, std::uint64_t limit_bytes);
     // Nothing can be added from now on.
@@ -41,17 +41,18 @@ private:
         std::uint64_t bytes = 0;
     };
     using All = std::vector<One>;
-    // Each take() is followed by a put_back().
+    // Each take() is followed by a put_back(), which is told how many of them the caller has ended, of how many bytes.
     All take(bool asks);
-    All put_back(All left);  // after close(), answers all that it was given: the caller ends them
+    // After close(), answers all that is left: the caller ends them.
+    All put_back(All left, std::size_t ended, std::uint64_t ended_bytes);
     One take_oldest();
+    void part_with(std::size_t buffers, std::uint64_t bytes);  // with the lock
 
     mutable std::mutex mutex_;
-    All all_;  // oldest first
-    rules::Outstanding outstanding_;
+    All all_;                         // oldest first
+    rules::Outstanding outstanding_;  // with those that threads have taken
     bool closed_ = false;
-    std::atomic<std::size_t> count_{0};
-    std::atomic<int> taken_{0};
+    std::atomic<std::size_t> count_{0};  // outstanding_.buffers
 };
 
 // Ends the dropped buffers whose work has ended, and answers how many bytes they had. `ask`: asks the driver how far
