@@ -4,6 +4,7 @@
 #include "keeping.hpp"
 #include "simulator_control.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,9 +25,10 @@ protected:
         if (plan() != nullptr) (void)plan()(nullptr);
         runtime_.reset();
     }
-    void open(std::uint64_t cache_bytes) {
+    void open(std::uint64_t cache_bytes) { open(options_with(cache_bytes)); }
+    void open(const RuntimeOptions& options) {
         runtime_.reset();
-        runtime_.emplace(Runtime::open(options_with(cache_bytes)).value());
+        runtime_.emplace(Runtime::open(options).value());
         if (device().is_cpu() || plan() == nullptr) GTEST_SKIP() << "only the simulator holds a call up";
     }
     void close() { runtime_.reset(); }
@@ -153,6 +155,35 @@ TEST_F(KeptMemory, ThatAnotherThreadIsAboutToGiveBackIsWaitedForBeforeAnythingIs
     ASSERT_EQ(limit_device(0, 0), 0);
     EXPECT_TRUE(first->ok()) << first->error().text();
     EXPECT_TRUE(second->ok()) << second->error().text();
+}
+
+// keeps M5, R4: what another thread is about to end still counts where this one is refused.
+TEST_F(KeptMemory, ThatAnotherThreadHoldsIsPendingInARefusal) {
+    constexpr std::uint64_t chunk = std::uint64_t{2} << 20;
+    RuntimeOptions options = options_with(plenty);
+    options.wait_timeout = std::chrono::milliseconds(50);
+    open(options);
+    std::optional<Gate> gate(std::in_place, device());
+    if (!gate->holds()) GTEST_SKIP() << "nothing runs beside the host";
+    Stream stream = device().create_stream().value();
+    {
+        auto dropped = device().allocate<std::int32_t>(2 * chunk / sizeof(std::int32_t), MemoryKind::device).value();
+        (void)stream.launch(when_raised, 1, gate->words(), dropped, 1).value();
+    }
+    ASSERT_EQ(plan()("call=cuEventQuery:stands;call=cuStreamQuery:stands"), 0);
+    Thread asks([&] { (void)device().allocate<std::uint8_t>(chunk, MemoryKind::device); });
+    until_somebody_stands();  // with the dropped buffer in its hands
+    const auto limit_device = control<isthmus_sim_set_memory_bytes_fn>("isthmus_sim_set_memory_bytes");
+    ASSERT_EQ(limit_device(0, 2 * chunk), 0);
+    const auto refused = device().allocate<std::uint8_t>(chunk, MemoryKind::device);
+    ASSERT_EQ(limit_device(0, 0), 0);
+    ASSERT_EQ(plan()(nullptr), 0);
+    gate->raise();
+    asks.join();
+    EXPECT_EQ(refused.code(), Code::out_of_memory);
+    const std::string pending = std::to_string(2 * chunk) + " bytes released and pending";
+    EXPECT_NE(refused.error().message().find(pending), std::string::npos) << refused.error().text();
+    while (!stream.synchronize()) continue;  // each waits for 50 ms
 }
 
 }  // namespace
