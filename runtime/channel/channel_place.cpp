@@ -23,7 +23,11 @@ namespace {
 
 constexpr const char* place_name = "channel";
 constexpr int waiting_connections = 8;
-constexpr int lock_tries = 20;  // 1 ms each: removing a dead name holds the lock for one call
+// 1 ms each. A listener that ends removes its name before it gives the lock back.
+constexpr int lock_tries = 20;
+// So many where nobody has the name: removing a dead one holds the lock for some calls, between which a process may
+// stand still.
+constexpr int lock_tries_beside_no_name = 5000;
 
 sockaddr_un address_of(const std::string& path) noexcept {
     sockaddr_un address{};
@@ -65,6 +69,18 @@ Result<void> check_owner(const std::string& directory, uid_t owner, int socket,
 
 bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
     return calls.flock(directory, LOCK_EX | LOCK_NB) == 0;
+}
+
+// Whether some process listens under the name, or is about to, or that is unknown. Asked with a socket of another kind,
+// so that a listener gets no connection to accept from it.
+bool has_living_name(int directory, const platform::os::ProcessCalls& calls) {
+    const FileDescriptor name(calls.openat(directory, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!name) return errno != ENOENT;
+    const FileDescriptor socket(calls.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket) return true;
+    const sockaddr_un address = address_of(path_of(name.get()));
+    const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+    return calls.connect(socket.get(), to, sizeof(address)) == 0 || errno != ECONNREFUSED;
 }
 
 Result<void> check_owned(int directory, const std::string& name, const platform::os::ProcessCalls& calls) {
@@ -148,7 +164,8 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
         if (errno != EWOULDBLOCK && errno != EINTR) {
             return channel_error("flock", errno, composed("the directory {} could not be locked", directory));
         }
-        if (tries == lock_tries) {
+        const bool in_use = tries >= lock_tries && has_living_name(at, calls);
+        if (in_use || tries == lock_tries_beside_no_name) {
             return make_error<errors::listener_directory_in_use>(directory).from_call("flock", EWOULDBLOCK);
         }
         pause_1ms(calls);

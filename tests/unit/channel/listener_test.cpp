@@ -2,13 +2,16 @@
 // Listeners and their directories, and a whole transfer in both directions.
 #include <isthmus/ipc/channel.hpp>
 
+#include "channel_state.hpp"
 #include "process_state.hpp"
 #include "transfer.hpp"
+#include "wrapped_calls.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,8 +20,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -148,6 +153,62 @@ TEST(Listener, TheNameOfOneThatWasKilledIsRemoved) {
             EXPECT_EQ(directory.entries(), 0);
         }
     }
+}
+
+// The lock of a directory, as a process has it that removes a dead name.
+FileDescriptor lock_of(const std::string& directory) {
+    FileDescriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    EXPECT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+    return lock;
+}
+void leave_dead_name(const std::string& directory) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory + "/channel").c_str());
+    const FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+}
+// Listens there, and calls `tried` with the number of each try to get the lock. The time between tries does not pass.
+Result<Listener> listen_counted(const std::string& directory, const std::function<void(int)>& tried) {
+    int tries = 0;
+    call_hooks.before = [&](std::string_view name) {
+        if (name == "flock") tried(++tries);
+        return name == "ppoll" ? EINTR : 0;
+    };
+    Result<Listener> listener = detail::ChannelAccess::listen(directory, patient(), wrapped_calls());
+    call_hooks = {};
+    return listener;
+}
+
+// keeps I6
+TEST(Listener, WaitsForAProcessThatStandsStillWhileItRemovesADeadName) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    for (const bool removed : {false, true}) {
+        if (!removed) leave_dead_name(directory.path());
+        FileDescriptor lock = lock_of(directory.path());
+        const Result<Listener> listener = listen_counted(directory.path(), [&](int tries) {
+            if (tries == 1000) lock.close();
+        });
+        EXPECT_TRUE(listener.ok()) << listener.error().text();
+        EXPECT_FALSE(lock) << "it was waited for";
+    }
+    const FileDescriptor lock = lock_of(directory.path());
+    int tries = 0;
+    EXPECT_EQ(listen_counted(directory.path(), [&](int at) { tries = at; }).code(), Code::in_use);
+    EXPECT_EQ(tries, 5000) << "but not for ever";
+}
+
+// keeps I4, I6
+TEST(Listener, ItsDirectoryIsRefusedToOthersSoonAndItHearsNothingOfThem) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    int tries = 0;
+    EXPECT_EQ(listen_counted(directory.path(), [&](int at) { tries = at; }).code(), Code::in_use);
+    EXPECT_EQ(tries, 20);
+    pollfd one{listener.descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&one, 1, 0), 0);
 }
 
 TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {

@@ -126,6 +126,7 @@ public:
     // Creates the directory (mode 0700) where it is missing, but not its parents. Errors: not_permitted (the directory
     // belongs to another user, others may enter it, it is a symbolic link, its entry `channel` is not a socket of this
     // user), in_use (another listener lives in it, or another program has that socket), invalid_argument, system_error.
+    // Waits for a process that removes a dead listener's name, 5 s at most.
     static Result<Listener> create(const std::string& directory, const ChannelOptions& options = {});
     Listener(Listener&&) noexcept;
     Listener& operator=(Listener&&) noexcept;
