@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames received into buffers of the program, of each kind of memory, with sender and receiver in one thread.
+#include "patience.hpp"
+
 #include <isthmus/copy.hpp>
 #include <isthmus/read_back.hpp>
 #include <isthmus/runtime.hpp>
@@ -14,6 +16,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -30,32 +33,31 @@ using Path = ucx::ReceivePath;
 
 // A ring on the CPU device, a sender of its frames, and a receiver for buffers.
 struct Pair {
-    Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = {}) : frame_bytes(bytes) {
+    Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = patient())
+        : frame_bytes(bytes) {
         SharedRingOptions shape;
         shape.policy = policy;
         shape.reader_deadline = 20s;
         ring.emplace(SharedFrameRing<std::uint8_t>::create(runtime.cpu(), bytes, shape).value());
         ucx::Listener listener = ucx::Listener::create({"127.0.0.1", 0}, options).value();
-        std::thread other([&, options] {
-            Result<FileDescriptor> accepted = listener.accept();
-            while (!accepted) accepted = listener.accept();
-            made.emplace(ucx::FrameSender::create(
-                ucx::Connection::greet(std::move(accepted).value(), options).value(),
-                SharedFrameReader<std::uint8_t>::open(runtime.cpu(), ring->admit().value()).value(), {}));
+        // Has its connection, and needs listener and options no more, when the receiver is made.
+        std::future<ucx::FrameSender> other = std::async(std::launch::async, [&] {
+            return ucx::FrameSender::create(
+                       ucx::Connection::greet(accepted_by(listener).value(), options).value(),
+                       SharedFrameReader<std::uint8_t>::open(runtime.cpu(), ring->admit().value()).value(), {})
+                .value();
         });
         receiver.emplace(
             ucx::FrameReceiver::create(ucx::Connection::connect({"127.0.0.1", listener.port()}, options).value())
                 .value());
-        waits = std::move(other);
+        made = std::move(other);
+        steps.step();
     }
-    ~Pair() {
-        receiver.reset();
-        if (waits.joinable()) waits.join();
-    }
+    ~Pair() { receiver.reset(); }  // for which a sender that is being made waits
     // Behind the receiver's begin().
     void join() {
-        waits.join();
-        sender.emplace(std::move(*made).value());
+        sender.emplace(made.get());
+        steps.step();
     }
     std::vector<Bytes> buffers(std::size_t count, MemoryKind kind) {
         std::vector<Bytes> all;
@@ -65,7 +67,7 @@ struct Pair {
         return all;
     }
     void publish(int value) {
-        auto frame = ring->begin_frame(Wait::at_most(1s)).value();
+        auto frame = ring->begin_frame(Wait::at_most(20s)).value();
         {
             auto view = frame.buffer().write_on_host().value();
             std::fill(view.begin(), view.end(), static_cast<std::uint8_t>(value));
@@ -77,6 +79,7 @@ struct Pair {
         for (;;) {
             if (sent) sent = sender->step(0ns);
             Result<ucx::ReceivedFrame> frame = receiver->next_frame(0ns);
+            steps.step();
             if (frame || frame.code() != Code::timed_out || std::chrono::steady_clock::now() > end) return frame;
         }
     }
@@ -86,15 +89,15 @@ struct Pair {
         const bool same = std::all_of(content.begin(), content.end(), [&](auto each) { return each == content[0]; });
         return same ? content[0] : -1;
     }
+    Steps steps{};  // of the thread of the test
     std::size_t frame_bytes;
     Runtime runtime = Runtime::open().value();
     Device& device = runtime.default_device();
     Stream stream = device.create_stream().value();
     std::optional<SharedFrameRing<std::uint8_t>> ring{};
-    std::optional<Result<ucx::FrameSender>> made{};
     std::optional<ucx::FrameReceiver> receiver{};
     std::optional<ucx::FrameSender> sender{};
-    std::thread waits{};
+    std::future<ucx::FrameSender> made{};  // its thread ends before what it uses
     Result<void> sent{};
 };
 
@@ -103,7 +106,10 @@ class Sending {
 public:
     explicit Sending(Pair& pair)
         : thread_([this, &pair] {
-              while (!over_ && pair.sent) pair.sent = pair.sender->step(1ms);
+              while (!over_ && pair.sent) {
+                  pair.sent = pair.sender->step(1ms);
+                  steps_.step();
+              }
           }) {}
     ~Sending() {
         if (thread_.joinable()) end();
@@ -117,6 +123,7 @@ public:
 
 private:
     std::atomic<bool> over_{false};
+    Steps steps_{};
     std::thread thread_;
 };
 
@@ -321,76 +328,84 @@ TEST(Buffers, GetNoFrameThatWasOverwrittenWhileItWasSent) {
 
 // keeps N3
 TEST(Buffers, ThatAreHeldLongerThanSilenceKeepTheConnection) {
+    ucx::ConnectionOptions options = patient();
+    options.silence = 800ms;
     for (const std::size_t bytes : {std::size_t{4096}, std::size_t{100000}}) {
         SCOPED_TRACE(bytes);
-        ucx::ConnectionOptions options;
-        options.silence = 800ms;
-        Pair pair(bytes, SlowReaderPolicy::wait, options);
-        const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
-        ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
-        pair.join();
-        for (int frame = 0; frame < 4; ++frame) {
-            pair.publish(frame + 1);
-            EXPECT_TRUE(pair.sender->step(0ns));
-        }
-        std::vector<ucx::ReceivedFrame> held;
-        for (int frame = 0; frame < 2; ++frame) held.push_back(pair.next().value());
-        EXPECT_EQ(pair.next(2400ms).code(), Code::timed_out);
-        EXPECT_TRUE(pair.sent) << pair.sent.error().text();
-        EXPECT_EQ(pair.value_of(held[0].buffer()), 1);
-        held.clear();
-        for (int frame = 2; frame < 4; ++frame) {
-            Result<ucx::ReceivedFrame> came = pair.next();
-            ASSERT_TRUE(came) << came.error().text();
-            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
-            EXPECT_EQ(came->missed(), 0u);
-        }
+        play_undisturbed(options.silence, [&] {
+            Pair pair(bytes, SlowReaderPolicy::wait, options);
+            const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+            ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(2, kind)));
+            pair.join();
+            for (int frame = 0; frame < 4; ++frame) {
+                pair.publish(frame + 1);
+                EXPECT_TRUE(pair.sender->step(0ns));
+            }
+            std::vector<ucx::ReceivedFrame> held;
+            for (int frame = 0; frame < 2; ++frame) held.push_back(pair.next().value());
+            EXPECT_EQ(pair.next(2400ms).code(), Code::timed_out);
+            EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+            EXPECT_EQ(pair.value_of(held[0].buffer()), 1);
+            held.clear();
+            for (int frame = 2; frame < 4; ++frame) {
+                Result<ucx::ReceivedFrame> came = pair.next();
+                ASSERT_TRUE(came) << came.error().text();
+                EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+                EXPECT_EQ(came->missed(), 0u);
+            }
+        });
     }
 }
 
 // keeps N3
 TEST(Buffers, OfASlowProgramKeepTheConnection) {
-    ucx::ConnectionOptions options;
-    options.silence = 900ms;  // a thread may stand still for 0.5 s
-    Pair pair(4096, SlowReaderPolicy::wait, options);
-    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
-    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
-    pair.join();
-    pair.publish(100);
-    EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 100);
-    Sending sending(pair);
-    // All leave at once. Each call of next_frame() finds one, so that none of them waits.
-    for (int frame = 0; frame < 7; ++frame) pair.publish(frame + 1);
-    for (int frame = 0; frame < 7; ++frame) {
-        std::this_thread::sleep_for(150ms);
-        Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
-        EXPECT_TRUE(came) << came.error().text();
-        if (!came) break;
-        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
-    }
-    sending.end();
-    EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+    ucx::ConnectionOptions options = patient();
+    options.silence = 900ms;
+    play_undisturbed(options.silence, [&] {
+        Pair pair(4096, SlowReaderPolicy::wait, options);
+        const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+        ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
+        pair.join();
+        pair.publish(100);
+        EXPECT_EQ(pair.value_of(pair.next().value().buffer()), 100);
+        Sending sending(pair);
+        // All leave at once. Each call of next_frame() finds one, so that none of them waits.
+        for (int frame = 0; frame < 7; ++frame) pair.publish(frame + 1);
+        for (int frame = 0; frame < 7; ++frame) {
+            std::this_thread::sleep_for(150ms);
+            Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
+            pair.steps.step();
+            EXPECT_TRUE(came) << came.error().text();
+            if (!came) break;
+            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+        }
+        sending.end();
+        EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+    });
 }
 
 // keeps N3: UCX with CUDA copies a frame to the device in fragments, and waits for each of them
 TEST(Buffers, OfASlowDeviceKeepTheConnection) {
-    ucx::ConnectionOptions options;
+    ucx::ConnectionOptions options = patient();
     options.silence = 1s;
-    Pair pair(std::size_t{8} << 20, SlowReaderPolicy::wait, options);
-    const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
-    ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
-    pair.join();
-    Sending sending(pair);
-    for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
-    std::this_thread::sleep_for(100ms);  // as much as the connection holds is there at once
-    for (int frame = 0; frame < 3; ++frame) {
-        Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
-        EXPECT_TRUE(came) << came.error().text();
-        if (!came) break;
-        EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
-    }
-    sending.end();
-    EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+    play_undisturbed(options.silence, [&] {
+        Pair pair(std::size_t{8} << 20, SlowReaderPolicy::wait, options);
+        const MemoryKind kind = !pair.device.is_cpu() ? MemoryKind::device : MemoryKind::host;
+        ASSERT_TRUE(pair.receiver->begin(pair.device, pair.stream, pair.buffers(3, kind)));
+        pair.join();
+        Sending sending(pair);
+        for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
+        std::this_thread::sleep_for(100ms);  // as much as the connection holds is there at once
+        for (int frame = 0; frame < 3; ++frame) {
+            Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
+            pair.steps.step();
+            EXPECT_TRUE(came) << came.error().text();
+            if (!came) break;
+            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+        }
+        sending.end();
+        EXPECT_TRUE(pair.sent) << pair.sent.error().text();
+    });
 }
 
 TEST(Buffers, AreWaitedForAsLongAsTimeGoes) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sender and a receiver of frames over UCX in one thread, so that each step happens when the test says so.
+#include "patience.hpp"
+
 #include <isthmus/runtime.hpp>
 #include <isthmus/ucx.hpp>
 
@@ -8,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -20,38 +23,31 @@ using Reader = SharedFrameReader<std::uint8_t>;
 
 std::pair<ucx::Connection, ucx::Connection> connected(const ucx::ConnectionOptions& options) {
     ucx::Listener listener = ucx::Listener::create({"127.0.0.1", 0}, options).value();
-    std::optional<ucx::Connection> sends;
-    std::thread other([&] {
-        for (;;) {
-            Result<FileDescriptor> accepted = listener.accept();
-            if (!accepted) continue;
-            sends.emplace(ucx::Connection::greet(std::move(accepted).value(), options).value());
-            return;
-        }
-    });
+    std::future<ucx::Connection> sends = std::async(
+        std::launch::async, [&] { return ucx::Connection::greet(accepted_by(listener).value(), options).value(); });
     ucx::Connection receives = ucx::Connection::connect({"127.0.0.1", listener.port()}, options).value();
-    other.join();
-    return {std::move(*sends), std::move(receives)};
+    return {sends.get(), std::move(receives)};
 }
 
 // A ring here, a sender of its frames, a receiver, and its ring.
 struct Pair {
-    Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = {}) {
+    Pair(std::size_t bytes, SlowReaderPolicy policy, const ucx::ConnectionOptions& options = patient()) {
         SharedRingOptions shape;
         shape.policy = policy;
+        shape.reader_deadline = 20s;
         ring.emplace(Ring::create(device, bytes, shape).value());
         auto [sends, receives] = connected(options);
-        std::optional<Result<ucx::FrameSender>> made;
-        std::thread other([&, taken = std::move(sends)]() mutable {
-            made.emplace(ucx::FrameSender::create(std::move(taken), Reader::open(device, ring->admit().value()).value(),
-                                                  {std::byte{7}}));
+        std::future<ucx::FrameSender> made = std::async(std::launch::async, [&, taken = std::move(sends)]() mutable {
+            return ucx::FrameSender::create(std::move(taken), Reader::open(device, ring->admit().value()).value(),
+                                            {std::byte{7}})
+                .value();
         });
         receiver.emplace(ucx::FrameReceiver::create(std::move(receives)).value());
         copy.emplace(Ring::create(device, receiver->offer().frame_bytes, shape).value());
         reader.emplace(Reader::open(device, copy->admit().value()).value());
         EXPECT_TRUE(receiver->begin(*copy));
-        other.join();
-        sender.emplace(std::move(*made).value());
+        sender.emplace(made.get());
+        steps.step();
     }
     void publish(int value) {
         auto frame = ring->begin_frame().value();
@@ -68,12 +64,13 @@ struct Pair {
         while (!done() && std::chrono::steady_clock::now() < end) {
             sent = sender->step(0ns);
             received = receiver->step(0ns);
+            steps.step();
         }
         EXPECT_TRUE(done());
     }
     // The value of each byte of the next frame; -1: they differ.
     int next() {
-        auto frame = reader->next_frame(Wait::at_most(1s)).value();
+        auto frame = reader->next_frame(Wait::at_most(20s)).value();
         auto view = std::make_optional(frame.buffer().read_on_host().value());
         const bool same =
             std::all_of(view->begin(), view->end(), [&](std::uint8_t each) { return each == (*view)[0]; });
@@ -82,6 +79,7 @@ struct Pair {
         EXPECT_TRUE(frame.finish());
         return value;
     }
+    Steps steps{};  // of the thread of the test
     Runtime runtime = Runtime::open({.use_cuda = false}).value();
     Device& device = runtime.default_device();
     std::optional<Ring> ring, copy;
@@ -153,44 +151,54 @@ TEST(Transport, TheSenderNoticesThatTheReceiverIsGone) {  // keeps N3
 }
 
 TEST(Transport, SilenceEndsAnEndThatDoesNotStep) {  // keeps N3
-    ucx::ConnectionOptions options;
-    options.silence = 800ms;  // signs of life are due after a quarter of it: a thread may stand still for 0.5 s
-    Pair pair(4096, SlowReaderPolicy::overwrite, options);
-    const auto begin = std::chrono::steady_clock::now();
-    // Signs of life keep an idle connection.
-    while (std::chrono::steady_clock::now() - begin < 900ms) {
-        ASSERT_TRUE(pair.sender->step(10ms));
-        ASSERT_TRUE(pair.receiver->step(10ms));
-    }
-    while (pair.sent && std::chrono::steady_clock::now() - begin < 20s) pair.sent = pair.sender->step(10ms);
-    EXPECT_EQ(pair.sent.code(), Code::peer_lost);
+    ucx::ConnectionOptions options = patient();
+    options.silence = 800ms;
+    play_undisturbed(options.silence, [&] {
+        Pair pair(4096, SlowReaderPolicy::overwrite, options);
+        const auto begin = std::chrono::steady_clock::now();
+        // Signs of life keep an idle connection.
+        while (std::chrono::steady_clock::now() - begin < 900ms) {
+            ASSERT_TRUE(pair.sender->step(10ms));
+            ASSERT_TRUE(pair.receiver->step(10ms));
+            pair.steps.step();
+        }
+        while (pair.sent && std::chrono::steady_clock::now() - begin < 20s) pair.sent = pair.sender->step(10ms);
+        EXPECT_EQ(pair.sent.code(), Code::peer_lost);
+    });
 }
 
 // A frame that comes while the sender waits for it, after more than `silence` without one.
 TEST(Transport, AFrameBehindALongPauseArrives) {  // keeps N3
+    ucx::ConnectionOptions options = patient();
+    options.silence = 800ms;
     for (const std::size_t bytes : {std::size_t{4096}, std::size_t{1} << 20}) {
-        ucx::ConnectionOptions options;
-        options.silence = 800ms;  // signs of life are due after a quarter of it: a thread may stand still for 0.5 s
-        Pair pair(bytes, SlowReaderPolicy::wait, options);
-        std::atomic<bool> over{false};
-        std::thread receives([&] {
-            while (!over && pair.received) pair.received = pair.receiver->step(10ms);
+        play_undisturbed(options.silence, [&] {
+            Pair pair(bytes, SlowReaderPolicy::wait, options);
+            std::atomic<bool> over{false};
+            Steps of_receiver;
+            std::future<void> receives = std::async(std::launch::async, [&] {
+                while (!over && pair.received) {
+                    pair.received = pair.receiver->step(10ms);
+                    of_receiver.step();
+                }
+            });
+            std::future<void> publishes = std::async(std::launch::async, [&] {
+                pair.publish(1);
+                std::this_thread::sleep_for(1s);
+                pair.publish(2);
+            });
+            const auto end = std::chrono::steady_clock::now() + 20s;
+            while (pair.sent && pair.sender->counts().frames < 2 && std::chrono::steady_clock::now() < end) {
+                pair.sent = pair.sender->step(100ms);
+                pair.steps.step();
+            }
+            EXPECT_TRUE(pair.sent) << bytes << ": " << pair.sent.error().text();
+            publishes.get();
+            for (int value = 1; pair.sent && value <= 2; ++value) EXPECT_EQ(pair.next(), value) << bytes;
+            over = true;
+            receives.get();
+            EXPECT_TRUE(pair.received) << bytes;
         });
-        std::thread publishes([&] {
-            pair.publish(1);
-            std::this_thread::sleep_for(1s);
-            pair.publish(2);
-        });
-        const auto end = std::chrono::steady_clock::now() + 20s;
-        while (pair.sent && pair.sender->counts().frames < 2 && std::chrono::steady_clock::now() < end) {
-            pair.sent = pair.sender->step(100ms);
-        }
-        EXPECT_TRUE(pair.sent) << bytes << ": " << pair.sent.error().text();
-        publishes.join();
-        for (int value = 1; pair.sent && value <= 2; ++value) EXPECT_EQ(pair.next(), value) << bytes;
-        over = true;
-        receives.join();
-        EXPECT_TRUE(pair.received) << bytes;
     }
 }
 
@@ -200,9 +208,9 @@ TEST(Transport, StepsOfNegativeAndOfTheLongestDurationsEnd) {
     EXPECT_TRUE(pair.receiver->step(std::chrono::nanoseconds::min()));
     EXPECT_TRUE(pair.sender->step(std::chrono::nanoseconds::max()));  // sleeps for a moment at a time
     EXPECT_TRUE(pair.receiver->step(std::chrono::nanoseconds::max()));
-    ucx::ConnectionOptions patient;
-    patient.step_timeout = patient.setup_timeout = patient.silence = std::chrono::nanoseconds::max();
-    Pair other(4096, SlowReaderPolicy::wait, patient);
+    ucx::ConnectionOptions endless;
+    endless.step_timeout = endless.setup_timeout = endless.silence = std::chrono::nanoseconds::max();
+    Pair other(4096, SlowReaderPolicy::wait, endless);
     other.publish(1);
     other.until([&] { return other.receiver->counts().frames == 1; });
     EXPECT_EQ(other.next(), 1);
@@ -211,7 +219,7 @@ TEST(Transport, StepsOfNegativeAndOfTheLongestDurationsEnd) {
 TEST(Transport, RefusesARingOfOtherFramesAndALongNote) {
     Pair pair(4096, SlowReaderPolicy::overwrite);
     EXPECT_EQ(pair.receiver->begin(*pair.copy).code(), Code::invalid_argument);  // again
-    auto [sends, receives] = connected({});
+    auto [sends, receives] = connected(patient());
     Result<ucx::FrameSender> sender =
         ucx::FrameSender::create(std::move(sends), Reader::open(pair.device, pair.ring->admit().value()).value(),
                                  std::vector<std::byte>(ucx::Offer::max_note_bytes + 1));
