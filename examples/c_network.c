@@ -68,6 +68,7 @@ static void send_to_one(isthmus_ucx_listener* listener, const isthmus_ucx_option
     // show: send
     isthmus_shared_ring_options ring_options = ISTHMUS_SHARED_RING_OPTIONS_INIT;
     ring_options.policy = 1; /* wait for slow readers, for reader_deadline_ns */
+    ring_options.reader_deadline_ns = UINT64_C(30000000000);
     isthmus_shared_ring* ring = NULL;
     check(isthmus_shared_ring_create(device, frame_bytes, &ring_options, &ring, &error), error);
     isthmus_shared_reader* reader = reader_of(device, ring);
@@ -138,6 +139,7 @@ static int receive_all(const char* address, const isthmus_ucx_options* options) 
     isthmus_shared_ring_options ring_options = ISTHMUS_SHARED_RING_OPTIONS_INIT;
     ring_options.slots = offer.slots;
     ring_options.policy = offer.policy;
+    ring_options.reader_deadline_ns = UINT64_C(30000000000);
     isthmus_shared_ring* ring = NULL;
     check(isthmus_shared_ring_create(device, offer.frame_bytes, &ring_options, &ring, &error), error);
     isthmus_shared_reader* reader = reader_of(device, ring);
@@ -166,6 +168,7 @@ int main(int argc, char** argv) {
     setenv("UCX_TCP_RX_SEG_SIZE", "256k", 0);
     isthmus_error* error = NULL;
     isthmus_ucx_options options = ISTHMUS_UCX_OPTIONS_INIT;
+    options.step_timeout_ns = options.silence_ns = UINT64_C(30000000000); /* the other end may be busy */
     if (argc > 3) options.key_file = argv[3];
     if (argc > 2 && strcmp(argv[1], "receive") == 0) return receive_all(argv[2], &options);
     const int sends = argc > 2 && strcmp(argv[1], "send") == 0;

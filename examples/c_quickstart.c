@@ -63,7 +63,7 @@ int main(void) {
     size_t bytes = 640 * 480;
     isthmus_native_use uses[] = {{frame, ISTHMUS_READ_WRITE, 0, NULL}};
     check(isthmus_stream_enqueue_native(stream, "double", uses, 1, double_all, &bytes, &error), error);
-    check(isthmus_stream_synchronize(stream, 5000000000, &error), error); /* at most 5 s */
+    check(isthmus_stream_synchronize(stream, 60000000000, &error), error); /* at most 60 s */
     // end
 
     // show: free

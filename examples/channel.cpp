@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -27,6 +30,7 @@ constexpr std::uint32_t here_is_a_pipe = 1;
 isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
     isthmus::ChannelOptions options;
     options.allow = [](const isthmus::PeerCredentials& peer) { return peer.uid == ::geteuid(); };  // also the default
+    options.step_timeout = 20s;
     isthmus::Result<isthmus::Channel> channel =
         isthmus::Channel::adopt(std::move(socket), isthmus::ChannelSide::offering, options);
     if (!channel) return channel.error();
@@ -40,7 +44,7 @@ isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
 // show: receiving
 isthmus::Result<void> take(isthmus::FileDescriptor socket) {
     isthmus::Result<isthmus::Channel> channel =
-        isthmus::Channel::adopt(std::move(socket), isthmus::ChannelSide::receiving);
+        isthmus::Channel::adopt(std::move(socket), isthmus::ChannelSide::receiving, {.step_timeout = 20s});
     if (!channel) return channel.error();
     isthmus::Result<isthmus::ChannelMessage> message = channel->receive();
     if (!message) return message.error();

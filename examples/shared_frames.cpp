@@ -26,26 +26,29 @@ constexpr int frames = 20;
 // show: producing
 constexpr std::uint32_t frames_come = 1;  // the kind of the message that brings the ring
 
-// Gives the ring to the next process that connects within `timeout`. Its first frame is the next one published.
-void admit_next(isthmus::Listener& listener, isthmus::SharedFrameRing<std::uint8_t>& ring,
+// Gives the ring to the next process that connects within `timeout`, and waits until it has it; false: none has. Its
+// first frame is the next one published.
+bool admit_next(isthmus::Listener& listener, isthmus::SharedFrameRing<std::uint8_t>& ring,
                 std::chrono::nanoseconds timeout) {
-    if (!listener.wait_for_connection(timeout).value()) return;
+    if (!listener.wait_for_connection(timeout).value()) return false;
     isthmus::Result<isthmus::Channel> channel = listener.accept();
-    if (!channel) return;  // an error of this connection; the listener continues
+    if (!channel) return false;  // an error of this connection; the listener continues
     const isthmus::Result<isthmus::SharedRingDescriptor> descriptor = ring.admit();
-    if (!descriptor) return;  // in_use: the ring has max_readers
-    (void)channel->send(frames_come, descriptor->bytes(), descriptor->fds());
+    if (!descriptor) return false;  // in_use: the ring has max_readers
+    return channel->send(frames_come, descriptor->bytes(), descriptor->fds()) && channel->wait_received();
 }  // closes this process's copy of the reader's socket, so that the reader's death is noticed
 
 void produce(const std::string& directory) {
     isthmus::Runtime runtime = isthmus::Runtime::open({.launch_mode = isthmus::LaunchMode::checked}).value();
     isthmus::SharedRingOptions options;
     options.policy = isthmus::SlowReaderPolicy::wait;  // for each reader, for reader_deadline at most
+    options.reader_deadline = 20s;
     auto ring = isthmus::SharedFrameRing<std::uint8_t>::create(runtime.default_device(), size, options).value();
-    isthmus::Listener listener = isthmus::Listener::create(directory).value();
-    while (ring.readers().empty()) admit_next(listener, ring, 1s);  // where the first frame must have a reader
+    isthmus::Listener listener = isthmus::Listener::create(directory, {.step_timeout = 20s}).value();
+    while (!admit_next(listener, ring, 1s)) {  // where the first frame must have a reader
+    }
     for (int number = 0; number < frames; ++number) {
-        admit_next(listener, ring, 0ms);  // late readers; does not wait
+        admit_next(listener, ring, 0ms);  // late readers; waits for none to come
         auto frame = ring.begin_frame().value();
         {
             auto pixels = frame.buffer().write_on_host().value();
@@ -62,7 +65,7 @@ void produce(const std::string& directory) {
 isthmus::Result<isthmus::ChannelMessage> receive_ring(const std::string& directory) {
     const auto until = std::chrono::steady_clock::now() + 20s;
     for (;;) {
-        isthmus::Result<isthmus::Channel> channel = isthmus::connect_channel(directory);  // peer_lost: nobody listens
+        isthmus::Result<isthmus::Channel> channel = isthmus::connect_channel(directory, {.step_timeout = 20s});
         isthmus::Result<isthmus::ChannelMessage> message =
             channel ? channel->receive() : isthmus::Result<isthmus::ChannelMessage>(channel.error());
         const bool may_come =
