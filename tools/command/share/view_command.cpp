@@ -17,6 +17,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -93,16 +95,22 @@ struct Remote {
     std::string from, key;  // empty: none
 };
 
-share::BridgeProcess start_bridge(const Remote& remote, const std::string& at, double connect_s) {
+// `alone`: no other viewer joins at options.at.
+share::BridgeProcess start_bridge(const Remote& remote, const ViewOptions& options, bool alone, double connect_s) {
     std::vector<std::string> words{"receive",
                                    "--until-stdin-ends",
                                    "--from",
                                    remote.from,
                                    "--at",
-                                   at,
+                                   options.at,
                                    "--connect-deadline",
                                    fmt::format("{:.3f}", connect_s)};
     if (!remote.key.empty()) words.insert(words.end(), {"--key", remote.key});
+    // Where the producer waits, its deadline is the one for this viewer, which delays nobody here.
+    if (alone) {
+        const double deadline_s = std::clamp(options.patience_s, 1.0, 3600.0);
+        words.insert(words.end(), {"--viewer-deadline", fmt::format("{:.3f}", deadline_s)});
+    }
     Result<share::BridgeProcess> bridge = share::BridgeProcess::start(words);
     if (!bridge) throw Failure(exit_code_of(bridge.error()), "view: " + bridge.error().text());
     return std::move(bridge).value();
@@ -111,11 +119,12 @@ share::BridgeProcess start_bridge(const Remote& remote, const std::string& at, d
 // Frames of another machine, from a bridge of this command's own.
 class RemoteView {
 public:
-    RemoteView(const Remote& remote, ViewOptions& options)
+    RemoteView(const Remote& remote, ViewOptions& options, bool alone)
         : remote_(remote),
           options_(options),
+          alone_(alone),
           connect_s_(options.connect_s),
-          bridge_(start_bridge(remote, options.at, connect_s_)) {
+          bridge_(start_bridge(remote, options, alone, connect_s_)) {
         options_.hopeless = [this] { return !bridge_->runs(); };
         options_.producer = bridge_->process();
         // The bridge's own time to connect comes before that of this process.
@@ -130,11 +139,14 @@ public:
             const std::uint64_t before = viewed.frames;
             Result<void> ended = share::view_frames(device, options_, viewed);
             without_a_frame = viewed.frames == before ? without_a_frame + 1 : 0;
+            // A bridge whose ring is gone ends, but UCX may take its time to abort it.
+            const bool ring_is_gone = ended.code() == Code::peer_lost && !viewed.policy.empty();
+            const std::chrono::seconds time_to_end(ring_is_gone ? 10 : 1);
             const bool goes_on = !ended && viewed.policy != "wait" && without_a_frame < most_without_a_frame &&
-                                 StopSignal::received() == 0 && bridge_->crashes(std::chrono::seconds(1));
+                                 StopSignal::received() == 0 && bridge_->crashes(time_to_end);
             if (!goes_on) return ended;
             complain("view: the bridge crashed and is started again");
-            bridge_.emplace(start_bridge(remote_, options_.at, connect_s_));
+            bridge_.emplace(start_bridge(remote_, options_, alone_, connect_s_));
             options_.producer = bridge_->process();
         }
     }
@@ -143,6 +155,7 @@ public:
 private:
     const Remote& remote_;
     ViewOptions& options_;
+    bool alone_;
     double connect_s_;
     std::optional<share::BridgeProcess> bridge_;
 };
@@ -153,7 +166,7 @@ int view(ViewOptions options, const Remote& remote, const CommandContext& contex
     std::optional<RemoteView> elsewhere;
     if (!remote.from.empty()) {
         if (options.at.empty()) options.at = place.emplace().path();
-        elsewhere.emplace(remote, options);
+        elsewhere.emplace(remote, options, place.has_value());
     }
     Result<Runtime> runtime = context.open_runtime();
     if (!runtime) throw Failure(exit_failed, "view: " + runtime.error().text());
