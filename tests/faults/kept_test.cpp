@@ -163,12 +163,12 @@ TEST_F(KeptMemory, ThatAnotherThreadHoldsIsPendingInARefusal) {
     RuntimeOptions options = options_with(plenty);
     options.wait_timeout = std::chrono::milliseconds(50);
     open(options);
-    std::optional<Gate> gate(std::in_place, device());
-    if (!gate->holds()) GTEST_SKIP() << "nothing runs beside the host";
+    Gate gate(device());
+    if (!gate.holds()) GTEST_SKIP() << "nothing runs beside the host";
     Stream stream = device().create_stream().value();
     {
         auto dropped = device().allocate<std::int32_t>(2 * chunk / sizeof(std::int32_t), MemoryKind::device).value();
-        (void)stream.launch(when_raised, 1, gate->words(), dropped, 1).value();
+        (void)stream.launch(when_raised, 1, gate.words(), dropped, 1).value();
     }
     ASSERT_EQ(plan()("call=cuEventQuery:stands;call=cuStreamQuery:stands"), 0);
     Thread asks([&] { (void)device().allocate<std::uint8_t>(chunk, MemoryKind::device); });
@@ -178,7 +178,7 @@ TEST_F(KeptMemory, ThatAnotherThreadHoldsIsPendingInARefusal) {
     const auto refused = device().allocate<std::uint8_t>(chunk, MemoryKind::device);
     ASSERT_EQ(limit_device(0, 0), 0);
     ASSERT_EQ(plan()(nullptr), 0);
-    gate->raise();
+    gate.raise();
     asks.join();
     EXPECT_EQ(refused.code(), Code::out_of_memory);
     const std::string pending = std::to_string(2 * chunk) + " bytes released and pending";

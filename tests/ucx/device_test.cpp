@@ -89,6 +89,15 @@ struct Pair {
         const bool same = std::all_of(content.begin(), content.end(), [&](auto each) { return each == content[0]; });
         return same ? content[0] : -1;
     }
+    // Expects the next frame, which another thread sends, to have this value; false: none came.
+    bool next_is(int value) {
+        const Result<ucx::ReceivedFrame> came = receiver->next_frame(20s);
+        steps.step();
+        EXPECT_TRUE(came) << came.error().text();
+        if (!came) return false;
+        EXPECT_EQ(value_of(came->buffer()), value);
+        return true;
+    }
     Steps steps{};  // of the thread of the test
     std::size_t frame_bytes;
     Runtime runtime = Runtime::open().value();
@@ -373,11 +382,7 @@ TEST(Buffers, OfASlowProgramKeepTheConnection) {
         for (int frame = 0; frame < 7; ++frame) pair.publish(frame + 1);
         for (int frame = 0; frame < 7; ++frame) {
             std::this_thread::sleep_for(150ms);
-            Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
-            pair.steps.step();
-            EXPECT_TRUE(came) << came.error().text();
-            if (!came) break;
-            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+            if (!pair.next_is(frame + 1)) break;
         }
         sending.end();
         EXPECT_TRUE(pair.sent) << pair.sent.error().text();
@@ -397,11 +402,7 @@ TEST(Buffers, OfASlowDeviceKeepTheConnection) {
         for (int frame = 0; frame < 3; ++frame) pair.publish(frame + 1);
         std::this_thread::sleep_for(100ms);  // as much as the connection holds is there at once
         for (int frame = 0; frame < 3; ++frame) {
-            Result<ucx::ReceivedFrame> came = pair.receiver->next_frame(20s);
-            pair.steps.step();
-            EXPECT_TRUE(came) << came.error().text();
-            if (!came) break;
-            EXPECT_EQ(pair.value_of(came->buffer()), frame + 1);
+            if (!pair.next_is(frame + 1)) break;
         }
         sending.end();
         EXPECT_TRUE(pair.sent) << pair.sent.error().text();
